@@ -1,0 +1,221 @@
+//! The lock-free state that all backends of a server share.
+//!
+//! One word, `state`, is the last position issued. A caller computes the next position from the clock, and takes it
+//! with one compare-and-swap; whoever loses the race tries again from the winner's position. So no position is
+//! taken twice, and each is greater than every position taken before it.
+//!
+//! A second word, `limit`, is the first position that the durable mark does not cover. Nothing at or above it is ever
+//! issued (invariant I1), and it is raised only after the mark is on disk. It starts at 0: until
+//! [`Generator::start`] has been told how far an earlier life of the server may have come, nothing can be issued at all.
+//!
+//! The generator never reads a clock and never sleeps. It says what to do next, as an [`Outcome`].
+//!
+//! # When the clock is behind
+//!
+//! The clock can stand behind the last timestamp issued: it was set back, or the server started above the mark that
+//! an earlier life left. IDs then go on from the last timestamp, up to `max_lead` ahead of the clock. How far the clock
+//! is behind is kept in `correction`; the clock plus the correction goes on ticking as the clock does, so a server
+//! that is ahead of its clock issues no more IDs per second than one that is not, and its lead never grows by itself.
+//! The correction only shrinks, as unused ticks let the clock catch up, until the clock is set back again.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::{Position, Tick};
+
+/// A generator's shared words. It holds no pointers, so it can lie in memory shared between processes.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Generator {
+    /// The last position issued. Written by every caller that takes positions, by compare-and-swap.
+    state: AtomicU64,
+    /// The first position the durable mark does not cover. Raised by whoever has just made the mark durable (Release);
+    /// read by every caller before it takes a position (Acquire).
+    limit: AtomicU64,
+    /// How many ticks the clock is behind the timestamps issued; 0 when it is not. Advisory: it bounds the pace, not
+    /// uniqueness, so Relaxed. Written by callers that find the clock behind, and set to 0 by the first that does not.
+    correction: AtomicU64,
+    /// Low bits of a position that number the IDs of a tick. Never written after [`Generator::new`].
+    sequence_bits: u32,
+    /// On cache lines of its own, as it is written only when a tick closes.
+    closed: Closed,
+}
+
+/// Counts what is known only when a tick closes, which is cheaper than counting every ID.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Closed {
+    /// IDs issued in ticks that are closed, less [`Generator::start`]'s own offset (wrapping). Written by whoever opens
+    /// the next tick.
+    issued: AtomicU64,
+}
+
+/// Neighbouring positions taken by one call: `first`, `first + 1`, … `last`. All lie in one tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first position taken.
+    pub first: Position,
+    /// The last position taken.
+    pub last: Position,
+}
+
+/// What a caller has got, or has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// These positions are the caller's.
+    Taken(Run),
+    /// The durable mark does not cover this tick: extend it past the tick, then [`take`](Generator::take) again.
+    Extend(Tick),
+    /// At the given time there is no position left: read the clock *now* and call
+    /// [`take_ahead`](Generator::take_ahead). A reading older than `seen` might only be stale.
+    Ahead {
+        /// The state that was found.
+        seen: Position,
+    },
+    /// Wait until the clock reaches this tick, then [`take`](Generator::take) again.
+    Wait(Tick),
+}
+
+impl Generator {
+    /// A generator that issues nothing before [`start`](Self::start).
+    pub fn new(sequence_bits: u32) -> Self {
+        Self {
+            state: AtomicU64::new(0),
+            limit: AtomicU64::new(0),
+            correction: AtomicU64::new(0),
+            sequence_bits,
+            closed: Closed { issued: AtomicU64::new(0) },
+        }
+    }
+
+    /// Whether [`start`](Self::start) was called.
+    pub fn is_started(&self) -> bool {
+        self.limit.load(Ordering::Acquire) > 0
+    }
+
+    /// Sets the first tick that may be issued: everything below `floor` may have been issued in an earlier life
+    /// (invariant I2). Where the clock, at `now`, is below it, IDs begin at the floor all the same, and go on from there.
+    /// To be called once, under the lock that also guards [`cover`](Self::cover). `floor` may not be 0.
+    pub fn start(&self, floor: Tick, now: Tick) {
+        assert!(floor > 0 && !self.is_started(), "start({floor}) of a generator that runs");
+        let last_taken = (floor << self.sequence_bits) - 1;
+        self.closed.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
+        self.state.store(last_taken, Ordering::Relaxed);
+        self.correction.store(floor.saturating_sub(now), Ordering::Relaxed);
+        // Release: whoever sees this limit also sees the state above. A caller that has loaded the state
+        // earlier loses its compare-and-swap.
+        self.limit.store(floor << self.sequence_bits, Ordering::Release);
+    }
+
+    /// Allows every tick before `end`, all of which the durable mark must cover by now. To be called under a lock.
+    pub fn cover(&self, end: Tick) {
+        self.limit.fetch_max(end << self.sequence_bits, Ordering::Release);
+    }
+
+    /// The first tick that the durable mark does not cover; 0 before [`start`](Self::start).
+    pub fn covered_until(&self) -> Tick {
+        self.limit.load(Ordering::Acquire) >> self.sequence_bits
+    }
+
+    /// The last tick issued or, before the first ID, the tick before the floor.
+    pub fn last_tick(&self) -> Tick {
+        self.state.load(Ordering::Relaxed) >> self.sequence_bits
+    }
+
+    /// IDs issued since [`start`](Self::start).
+    pub fn issued(&self) -> u64 {
+        // Two loads: a tick that closes between them is counted wrongly for one reading.
+        let state = self.state.load(Ordering::Relaxed);
+        self.closed.issued.load(Ordering::Relaxed).wrapping_add(self.numbered(state))
+    }
+
+    /// Takes up to `want` positions (at least 1) of the tick `now`.
+    #[inline]
+    pub fn take(&self, now: Tick, want: u32) -> Outcome {
+        let mut seen = self.state.load(Ordering::Relaxed);
+        loop {
+            let first = (now << self.sequence_bits).max(seen + 1);
+            if first >> self.sequence_bits > now {
+                return Outcome::Ahead { seen };
+            }
+            match self.claim(seen, first, want) {
+                Claim::Lost(state) => seen = state,
+                Claim::Ended(outcome) => {
+                    if self.opens_tick(seen, first) && self.correction.load(Ordering::Relaxed) != 0 {
+                        self.correction.store(0, Ordering::Relaxed);
+                    }
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// Takes up to `want` positions (at least 1) above `seen`, where `now` was read after `seen` was. Goes at most
+    /// `max_lead` ticks ahead of the clock, and not faster than the clock.
+    #[cold]
+    pub fn take_ahead(&self, seen: Position, now: Tick, want: u32, max_lead: Tick) -> Outcome {
+        let first = (now << self.sequence_bits).max(seen + 1);
+        let tick = first >> self.sequence_bits;
+        let lead = tick.saturating_sub(now);
+        if lead > 0 {
+            // A clock below the last tick, although it was read later, has gone back.
+            let behind = (seen >> self.sequence_bits).saturating_sub(now);
+            let correction = self.correction.fetch_max(behind, Ordering::Relaxed).max(behind);
+            let allowed = correction.min(max_lead);
+            if lead > allowed {
+                return Outcome::Wait(tick - allowed);
+            }
+        }
+        match self.claim(seen, first, want) {
+            // Another caller was faster: its position is newer than `now`.
+            Claim::Lost(seen) => Outcome::Ahead { seen },
+            Claim::Ended(outcome) => {
+                if lead < self.correction.load(Ordering::Relaxed) {
+                    self.correction.store(lead, Ordering::Relaxed);
+                }
+                outcome
+            }
+        }
+    }
+
+    /// Tries once to take `first` and its neighbours in the same tick, if `seen` is still the state.
+    #[inline]
+    fn claim(&self, seen: Position, first: Position, want: u32) -> Claim {
+        if first >= self.limit.load(Ordering::Acquire) {
+            return Claim::Ended(Outcome::Extend(first >> self.sequence_bits));
+        }
+        // The limit lies between two ticks, so it covers the rest of this one.
+        let last = (first + u64::from(want) - 1).min(first | self.sequence_mask());
+        match self.state.compare_exchange(seen, last, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => {
+                if self.opens_tick(seen, first) {
+                    self.closed.issued.fetch_add(self.numbered(seen), Ordering::Relaxed);
+                }
+                Claim::Ended(Outcome::Taken(Run { first, last }))
+            }
+            Err(state) => Claim::Lost(state),
+        }
+    }
+
+    fn opens_tick(&self, seen: Position, first: Position) -> bool {
+        seen >> self.sequence_bits != first >> self.sequence_bits
+    }
+
+    /// How many IDs a tick has given when its last one is at this position.
+    fn numbered(&self, position: Position) -> u64 {
+        (position & self.sequence_mask()) + 1
+    }
+
+    fn sequence_mask(&self) -> u64 {
+        (1 << self.sequence_bits) - 1
+    }
+}
+
+/// What became of one attempt to take positions.
+enum Claim {
+    /// Another caller changed the state to this.
+    Lost(Position),
+    /// The attempt came to an end.
+    Ended(Outcome),
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

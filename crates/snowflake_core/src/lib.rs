@@ -1,0 +1,44 @@
+//! What a Snowflake ID is, apart from any database.
+//!
+//! - [`layout`]: where the bits are; packing, unpacking and drawing an ID.
+//! - [`generator`]: the lock-free state all backends of a server share.
+//! - [`reservation`]: how far ahead of the clock the durable mark runs.
+//! - [`state_record`]: the bytes in which the mark is kept.
+//!
+//! Time is always an argument here and never a call, nothing here sleeps, and nothing touches a file, so every
+//! promise can be tested with any clock, any schedule and any crash.
+//!
+//! # Words
+//!
+//! - **Unix milliseconds**: milliseconds since 1970-01-01T00:00:00Z, without leap seconds; the unit of the durable mark.
+//! - **Tick**: one step of an ID's timestamp, counted from the layout's epoch.
+//! - **Position**: `tick << sequence_bits | sequence`: the place of an ID on the line of all the IDs that one worker can
+//!   ever issue. Positions and IDs of one worker sort alike.
+//! - **Durable mark**: a point in time that is on disk; every timestamp issued lies below it.
+
+#![forbid(unsafe_code)]
+
+pub mod generator;
+pub mod layout;
+mod presets;
+pub mod reservation;
+pub mod state_record;
+mod sync;
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+pub type UnixMs = u64;
+
+/// A step of an ID's timestamp, counted from the layout's epoch in the layout's unit.
+pub type Tick = u64;
+
+/// `tick << sequence_bits | sequence`: the place of an ID on the line of all IDs of one worker.
+pub type Position = u64;
+
+/// Writes a point in time as people read it, for messages: `2024-01-01T00:00:00.123Z`, or the bare number where
+/// the calendar ends (after the year 9999).
+pub fn display_time(at: UnixMs) -> String {
+    i64::try_from(at)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+        .map_or_else(|| format!("{at} ms after 1970"), |timestamp| timestamp.to_string())
+}

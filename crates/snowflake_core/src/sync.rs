@@ -1,0 +1,6 @@
+//! The one place that chooses between real atomics and loom's, under which every interleaving is explored.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,0 +1,130 @@
+//! Every interleaving of callers and an extension, explored with loom.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p snowflake_core --release --test loom`.
+
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use snowflake_core::generator::{Generator, Outcome, Run};
+use snowflake_core::{Position, Tick};
+
+const BITS: u32 = 1;
+const MAX_LEAD: Tick = 10;
+
+struct Server {
+    generator: Generator,
+    /// Stands for the state file: the end of the ticks that the durable mark covers.
+    disk: AtomicU64,
+}
+
+impl Server {
+    fn new(disk: Tick) -> Arc<Self> {
+        Arc::new(Self { generator: Generator::new(BITS), disk: AtomicU64::new(disk) })
+    }
+
+    /// Takes once as a backend does: reads the clock again when told to, and gives up where it would have to wait.
+    fn take(&self, now: Tick, want: u32) -> Option<Run> {
+        let mut outcome = self.generator.take(now, want);
+        loop {
+            outcome = match outcome {
+                Outcome::Taken(run) => {
+                    // I1. Relaxed, so that only the generator's own ordering can make it hold.
+                    assert!(run.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+                    return Some(run);
+                }
+                Outcome::Ahead { seen } => self.generator.take_ahead(seen, now, want, MAX_LEAD),
+                Outcome::Extend(_) | Outcome::Wait(_) => return None,
+            }
+        }
+    }
+
+    /// Makes a new mark durable, and then allows the ticks it covers.
+    fn extend(&self, end: Tick) {
+        self.disk.store(end, Ordering::Relaxed);
+        self.generator.cover(end);
+    }
+}
+
+/// Explores every interleaving in which threads are interrupted up to three times. Loom's authors have found that to
+/// catch most mistakes; with no bound a model of three threads runs for hours.
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+fn positions(runs: impl IntoIterator<Item = Option<Run>>) -> Vec<Position> {
+    runs.into_iter().flatten().flat_map(|run| run.first..=run.last).collect()
+}
+
+fn assert_unique(mut all: Vec<Position>) {
+    all.sort_unstable();
+    assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "issued twice: {all:?}");
+}
+
+#[test]
+fn two_callers_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark() {
+    explore(|| {
+        let server = Server::new(2);
+        server.generator.start(2, 1);
+        let callers = [(1, 1), (2, 2)].map(|(now, want)| {
+            let server = Arc::clone(&server);
+            thread::spawn(move || {
+                let taken = positions([server.take(now, want), server.take(now + 1, 1)]);
+                assert!(taken.is_sorted(), "a caller's own positions are in order: {taken:?}");
+                taken
+            })
+        });
+        server.extend(4);
+        assert_unique(callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect());
+    });
+}
+
+#[test]
+fn nothing_below_the_floor_is_issued_while_the_generator_starts() {
+    explore(|| {
+        let server = Server::new(5);
+        let callers = [3, 6].map(|now| {
+            let server = Arc::clone(&server);
+            thread::spawn(move || positions([server.take(now, 2)]))
+        });
+        server.generator.start(5, 4);
+        server.extend(8);
+        let all: Vec<_> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+        assert!(all.iter().all(|position| position >> BITS >= 5), "issued below the floor: {all:?}");
+        assert_unique(all);
+    });
+}
+
+#[test]
+fn a_batch_and_a_single_call_share_a_tick_without_a_gap_or_an_overlap() {
+    explore(|| {
+        let server = Server::new(9);
+        server.generator.start(1, 1);
+        server.generator.cover(9);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(3, 1), other.take(3, 1)]));
+        let mut all = positions([server.take(3, 2)]);
+        all.extend(caller.join().unwrap());
+        assert_unique(all);
+        assert_eq!(server.generator.last_tick(), 3, "a full tick waits");
+        assert_eq!(server.generator.issued(), 2);
+    });
+}
+
+/// The model is worth something only if it notices the mistake that it is there for.
+#[test]
+#[should_panic(expected = "issued above the durable mark")]
+fn the_model_catches_a_limit_that_is_raised_before_the_mark_is_durable() {
+    explore(|| {
+        let server = Server::new(2);
+        server.generator.start(2, 1);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || other.take(2, 1));
+        server.generator.cover(4);
+        server.disk.store(4, Ordering::Relaxed);
+        caller.join().unwrap();
+    });
+}

@@ -1,0 +1,158 @@
+//! Random schedules of clock steps, crashes, restarts, failing disks and calls, on a model of a server whose only real
+//! part is the generator.
+
+#![cfg(not(loom))]
+
+use proptest::prelude::*;
+use snowflake_core::generator::{Generator, Outcome};
+use snowflake_core::layout::Layout;
+use snowflake_core::{Position, Tick, UnixMs, reservation};
+
+const BITS: u32 = 3;
+const RESERVE_AHEAD: u64 = 2000;
+const MAX_BORROW: u64 = 5000;
+
+/// One thing that happens to a server.
+#[derive(Clone, Debug)]
+enum Event {
+    /// Time goes by.
+    Pass(u64),
+    /// The clock is set, by this much.
+    Step(i64),
+    /// A client asks for this many IDs.
+    Call(u32),
+    /// The server dies and comes back.
+    Crash,
+    /// The server dies with a new mark on disk that it has not begun to use.
+    CrashAfterWrite,
+    /// From now on writing the mark fails, or works again.
+    Disk { works: bool },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (1_u64..3000).prop_map(Event::Pass),
+        2 => (-12_000_i64..12_000).prop_map(Event::Step),
+        8 => (1_u32..40).prop_map(Event::Call),
+        2 => Just(Event::Crash),
+        1 => Just(Event::CrashAfterWrite),
+        1 => any::<bool>().prop_map(|works| Event::Disk { works }),
+    ]
+}
+
+struct Server {
+    clock: UnixMs,
+    /// The state file.
+    disk: Option<UnixMs>,
+    disk_works: bool,
+    /// Shared memory, lost in every crash.
+    generator: Generator,
+    /// Every position that a client has received, in order.
+    received: Vec<Position>,
+}
+
+impl Server {
+    fn new() -> Self {
+        let generator = Generator::new(BITS);
+        Self { clock: 1_000_000, disk: None, disk_works: true, generator, received: Vec::new() }
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match *event {
+            Event::Pass(ms) => self.clock += ms,
+            Event::Step(ms) => self.clock = self.clock.saturating_add_signed(ms).max(1),
+            Event::Call(want) => self.call(want),
+            Event::Crash => self.generator = Generator::new(BITS),
+            Event::CrashAfterWrite => {
+                if self.generator.is_started() {
+                    self.write(self.generator.covered_until());
+                }
+                self.generator = Generator::new(BITS);
+            }
+            Event::Disk { works } => self.disk_works = works,
+        }
+    }
+
+    fn write(&mut self, needed: Tick) -> Option<UnixMs> {
+        let mark = reservation::next_mark(self.clock, needed, RESERVE_AHEAD);
+        self.disk_works.then(|| *self.disk.insert(mark))
+    }
+
+    /// Asks for IDs as the extension does; gives up where it would wait or fail.
+    fn call(&mut self, mut want: u32) {
+        while want > 0 {
+            let now = self.clock;
+            let outcome = match self.generator.take(now, want) {
+                Outcome::Ahead { seen } => self.generator.take_ahead(seen, now, want, MAX_BORROW),
+                outcome => outcome,
+            };
+            match outcome {
+                Outcome::Taken(run) => {
+                    let mark = self.disk.expect("issued without a mark on disk");
+                    assert!(run.last >> BITS < mark, "I1: issued above the durable mark");
+                    assert!((run.last >> BITS).saturating_sub(now) <= MAX_BORROW, "issued too far ahead of the clock");
+                    self.received.extend(run.first..=run.last);
+                    want -= u32::try_from(run.last - run.first + 1).expect("at most what was wanted");
+                }
+                Outcome::Extend(_) if !self.generator.is_started() => {
+                    self.generator.start(reservation::floor(self.disk, now), now);
+                    assert!(Some(self.generator.covered_until()) >= self.disk, "I2: the floor is below the mark");
+                }
+                Outcome::Extend(needed) => match self.write(needed) {
+                    Some(mark) => self.generator.cover(mark),
+                    None => return,
+                },
+                Outcome::Wait(_) => return,
+                Outcome::Ahead { .. } => panic!("nobody else takes positions"),
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Strictly ascending over all of a server's lives: nothing twice, nothing out of order.
+    #[test]
+    fn no_schedule_makes_a_server_issue_an_id_twice_or_out_of_order(events in prop::collection::vec(event(), 1..60)) {
+        let mut server = Server::new();
+        for event in &events {
+            server.happen(event);
+        }
+        let rising = server.received.windows(2).all(|pair| pair[0] < pair[1]);
+        prop_assert!(rising, "{:?}", server.received);
+    }
+
+    /// A server whose disk works is never stuck: once the clock has passed every mark, IDs flow.
+    #[test]
+    fn a_server_always_recovers_once_its_clock_has_caught_up(events in prop::collection::vec(event(), 1..60)) {
+        let mut server = Server::new();
+        for event in &events {
+            server.happen(event);
+        }
+        let before = server.received.len();
+        server.disk_works = true;
+        server.clock += 10_000_000;
+        server.call(1);
+        prop_assert_eq!(server.received.len(), before + 1);
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_id_decodes_to_what_it_was_made_from(
+        flat: bool, epoch in 0_u64..253_402_300_799_999, tick in 0_u64..1 << 41, datacenter in 0..32_i32,
+        worker in 0..32_i32, sequence in 0_u64..4096,
+    ) {
+        let layout: Layout = format!("{} epoch={epoch}", if flat { "flat" } else { "twitter" }).parse().unwrap();
+        let datacenter = if flat { 0 } else { datacenter };
+        let id = layout.series(datacenter, worker).unwrap().id_at(tick << 12 | sequence);
+        prop_assert!(i64::try_from(id).is_ok());
+        let parts = layout.unpack(id);
+        prop_assert_eq!(parts.issued_at, epoch + tick);
+        prop_assert_eq!(parts.sequence, sequence);
+        prop_assert_eq!(parts.worker, u64::try_from(worker).ok());
+        prop_assert_eq!(parts.datacenter, if flat { None } else { u64::try_from(datacenter).ok() });
+        prop_assert!(layout.min_id(tick) <= id && (tick == layout.last_tick() || id < layout.min_id(tick + 1)));
+    }
+}
