@@ -1,3 +1,40 @@
 //! PostgreSQL extension: 64-bit, time-ordered, decodable Snowflake IDs that are never issued twice.
+//!
+//! This crate is the boundary to PostgreSQL; what an ID is, and when one may be issued, stands in `snowflake_core`.
+//! From the outside in:
+//!
+//! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
+//! - [`issuer`]: gives IDs to a backend; [`mark`] keeps the durable mark ahead of them; [`wait`] waits for the clock.
+//! - [`gucs`], [`shmem`], [`clock`], [`state_file`], [`errors`]: configuration, shared memory, time, disk, refusals.
 
-::pgrx::pg_module_magic!();
+#![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
+
+use pgrx::prelude::*;
+
+mod clock;
+mod errors;
+mod functions;
+mod gucs;
+mod issuer;
+mod mark;
+mod shmem;
+mod state_file;
+mod wait;
+
+::pgrx::pg_module_magic!(name, version);
+
+// For cargo-pgrx, which builds the script of the extension itself; `make install` copies this file.
+extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
+
+/// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.
+///
+/// Without preload there is no shared memory and so no generator, but everything else works: CREATE EXTENSION,
+/// restoring a dump, and decoding.
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    if shmem::is_preloading() {
+        gucs::define();
+        shmem::reserve();
+        issuer::announce();
+    }
+}

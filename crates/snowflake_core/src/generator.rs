@@ -43,8 +43,8 @@ pub struct Generator {
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Closed {
-    /// IDs issued in ticks that are closed, less [`Generator::start`]'s own offset (wrapping). Written by whoever opens
-    /// the next tick.
+    /// IDs issued in ticks that are closed, less what the tick below the floor seems to have given (wrapping). Written by
+    /// whoever opens the next tick.
     issued: AtomicU64,
 }
 
@@ -82,7 +82,8 @@ impl Generator {
             limit: AtomicU64::new(0),
             correction: AtomicU64::new(0),
             sequence_bits,
-            closed: Closed { issued: AtomicU64::new(0) },
+            // Position 0 counts as one ID of a tick; none was issued.
+            closed: Closed { issued: AtomicU64::new(0_u64.wrapping_sub(1)) },
         }
     }
 

@@ -1,1 +1,37 @@
-//! Throwaway PostgreSQL servers.
+//! Throwaway PostgreSQL servers with the extension installed: for tests, the demonstration and benchmarks.
+//!
+//! Nothing is installed into the system and nothing is left behind: each server runs from a private copy of the
+//! PostgreSQL installation, in a temporary directory, on Unix sockets only, and stops when its [`Cluster`] is dropped
+//! or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user `postgres`.
+
+mod cluster;
+mod installation;
+mod load;
+
+pub use cluster::{Builder, Cluster, Signal};
+pub use installation::Installation;
+pub use load::{Load, Report, real_time};
+pub use postgres;
+
+use postgres::Client;
+use postgres::error::DbError;
+
+/// The server's error that a query must end with.
+pub fn error(client: &mut Client, query: &str) -> DbError {
+    match client.simple_query(query) {
+        Ok(_) => panic!("{query} must fail"),
+        Err(error) => error.as_db_error().unwrap_or_else(|| panic!("{query}: {error:?}")).clone(),
+    }
+}
+
+/// The only value that a query returns, as psql would show it; "NULL" for NULL.
+pub fn value(client: &mut Client, query: &str) -> String {
+    let messages = client.simple_query(query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        postgres::SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let values: Vec<_> = rows.map(|row| row.get(0).unwrap_or("NULL").to_owned()).collect();
+    assert_eq!(values.len(), 1, "{query} must return one row: {values:?}");
+    values.concat()
+}

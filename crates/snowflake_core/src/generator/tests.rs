@@ -129,6 +129,7 @@ fn a_caller_that_lost_the_race_reads_the_clock_again() {
 
 #[test]
 fn issued_counts_every_id_since_the_start() {
+    assert_eq!(Generator::new(BITS).issued(), 0);
     let generator = started(10, 1000);
     assert_eq!(generator.issued(), 0);
     for (now, want, issued) in

@@ -1,0 +1,70 @@
+# make            build the extension
+# make install    install it into the PostgreSQL of PG_CONFIG
+# make run        show the main job on throwaway servers
+# make test       prove every promise
+# make lint       check format and style
+# make bench      measure the cost of an ID against PostgreSQL's own functions
+# make clean      remove everything that was built
+#
+# PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
+
+ifdef PG_CONFIG
+export PG_CONFIG
+endif
+
+# Asked when they are needed: `setup` may have to install PostgreSQL first.
+pg_config = $(or $(PG_CONFIG),pg_config)
+pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
+cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
+features = --locked --release --features pg$(pg_major)
+library = target/release/libsnowflake_pg.so
+
+.PHONY: all setup build install run test test-core test-loom test-servers lint bench clean
+
+all: build
+
+setup:
+	@tools/setup
+
+build: setup
+	@echo "==> Building the extension for PostgreSQL $(pg_major) (about two minutes the first time)"
+	$(cargo_extension) build $(features)
+
+install: build
+	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
+	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
+	install -m 644 snowflake_pg.control "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 sql/snowflake_pg.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+
+run: build
+	@echo "==> Building the demonstration"
+	cargo build --locked --package testbed --example demo
+	@target/debug/examples/demo
+
+test: test-core test-loom test-servers
+
+test-core: setup
+	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
+	cargo test --locked --package snowflake_core
+
+test-loom: setup
+	@echo "==> Testing the core: every interleaving of callers and an extension of the mark"
+	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
+
+test-servers: build
+	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
+	cargo test --locked --package testbed
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --locked --package snowflake_core --package testbed --all-targets -- --deny warnings
+	$(cargo_extension) clippy $(features) -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed
+
+bench: build
+	@echo "==> Measuring (about a minute)"
+	cargo bench --locked --profile dev --package testbed --bench cost
+
+clean:
+	cargo clean

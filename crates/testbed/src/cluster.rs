@@ -1,0 +1,364 @@
+//! One throwaway server.
+
+use crate::Installation;
+use postgres::{Client, Config, NoTls};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The user that servers of root run as.
+const UNPRIVILEGED: &str = "postgres";
+
+/// How long a server may take to start or stop. Far longer than it does: only to end a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a server is to be like.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    settings: Vec<(String, String)>,
+    own_clock: bool,
+}
+
+/// A signal to a process.
+#[derive(Clone, Copy, Debug)]
+pub enum Signal {
+    /// Reload the configuration.
+    Hangup,
+    /// Fast shutdown.
+    Interrupt,
+    /// Immediate shutdown.
+    Quit,
+    /// No shutdown at all.
+    Kill,
+}
+
+/// A throwaway server, running or not. Dropping it stops it and removes everything.
+pub struct Cluster {
+    directory: TempDir,
+    installation: Arc<Installation>,
+    own_clock: bool,
+    postmaster: Option<Child>,
+}
+
+impl Builder {
+    /// A line of postgresql.conf.
+    pub fn set(mut self, name: &str, value: impl ToString) -> Self {
+        self.settings.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The extension preloaded, with this worker ID.
+    pub fn worker(self, worker: i32) -> Self {
+        self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
+    }
+
+    /// A clock of its own, which [`Cluster::set_clock`] sets.
+    pub fn own_clock(mut self) -> Self {
+        self.own_clock = true;
+        self
+    }
+
+    /// Makes a server, and starts it.
+    pub fn start(self) -> Cluster {
+        let mut cluster = self.create();
+        cluster.start();
+        cluster
+    }
+
+    /// Makes a server.
+    pub fn create(self) -> Cluster {
+        let installation = Installation::shared();
+        let directory = tempfile::Builder::new().prefix("snowflake-").tempdir().expect("a temporary directory");
+        if running_as_root() {
+            give_away(directory.path());
+        }
+        let cluster = Cluster { directory, installation, own_clock: self.own_clock, postmaster: None };
+        cluster.set_clock(0.0);
+        // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
+        let initdb = cluster
+            .command("initdb")
+            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres", "-D"])
+            .arg(cluster.data())
+            .output()
+            .expect("initdb");
+        assert!(initdb.status.success(), "initdb: {}", String::from_utf8_lossy(&initdb.stderr));
+        cluster.configure("listen_addresses", "");
+        cluster.configure("unix_socket_directories", cluster.directory.path().display());
+        for (name, value) in &self.settings {
+            cluster.configure(name, value);
+        }
+        cluster
+    }
+}
+
+impl Cluster {
+    /// A server that is to be set up further.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// The directory of the socket; what psql takes as -h.
+    pub fn host(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The file that keeps the durable mark.
+    pub fn mark_file(&self) -> PathBuf {
+        self.data().join("snowflake_pg/mark")
+    }
+
+    /// Adds a line to postgresql.conf; the last one of a name counts.
+    pub fn configure(&self, name: &str, value: impl ToString) {
+        let path = self.data().join("postgresql.conf");
+        let line = format!("{name} = '{}'\n", value.to_string().replace('\'', "''"));
+        let before = fs::read_to_string(&path).expect("postgresql.conf");
+        fs::write(&path, before + &line).expect("postgresql.conf");
+    }
+
+    /// Starts the server, and waits until it answers.
+    pub fn start(&mut self) {
+        self.try_start().unwrap_or_else(|log| panic!("the server does not start:\n{log}"));
+    }
+
+    /// Starts the server; an error is what its log says.
+    pub fn try_start(&mut self) -> Result<(), String> {
+        assert!(self.postmaster.is_none(), "started twice");
+        let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(self.data()).stdin(Stdio::null()).stdout(log.try_clone().expect("the log")).stderr(log);
+        self.postmaster = Some(command.spawn().expect("postgres"));
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if self.try_connect().is_ok() {
+                return Ok(());
+            }
+            if let Some(child) = &mut self.postmaster
+                && child.try_wait().expect("a child").is_some()
+            {
+                self.postmaster = None;
+                break;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Err(self.log())
+    }
+
+    /// Stops the server, and waits until it has ended.
+    pub fn stop(&mut self, how: Signal) {
+        let Some(mut child) = self.postmaster.take() else { return };
+        send(child.id(), how);
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait().expect("a child").is_none() {
+            assert!(Instant::now() < deadline, "the server does not stop:\n{}", self.log());
+            sleep(Duration::from_millis(5));
+        }
+        if matches!(how, Signal::Kill) {
+            self.wait_for_orphans(child.id());
+        }
+    }
+
+    /// Stops the server, and starts it again.
+    pub fn restart(&mut self, how: Signal) {
+        self.stop(how);
+        self.start();
+    }
+
+    /// Kills the postmaster and every process of the server at once, as a power failure does.
+    pub fn kill_all(&mut self) {
+        let postmaster = self.postmaster.as_ref().expect("a running server").id();
+        for child in children(postmaster) {
+            send(child, Signal::Kill);
+        }
+        self.stop(Signal::Kill);
+    }
+
+    /// Kills one of the backends that serve clients, which makes PostgreSQL start all over, and waits until it has.
+    pub fn kill_backend(&self) {
+        let mut client = self.connect();
+        let row = client
+            .query_one(
+                "SELECT coalesce(min(pid) FILTER (WHERE pid <> pg_backend_pid()), pg_backend_pid())
+                 FROM pg_stat_activity WHERE backend_type = 'client backend'",
+                &[],
+            )
+            .expect("a query");
+        let victim: i32 = row.get(0);
+        send(victim.cast_unsigned(), Signal::Kill);
+        let deadline = Instant::now() + PATIENCE;
+        // The session ends when the postmaster has noticed; from then on it accepts no one until it is ready.
+        while client.simple_query("").is_ok() && Instant::now() < deadline {
+            sleep(Duration::from_millis(1));
+        }
+        while self.try_connect().is_err() {
+            assert!(Instant::now() < deadline, "the server does not come back:\n{}", self.log());
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Backends outlive a killed postmaster until they notice; a new one does not start before.
+    fn wait_for_orphans(&self, postmaster: u32) {
+        let deadline = Instant::now() + PATIENCE;
+        let data = self.data();
+        let ours = |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == data);
+        while Instant::now() < deadline && processes().any(|pid| pid != postmaster && ours(&pid)) {
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Reloads the configuration, and waits until a new session sees it.
+    pub fn reload(&self) {
+        send(self.postmaster.as_ref().expect("a running server").id(), Signal::Hangup);
+        sleep(Duration::from_millis(200));
+    }
+
+    /// Sets the clock of a server that has its own: seconds to add to the real time.
+    pub fn set_clock(&self, offset: f64) {
+        // Replaced as a whole: the server may read it at any moment.
+        let new = self.directory.path().join("clock.new");
+        fs::write(&new, format!("{offset:+.3}\n")).expect("the clock");
+        fs::rename(&new, self.clock_path()).expect("the clock");
+    }
+
+    /// Everything the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// How to connect.
+    pub fn config(&self) -> Config {
+        let mut config = Config::new();
+        config.host_path(self.host()).user("postgres").dbname("postgres");
+        config
+    }
+
+    /// A new session.
+    pub fn connect(&self) -> Client {
+        self.try_connect().unwrap_or_else(|error| panic!("{error:?}\n{}", self.log()))
+    }
+
+    /// A new session, or why there is none.
+    pub fn try_connect(&self) -> Result<Client, postgres::Error> {
+        self.config().connect(NoTls)
+    }
+
+    /// A command for psql on this server, silent but for results and errors.
+    pub fn psql(&self) -> Command {
+        let mut psql = Command::new(self.installation.program("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--username=postgres", "--dbname=postgres", "--host"]).arg(self.host());
+        psql
+    }
+
+    /// A program of PostgreSQL's, run by the servers' user, by the server's clock, that ends when this process does.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "QUIT"]);
+        if running_as_root() {
+            command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--init-groups"]);
+        }
+        command
+            .current_dir(self.directory.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        if self.own_clock {
+            // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
+            // By env, and not around setpriv: what root's process makes, the servers' user can't use.
+            let clock = self.clock_path();
+            command.args(["--", "env", "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"]);
+            command.arg(format!("LD_PRELOAD={}", faketime().display()));
+            command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()));
+        } else {
+            command.arg("--");
+        }
+        command.arg(self.installation.program(program));
+        command
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    fn clock_path(&self) -> PathBuf {
+        self.directory.path().join("clock")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // A test that has failed is unwinding: another panic would end the process before other servers are stopped.
+        if let Some(child) = &mut self.postmaster {
+            send(child.id(), Signal::Quit);
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                sleep(Duration::from_millis(5));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn running_as_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Makes the servers' user the owner of a directory.
+fn give_away(directory: &Path) {
+    let id = |kind: &str| {
+        let output = Command::new("id").args([kind, UNPRIVILEGED]).output().expect("id");
+        String::from_utf8_lossy(&output.stdout).trim().parse().ok()
+    };
+    let (user, group) = (id("-u"), id("-g"));
+    assert!(user.is_some(), "there is no user {UNPRIVILEGED}, which Debian's package postgresql-common makes");
+    chown(directory, user, group).expect("own directory");
+}
+
+fn send(process: u32, signal: Signal) {
+    let name = match signal {
+        Signal::Hangup => "HUP",
+        Signal::Interrupt => "INT",
+        Signal::Quit => "QUIT",
+        Signal::Kill => "KILL",
+    };
+    // A process that has just ended by itself is as good.
+    let _ = Command::new("kill").args(["-s", name, &process.to_string()]).stderr(Stdio::null()).status();
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let parent_of = |pid: u32| -> io::Result<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name stands in brackets and may contain anything; after it come the state and the parent.
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        Ok(after_name.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or_default())
+    };
+    processes().filter(|&pid| parent_of(pid).is_ok_and(|found| found == parent)).collect()
+}
+
+/// The library that steps a process's clock, from Debian's package libfaketime.
+fn faketime() -> PathBuf {
+    let libraries = fs::read_dir("/usr/lib").expect("/usr/lib");
+    libraries
+        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
+        .find(|path| path.exists())
+        .unwrap_or_else(|| {
+            panic!(
+                "libfaketime is not installed; PATH is {:?}",
+                std::env::var_os("PATH").as_deref().map(OsStr::to_owned)
+            )
+        })
+}

@@ -1,0 +1,158 @@
+//! Clients that ask for IDs and keep every one they receive, and the oracle that judges them.
+//!
+//! What counts is what a client has received, whether or not its transaction was ever committed. Rows in a table would
+//! not do: a crash takes those that give evidence with it.
+
+use crate::Cluster;
+use postgres::{Client, Config, NoTls};
+use snowflake_core::UnixMs;
+use snowflake_core::layout::Layout;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, SystemTime};
+
+/// Clients at work.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<Received>>,
+}
+
+/// What one client has seen, over all the sessions it has had one after the other.
+#[derive(Debug, Default)]
+struct Received {
+    /// Every ID, in the order in which they arrived.
+    ids: Vec<i64>,
+    /// The last ID of every answer, and when it arrived by the real clock.
+    arrivals: Vec<(i64, UnixMs)>,
+    /// Times the server was not there.
+    outages: usize,
+    /// Errors of the server, by SQLSTATE and message.
+    errors: BTreeMap<String, usize>,
+}
+
+/// What all clients have seen.
+#[derive(Debug, Default)]
+pub struct Report {
+    clients: Vec<Received>,
+}
+
+impl Load {
+    /// Starts clients that repeat a query, which returns IDs in its only column. They connect again when they lose the
+    /// server.
+    pub fn start(cluster: &Cluster, clients: usize, query: &str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients = (0..clients)
+            .map(|_| {
+                let (config, query, stop) = (cluster.config(), query.to_owned(), Arc::clone(&stop));
+                thread::spawn(move || {
+                    let mut received = Received::default();
+                    while !stop.load(Ordering::Relaxed) {
+                        received.session(&config, &query, &stop);
+                    }
+                    received
+                })
+            })
+            .collect();
+        Self { stop, clients }
+    }
+
+    /// Stops the clients, and says what they have seen.
+    pub fn finish(self) -> Report {
+        self.stop.store(true, Ordering::Relaxed);
+        Report { clients: self.clients.into_iter().map(|client| client.join().expect("a client")).collect() }
+    }
+}
+
+impl Received {
+    /// Asks until the session is lost or it is time to stop.
+    fn session(&mut self, config: &Config, query: &str, stop: &AtomicBool) {
+        let Ok(mut client) = config.connect(NoTls) else {
+            self.outages += 1;
+            sleep(Duration::from_millis(5));
+            return;
+        };
+        while !stop.load(Ordering::Relaxed) && !client.is_closed() {
+            self.ask(&mut client, query);
+        }
+    }
+
+    fn ask(&mut self, client: &mut Client, query: &str) {
+        match client.query(query, &[]) {
+            Ok(rows) => {
+                self.ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+                if let Some(&last) = self.ids.last() {
+                    self.arrivals.push((last, real_time()));
+                }
+            }
+            Err(error) => match error.as_db_error() {
+                // Class 57 is the server going down; another end of the session has no code at all.
+                Some(error) if !error.code().code().starts_with("57") => {
+                    *self.errors.entry(format!("{} {}", error.code().code(), error.message())).or_default() += 1;
+                }
+                _ => self.outages += 1,
+            },
+        }
+    }
+}
+
+/// The real time, which a stepped clock is measured against.
+pub fn real_time() -> UnixMs {
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    UnixMs::try_from(since_1970.as_millis()).unwrap_or_default()
+}
+
+impl Report {
+    /// Adds what others have seen, on this server or another one.
+    pub fn merge(&mut self, other: Self) {
+        self.clients.extend(other.clients);
+    }
+
+    /// How many IDs were received.
+    pub fn ids(&self) -> usize {
+        self.clients.iter().map(|client| client.ids.len()).sum()
+    }
+
+    /// How many IDs were received more than once.
+    pub fn duplicates(&self) -> usize {
+        let mut all: Vec<_> = self.clients.iter().flat_map(|client| &client.ids).collect();
+        all.sort_unstable();
+        all.windows(2).filter(|pair| pair[0] == pair[1]).count()
+    }
+
+    /// How many IDs were not greater than the one before them, as one client received them.
+    pub fn inversions(&self) -> usize {
+        let inverted = |client: &Received| client.ids.windows(2).filter(|pair| pair[0] >= pair[1]).count();
+        self.clients.iter().map(inverted).sum()
+    }
+
+    /// How often a client found no server.
+    pub fn outages(&self) -> usize {
+        self.clients.iter().map(|client| client.outages).sum()
+    }
+
+    /// Errors of the server, by SQLSTATE and message.
+    pub fn errors(&self) -> BTreeMap<&str, usize> {
+        let mut errors = BTreeMap::new();
+        for (error, count) in self.clients.iter().flat_map(|client| &client.errors) {
+            *errors.entry(error.as_str()).or_default() += count;
+        }
+        errors
+    }
+
+    /// How far a timestamp was ahead of the server's clock when it arrived, at most. The clock was `offset_ms` from the
+    /// real one, or further ahead.
+    pub fn largest_lead_ms(&self, layout: &Layout, offset_ms: i64) -> i64 {
+        let signed = |ms: UnixMs| i64::try_from(ms).expect("this age");
+        let lead =
+            |&(id, arrived): &(i64, UnixMs)| signed(layout.issued_at(id.cast_unsigned())) - signed(arrived) - offset_ms;
+        self.clients.iter().flat_map(|client| &client.arrivals).map(lead).max().unwrap_or(0)
+    }
+
+    /// The promises that hold in every row of every test: IDs were received, none twice, and each client's in order.
+    pub fn assert_unique_and_ordered(&self) {
+        assert!(self.ids() > 0, "no ID was received: {:?}", self.errors());
+        assert_eq!((self.duplicates(), self.inversions()), (0, 0), "duplicates and inversions of {} IDs", self.ids());
+    }
+}

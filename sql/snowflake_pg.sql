@@ -1,0 +1,70 @@
+-- snowflake_pg: everything that SQL sees, on one page.
+--
+-- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, which never changes while a server runs.
+-- STRICT: NULL gives NULL. All are PARALLEL SAFE: the generator lies in shared memory.
+
+\echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
+
+-- Issuing ------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+COMMENT ON FUNCTION snowflake_nextval() IS
+    'a new ID, greater than every ID this server has returned before; for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
+
+CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS
+    'that many new IDs (1 to 1000000) in ascending order, all taken when the call begins';
+
+-- Decoding: by snowflake_pg.layout -----------------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_decode(
+    id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
+COMMENT ON FUNCTION snowflake_decode(bigint) IS
+    'what an ID says: when, by which data center (NULL where the layout has none) and worker, and its number in that tick';
+
+CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
+    'when an ID was issued, to the millisecond';
+
+-- Selecting by time: these use an index on the ID --------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_min_id(at timestamptz) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_wrapper';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
+    'the lowest ID of any worker in the millisecond of a time; 0 for -infinity, and the largest bigint for infinity';
+
+-- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
+CREATE FUNCTION snowflake_within(id bigint, "from" timestamptz, until timestamptz) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN id >= snowflake_min_id("from") AND id < snowflake_min_id(until);
+COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
+    'whether an ID was issued at or after the first time and before the second, to the millisecond';
+
+-- Looking after it ---------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_get_status(
+    OUT state text, OUT worker_id integer, OUT datacenter_id integer, OUT layout text,
+    OUT max_borrow interval, OUT max_wait interval, OUT reserve_ahead interval,
+    OUT last_issued_at timestamptz, OUT lead interval, OUT durable_mark timestamptz, OUT ids_issued bigint,
+    OUT usable_until timestamptz)
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
+COMMENT ON FUNCTION snowflake_get_status() IS
+    'the row of the view snowflake_status';
+
+CREATE VIEW snowflake_status AS SELECT * FROM snowflake_get_status();
+GRANT SELECT ON snowflake_status TO PUBLIC;
+COMMENT ON VIEW snowflake_status IS
+    'one row about this server: configuration in force, durable mark, and what was issued since it started';
+COMMENT ON COLUMN snowflake_status.state IS
+    'ready; idle (no ID asked for since the server started); standby; not preloaded; worker unset; misconfigured (the log says how)';
+COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
+COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
+COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
+COMMENT ON COLUMN snowflake_status.lead IS 'how far that is ahead of the clock; 0 unless the clock was set back';
+COMMENT ON COLUMN snowflake_status.durable_mark IS 'on disk: no ID is issued at or above it, and after a restart IDs begin there';
+COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued since the server started, or came back from a crash';
+COMMENT ON COLUMN snowflake_status.usable_until IS 'the last timestamp that the layout has room for';

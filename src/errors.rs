@@ -1,0 +1,205 @@
+//! Every reason to refuse an ID, with its SQLSTATE, its details and what to do.
+
+use crate::gucs;
+use crate::state_file::StateFileError;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_core::layout::{Layout, LayoutError, SeriesError, TimeError};
+use snowflake_core::{UnixMs, display_time};
+use std::io::ErrorKind;
+
+/// Why no ID can be issued.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The library is not in shared_preload_libraries.
+    NotPreloaded,
+    /// pg_upgrade is at work.
+    BinaryUpgrade,
+    /// `snowflake_pg.worker_id` is -1.
+    WorkerUnset,
+    /// `snowflake_pg.datacenter_id` is no number.
+    UnreadableDatacenter(&'static str),
+    /// `snowflake_pg.layout` is no layout.
+    BadLayout(LayoutError),
+    /// The worker or data center does not fit the layout.
+    Misfit(Layout, SeriesError),
+    /// The server is a standby, or has not finished its recovery.
+    InRecovery,
+    /// The clock lies outside the layout.
+    Clock(UnixMs, TimeError),
+    /// The clock stays behind what was issued.
+    ClockBehind {
+        /// The last timestamp that was issued, or the durable mark if none was.
+        last: UnixMs,
+        /// What the clock says.
+        now: UnixMs,
+        /// What the clock has to say before the next ID.
+        until: UnixMs,
+    },
+    /// The durable mark can't be read or written.
+    StateFile(StateFileError),
+}
+
+impl From<LayoutError> for Refusal {
+    fn from(error: LayoutError) -> Self {
+        Self::BadLayout(error)
+    }
+}
+
+impl From<StateFileError> for Refusal {
+    fn from(error: StateFileError) -> Self {
+        Self::StateFile(error)
+    }
+}
+
+impl Refusal {
+    /// Raises the refusal as an ERROR.
+    pub fn raise(self) -> ! {
+        report(self.into())
+    }
+}
+
+/// Raises an error report as an ERROR.
+pub fn report(error: ErrorReport) -> ! {
+    error.report(PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
+}
+
+/// An error report without detail and hint.
+#[track_caller]
+pub fn error(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
+    ErrorReport::new(code, message.into(), "snowflake_pg")
+}
+
+impl From<Refusal> for ErrorReport {
+    fn from(refusal: Refusal) -> Self {
+        use PgSqlErrorCode::*;
+        match refusal {
+            Refusal::NotPreloaded => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "snowflake_pg must be loaded by shared_preload_libraries to issue IDs",
+            )
+            .set_hint(
+                "Add snowflake_pg to shared_preload_libraries in postgresql.conf, set snowflake_pg.worker_id there, \
+                 and restart the server.",
+            ),
+            Refusal::BinaryUpgrade => {
+                error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot issue IDs during pg_upgrade")
+                    .set_hint("Wait until the upgrade is complete.")
+            }
+            Refusal::WorkerUnset => {
+                let range = gucs::layout().map_or_else(
+                    |_| String::new(),
+                    |layout| {
+                        let range = layout.workers();
+                        format!(" from {} to {}", range.start(), range.end())
+                    },
+                );
+                error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
+                    .set_detail("snowflake_pg.worker_id is not set.")
+                    .set_hint(format!(
+                        "Type ALTER SYSTEM SET snowflake_pg.worker_id = N, where N is a number{range} that no other \
+                         server has, and restart the server."
+                    ))
+            }
+            Refusal::UnreadableDatacenter(text) => error(
+                ERRCODE_CONFIG_FILE_ERROR,
+                format!("invalid value for parameter \"snowflake_pg.datacenter_id\": \"{text}\""),
+            )
+            .set_hint("Type ALTER SYSTEM SET snowflake_pg.datacenter_id = N with a number, and restart the server."),
+            Refusal::BadLayout(failure) => {
+                let text = gucs::layout_text();
+                let text = text.to_string_lossy();
+                error(
+                    ERRCODE_CONFIG_FILE_ERROR,
+                    format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
+                )
+                .set_detail(format!("{failure}."))
+                .set_hint("Type ALTER SYSTEM SET snowflake_pg.layout = 'LAYOUT', and restart the server.")
+            }
+            Refusal::Misfit(layout, misfit) => {
+                let variable = match misfit {
+                    SeriesError::Datacenter(_) => "snowflake_pg.datacenter_id",
+                    SeriesError::Worker(_) => "snowflake_pg.worker_id",
+                };
+                let (SeriesError::Datacenter(number) | SeriesError::Worker(number)) = misfit;
+                error(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
+                    .set_detail(format!(
+                        "{variable} is {}, and layout {layout} allows {} to {}.",
+                        number.value, number.range.0, number.range.1
+                    ))
+                    .set_hint(format!(
+                        "Type ALTER SYSTEM SET {variable} = N with a number in this range, and restart the server."
+                    ))
+            }
+            Refusal::InRecovery => error(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
+                .set_detail("This server is a standby, or has not finished its recovery.")
+                .set_hint("Connect to the primary server. Decoding works here."),
+            Refusal::Clock(now, TimeError::BeforeEpoch { epoch }) => {
+                error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the server's clock is before the epoch of the layout")
+                    .set_detail(format!(
+                        "The clock says {}, and the epoch is {}.",
+                        display_time(now),
+                        display_time(epoch)
+                    ))
+                    .set_hint(
+                        "Set the clock, or choose an earlier epoch in snowflake_pg.layout and restart the server.",
+                    )
+            }
+            Refusal::Clock(now, TimeError::AfterEnd { last }) => {
+                error(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "the timestamps of the layout are used up")
+                    .set_detail(format!(
+                        "The clock says {}, and the last timestamp is {}.",
+                        display_time(now),
+                        display_time(last)
+                    ))
+                    .set_hint("Check the clock. If it is right, the layout needs more timestamp bits or a later epoch.")
+            }
+            Refusal::ClockBehind { last, now, until } => {
+                error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
+                    .set_detail(format!(
+                        "The clock says {}, the last timestamp issued is {}, and snowflake_pg.max_borrow is {} ms.",
+                        display_time(now),
+                        display_time(last),
+                        gucs::max_borrow_ms()
+                    ))
+                    .set_hint(format!(
+                        "Check the clock. IDs are issued again when it reaches {}; until then each call waits \
+                 snowflake_pg.max_wait ({} ms).",
+                        display_time(until),
+                        gucs::max_wait_ms()
+                    ))
+            }
+            Refusal::StateFile(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<StateFileError> for ErrorReport {
+    fn from(failure: StateFileError) -> Self {
+        use PgSqlErrorCode::*;
+        match failure {
+            StateFileError::Io { action, path, source } => {
+                let full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                error(
+                    if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
+                    format!("could not {action} \"{}\": {source}", path.display()),
+                )
+                .set_detail("The durable mark of snowflake_pg lies there; no ID is issued beyond a mark on disk.")
+                .set_hint(if full {
+                    "Free disk space; IDs are issued again as soon as the mark can be written."
+                } else {
+                    "Check snowflake_pg.state_directory, its disk and its permissions."
+                })
+            }
+            StateFileError::Damaged { path, damage } => {
+                error(ERRCODE_DATA_CORRUPTED, format!("state file \"{}\" is damaged", path.display()))
+                    .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
+                    .set_hint(
+                        "Restore the file. If that can't be done, make sure that the clock is later than every ID \
+                         this server has issued, then remove the file.",
+                    )
+            }
+        }
+    }
+}

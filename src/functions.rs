@@ -1,0 +1,8 @@
+//! What SQL sees. Declared, and documented for users, in `sql/snowflake_pg.sql`.
+
+mod decode;
+mod nextval;
+mod range;
+mod row;
+mod status;
+mod time;

@@ -1,0 +1,27 @@
+//! PostgreSQL's times and ours.
+
+use pgrx::prelude::*;
+use snowflake_core::UnixMs;
+
+/// 2000-01-01T00:00:00Z, where PostgreSQL's timestamps begin (`POSTGRES_EPOCH_JDATE`), in Unix milliseconds.
+const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
+
+/// A point in time as PostgreSQL has it, exact to the millisecond.
+pub fn timestamptz(at: UnixMs) -> TimestampWithTimeZone {
+    i64::try_from(at)
+        .ok()
+        .and_then(|ms| (ms - POSTGRES_EPOCH_MS).checked_mul(1000))
+        .and_then(|micros| TimestampWithTimeZone::try_from(micros).ok())
+        .expect("every layout ends long before PostgreSQL's timestamps do")
+}
+
+/// The millisecond in which a finite point in time lies; `None` for times before 1970.
+pub fn unix_ms(at: TimestampWithTimeZone) -> Option<UnixMs> {
+    let micros: pg_sys::TimestampTz = at.into();
+    u64::try_from(micros.div_euclid(1000) + POSTGRES_EPOCH_MS).ok()
+}
+
+/// A length of time.
+pub fn interval(ms: u64) -> Interval {
+    Interval::from_micros(i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1000))
+}

@@ -1,0 +1,205 @@
+//! The configuration variables, and what they mean.
+//!
+//! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
+//! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
+
+use once_cell::sync::OnceCell;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{pg_guard, pg_sys};
+use snowflake_core::layout::{Layout, LayoutError};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::PathBuf;
+
+const DEFAULT_LAYOUT: &CStr = c"twitter";
+
+static WORKER_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
+static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
+static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
+static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(500);
+static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
+
+/// Defines all variables. Only in the postmaster, while it preloads.
+///
+/// A configured value that PostgreSQL rejects here is replaced by the default, with a WARNING. That must not happen to
+/// the variables that tell one server's IDs from another's, so these accept what they can't read until an ID is
+/// asked for, which is then refused.
+pub fn define() {
+    note_unreadable_datacenter();
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.worker_id",
+        c"This server's worker ID, which no other server of its data center may have.",
+        c"-1 means unset: snowflake_nextval() refuses. The layout limits the range.",
+        &WORKER_ID,
+        -1,
+        i32::MAX,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.datacenter_id",
+        c"This server's data center, where the layout has such a field.",
+        c"The layout limits the range.",
+        &DATACENTER_ID,
+        i32::MIN,
+        i32::MAX,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    // SAFETY: the hook is guarded against panics by #[pg_guard].
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"snowflake_pg.layout",
+            c"Where the bits of an ID are.",
+            c"A layout's name (twitter, flat), then settings: epoch= and a time with a zone, or Unix milliseconds.",
+            &LAYOUT,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_layout),
+            None,
+            None,
+        );
+    }
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_borrow",
+        c"How far the timestamp of a new ID may run ahead of the clock.",
+        c"When the clock is set back by less, IDs go on from the last timestamp; when by more, calls wait.",
+        &MAX_BORROW,
+        0,
+        86_400_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_wait",
+        c"How long one call may wait for a clock that is behind, before it fails.",
+        c"Measured in time that really passes, whatever the clock says.",
+        &MAX_WAIT,
+        0,
+        3_600_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.reserve_ahead",
+        c"How far the durable mark runs ahead of the clock.",
+        c"After a crash, IDs go on from the mark. A longer reservation means fewer writes and a longer lead then.",
+        &RESERVE_AHEAD,
+        100,
+        60_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_string_guc(
+        c"snowflake_pg.state_directory",
+        c"Directory of the durable mark.",
+        c"Relative to the data directory, or absolute; an absolute one must exist.",
+        &STATE_DIRECTORY,
+        GucContext::Postmaster,
+        GucFlags::SUPERUSER_ONLY,
+    );
+    // SAFETY: the prefix is a C string that lives as long as the process.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
+}
+
+/// Refuses a layout that is none when ALTER SYSTEM is typed. A server that starts keeps it, and issues nothing.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_layout(
+    new_value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the address of the new value,
+    let value = unsafe { *new_value };
+    // SAFETY: which is a C string, since the variable's default is not NULL.
+    let text = unsafe { CStr::from_ptr(value) };
+    let Err(error) = parse_layout(text) else { return true };
+    if crate::shmem::is_preloading() {
+        return true;
+    }
+    let detail = CString::new(format!("{error}.")).unwrap_or_default();
+    // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
+    let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
+    // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after this hook, in the same thread.
+    unsafe { pg_sys::GUC_check_errdetail_string = detail };
+    false
+}
+
+fn parse_layout(text: &CStr) -> Result<Layout, LayoutError> {
+    text.to_string_lossy().parse()
+}
+
+/// What is configured as the data center, if it is no number at all.
+static UNREADABLE_DATACENTER: OnceCell<String> = OnceCell::new();
+
+fn note_unreadable_datacenter() {
+    let Some(text) = configured(c"snowflake_pg.datacenter_id") else { return };
+    let mut number = 0;
+    // SAFETY: reads a C string and writes a number, as PostgreSQL itself does for its own variables.
+    if !unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, 0, std::ptr::null_mut()) } {
+        UNREADABLE_DATACENTER.get_or_init(|| text.to_string_lossy().into_owned());
+    }
+}
+
+/// What the configuration file, the command line or SET say of a variable, also of one that is not defined.
+fn configured(name: &CStr) -> Option<CString> {
+    // SAFETY: the name is a C string; a variable that nobody has set gives NULL, as missing_ok is true.
+    let value = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
+    // SAFETY: a C string if not NULL, and copied before anything can change the variable.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_owned())
+}
+
+/// The worker ID; `None` while it is unset.
+pub fn worker_id() -> Option<i32> {
+    Some(WORKER_ID.get()).filter(|&worker| worker >= 0)
+}
+
+/// The data center; an error is what stands in its place and is no number.
+pub fn datacenter_id() -> Result<i32, &'static str> {
+    match UNREADABLE_DATACENTER.get() {
+        None => Ok(DATACENTER_ID.get()),
+        Some(text) => Err(text),
+    }
+}
+
+/// The layout as it is written in the configuration. Without preload PostgreSQL does not know the variable, but keeps
+/// what is said of it all the same.
+pub fn layout_text() -> CString {
+    let text = if crate::shmem::is_preloaded() { LAYOUT.get() } else { configured(c"snowflake_pg.layout") };
+    text.unwrap_or_else(|| DEFAULT_LAYOUT.to_owned())
+}
+
+/// The layout in force.
+pub fn layout() -> Result<Layout, LayoutError> {
+    static PRELOADED: OnceCell<Layout> = OnceCell::new();
+    if crate::shmem::is_preloaded() {
+        PRELOADED.get_or_try_init(|| parse_layout(&layout_text())).copied()
+    } else {
+        parse_layout(&layout_text())
+    }
+}
+
+/// How far an ID's timestamp may be ahead of the clock, in milliseconds.
+pub fn max_borrow_ms() -> u64 {
+    milliseconds(&MAX_BORROW)
+}
+
+/// How long one call may wait for the clock, in milliseconds.
+pub fn max_wait_ms() -> u64 {
+    milliseconds(&MAX_WAIT)
+}
+
+/// How far the durable mark runs ahead of the clock, in milliseconds.
+pub fn reserve_ahead_ms() -> u64 {
+    milliseconds(&RESERVE_AHEAD)
+}
+
+fn milliseconds(setting: &'static GucSetting<i32>) -> u64 {
+    u64::try_from(setting.get()).expect("the variable's range begins at 0")
+}
+
+/// The directory of the durable mark: absolute, or relative to the data directory.
+pub fn state_directory() -> PathBuf {
+    PathBuf::from(STATE_DIRECTORY.get().unwrap_or_default().to_string_lossy().into_owned())
+}

@@ -1,0 +1,146 @@
+//! Gives IDs to a backend.
+//!
+//! The fast path is one reading of the clock and one compare-and-swap, without a call into PostgreSQL. Everything else
+//! (the first call, a full tick, a mark to extend, a clock that is behind) goes through [`Issuer::take`].
+
+use crate::errors::Refusal;
+use crate::wait::Patience;
+use crate::{clock, gucs, mark, shmem};
+use once_cell::sync::OnceCell;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, log};
+use snowflake_core::generator::{Generator, Outcome, Run};
+use snowflake_core::layout::{Layout, Series};
+use snowflake_core::{Tick, reservation};
+use std::time::Duration;
+
+/// What a backend needs to issue IDs; the same for the whole life of the server.
+struct Issuer {
+    layout: Layout,
+    series: Series,
+    generator: &'static Generator,
+}
+
+/// The next ID.
+#[inline]
+pub fn next() -> Result<i64, Refusal> {
+    let issuer = issuer()?;
+    match issuer.try_take(1) {
+        Some(run) => Ok(issuer.id_at(run.first)),
+        None => issuer.take(1).map(|run| issuer.id_at(run.first)),
+    }
+}
+
+/// The next `count` IDs (at least 1), ascending; neighbours where they share a tick that nobody else draws from.
+pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
+    let issuer = issuer()?;
+    let mut runs = Vec::new();
+    let mut missing = count;
+    while missing > 0 {
+        let run = issuer.take(missing)?;
+        missing -= u32::try_from(run.last - run.first + 1).expect("a run is not longer than what was asked for");
+        runs.push(run);
+    }
+    Ok(runs.into_iter().flat_map(|run| run.first..=run.last).map(|position| issuer.id_at(position)))
+}
+
+/// Logs the configuration in force, and warns of one under which no ID will be issued. To be called when the server
+/// starts.
+pub fn announce() {
+    let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
+    log!(
+        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), max_borrow = {} ms, \
+         max_wait = {} ms, reserve_ahead = {} ms, state_directory = '{}'",
+        env!("CARGO_PKG_VERSION"),
+        gucs::worker_id().unwrap_or(-1),
+        gucs::datacenter_id().map_or_else(|text| format!("'{text}' (invalid)"), |number| number.to_string()),
+        gucs::layout_text().to_string_lossy(),
+        gucs::max_borrow_ms(),
+        gucs::max_wait_ms(),
+        gucs::reserve_ahead_ms(),
+        gucs::state_directory().display(),
+    );
+    match identity() {
+        Ok(_) | Err(Refusal::WorkerUnset) => {}
+        Err(refusal) => ErrorReport::from(refusal).report(PgLogLevel::WARNING),
+    }
+}
+
+/// Which IDs this server may issue, by its configuration.
+pub fn identity() -> Result<(Layout, Series), Refusal> {
+    let layout = gucs::layout()?;
+    let datacenter = gucs::datacenter_id().map_err(Refusal::UnreadableDatacenter)?;
+    let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset)?;
+    let series = layout.series(datacenter, worker).map_err(|misfit| Refusal::Misfit(layout, misfit))?;
+    Ok((layout, series))
+}
+
+fn issuer() -> Result<&'static Issuer, Refusal> {
+    static ISSUER: OnceCell<Issuer> = OnceCell::new();
+    ISSUER.get_or_try_init(|| {
+        if !shmem::is_preloaded() {
+            return Err(Refusal::NotPreloaded);
+        }
+        let (layout, series) = identity()?;
+        Ok(Issuer { layout, series, generator: shmem::generator() })
+    })
+}
+
+impl Issuer {
+    #[inline]
+    fn id_at(&self, position: u64) -> i64 {
+        // A layout that generates has at most 63 bits.
+        self.series.id_at(position).cast_signed()
+    }
+
+    fn now(&self) -> Result<Tick, Refusal> {
+        let now = clock::unix_ms();
+        self.layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))
+    }
+
+    /// Takes up to `want` positions, if that needs nothing but the clock and the generator.
+    #[inline]
+    fn try_take(&self, want: u32) -> Option<Run> {
+        let now = self.layout.tick_at(clock::unix_ms()).ok()?;
+        match self.generator.take(now, want) {
+            Outcome::Taken(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Takes up to `want` positions. Does what the generator asks for until it gives.
+    #[cold]
+    fn take(&self, want: u32) -> Result<Run, Refusal> {
+        let max_lead = gucs::max_borrow_ms() / self.layout.unit_ms();
+        let mut patience = Patience::new(self.budget());
+        let mut outcome = self.generator.take(self.now()?, want);
+        loop {
+            outcome = match outcome {
+                Outcome::Taken(run) => return Ok(run),
+                Outcome::Ahead { seen } => self.generator.take_ahead(seen, self.now()?, want, max_lead),
+                Outcome::Extend(tick) => {
+                    mark::cover(&self.layout, tick)?;
+                    self.generator.take(self.now()?, want)
+                }
+                Outcome::Wait(tick) => {
+                    let until = self.layout.time_of(tick);
+                    if !patience.wait_until(until) {
+                        let last = self.layout.time_of(self.generator.last_tick());
+                        return Err(Refusal::ClockBehind { last, now: clock::unix_ms(), until });
+                    }
+                    self.generator.take(self.now()?, want)
+                }
+            }
+        }
+    }
+
+    /// How long a call may wait for the clock. The first one after a start may have to let it pass the floor, which is
+    /// no fault of the clock's.
+    fn budget(&self) -> Duration {
+        let mut budget = gucs::max_wait_ms();
+        if self.generator.issued() == 0 {
+            budget = budget.max(gucs::reserve_ahead_ms()).max(reservation::MISSING_MARK_GUARD_MS);
+        }
+        Duration::from_millis(budget)
+    }
+}

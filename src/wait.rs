@@ -1,0 +1,61 @@
+//! Waits for the clock.
+
+use crate::clock;
+use pgrx::pg_sys;
+use snowflake_core::UnixMs;
+use std::time::{Duration, Instant};
+
+/// Sleeps shorter than this are exact to well under a tick, and are not worth a latch.
+const SHORT: Duration = Duration::from_millis(2);
+
+/// A sleeper looks at the clock at least this often, since it may be set at any time.
+const LONG: Duration = Duration::from_millis(20);
+
+/// How long one call has waited for a clock that does not get there. Measured in time that really passes (a budget in
+/// wall-clock time would stretch by the very step that is being waited out).
+pub struct Patience {
+    budget: Duration,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// For a call that may wait so long.
+    pub fn new(budget: Duration) -> Self {
+        Self { budget, since: None }
+    }
+
+    /// Sleeps until the clock reaches `until`, and says whether it did within the budget. A clock that gets there
+    /// restores the budget: waiting for one tick after another is how a full generator works, not a clock that is
+    /// behind. Can be cancelled like any query.
+    pub fn wait_until(&mut self, until: UnixMs) -> bool {
+        let until = Duration::from_millis(until);
+        loop {
+            let remaining = until.saturating_sub(clock::since_1970());
+            if remaining.is_zero() {
+                self.since = None;
+                return true;
+            }
+            let left = self.budget.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            sleep(remaining.min(left));
+        }
+    }
+}
+
+fn sleep(time: Duration) {
+    if time < SHORT {
+        std::thread::sleep(time);
+    } else {
+        let timeout = std::ffi::c_long::try_from(time.min(LONG).as_millis()).expect("LONG is short");
+        let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+        // SAFETY: set by PostgreSQL when it starts a backend.
+        let latch = unsafe { pg_sys::MyLatch };
+        // SAFETY: a backend's own latch can be waited on at any time.
+        unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, pg_sys::PG_WAIT_EXTENSION) };
+        // SAFETY: as above.
+        unsafe { pg_sys::ResetLatch(latch) };
+    }
+    pgrx::check_for_interrupts!();
+}

@@ -1,0 +1,163 @@
+//! Nothing is issued twice through crashes and restarts, with every ID counted that a client has received.
+
+use snowflake_core::layout::Layout;
+use snowflake_core::state_record;
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::{Cluster, Load, Signal, error, real_time, value};
+
+/// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
+const RESERVE_AHEAD_MS: i64 = 2000;
+
+fn server() -> Cluster {
+    let cluster = Cluster::builder().worker(1).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+fn twitter() -> Layout {
+    "twitter".parse().expect("a preset")
+}
+
+#[test]
+fn ids_stay_unique_when_backends_are_killed() {
+    let cluster = server();
+    let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)");
+    for _ in 0..10 {
+        sleep(Duration::from_millis(100));
+        cluster.kill_backend();
+    }
+    sleep(Duration::from_millis(100));
+    let report = load.finish();
+    report.assert_unique_and_ordered();
+    assert!(report.errors().is_empty(), "{:?}", report.errors());
+    assert!(report.outages() > 0, "the crashes were noticed");
+    let lead = report.largest_lead_ms(&twitter(), 0);
+    assert!(lead <= RESERVE_AHEAD_MS, "{lead} ms ahead");
+}
+
+#[test]
+fn ids_stay_unique_when_the_whole_server_is_killed() {
+    let mut cluster = server();
+    let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)");
+    for round in 0..6 {
+        sleep(Duration::from_millis(150));
+        if round % 2 == 0 {
+            cluster.kill_all()
+        } else {
+            cluster.stop(Signal::Kill)
+        }
+        cluster.start();
+    }
+    sleep(Duration::from_millis(150));
+    let report = load.finish();
+    report.assert_unique_and_ordered();
+    assert!(report.errors().is_empty(), "{:?}", report.errors());
+    assert!(report.outages() > 0, "the crashes were noticed");
+}
+
+#[test]
+fn ids_stay_unique_when_the_clock_goes_back_at_every_restart() {
+    let mut cluster = Cluster::builder().worker(1).own_clock().start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 100)");
+    for round in 0..10 {
+        sleep(Duration::from_millis(100));
+        cluster.stop(Signal::Quit);
+        cluster.set_clock(if round % 2 == 0 { -1.0 } else { 0.0 });
+        cluster.start();
+    }
+    sleep(Duration::from_millis(100));
+    let report = load.finish();
+    report.assert_unique_and_ordered();
+    assert!(report.errors().is_empty(), "{:?}", report.errors());
+}
+
+#[test]
+fn quick_crashes_do_not_drive_the_server_away_from_its_clock() {
+    let cluster = server();
+    for _ in 0..8 {
+        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+        cluster.kill_backend();
+    }
+    let mark = state_record::decode(&fs::read(cluster.mark_file()).expect("a mark")).expect("a whole mark");
+    let ahead = i64::try_from(mark).expect("this age") - i64::try_from(real_time()).expect("this age");
+    assert!(ahead <= RESERVE_AHEAD_MS, "{ahead} ms ahead");
+}
+
+#[test]
+fn the_mark_on_disk_is_always_above_the_ids_that_were_received() {
+    let cluster = server();
+    let mut client = cluster.connect();
+    for _ in 0..300 {
+        let id: i64 = value(&mut client, "SELECT max(id) FROM snowflake_nextvals(5000) id").parse().expect("an ID");
+        let mark = state_record::decode(&fs::read(cluster.mark_file()).expect("a mark")).expect("a whole mark");
+        assert!(twitter().issued_at(id.cast_unsigned()) < mark);
+    }
+}
+
+#[test]
+fn a_damaged_mark_is_refused_until_it_is_restored() {
+    let mut cluster = server();
+    let before: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    cluster.stop(Signal::Interrupt);
+    let good = fs::read(cluster.mark_file()).expect("a mark");
+    let mut flipped = good.clone();
+    flipped[17] ^= 4;
+    for damaged in [&flipped[..], &good[..20], b"", &[good.clone(), good.clone()].concat()] {
+        fs::write(cluster.mark_file(), damaged).expect("a damaged mark");
+        cluster.start();
+        let mut client = cluster.connect();
+        for _ in 0..2 {
+            let refused = error(&mut client, "SELECT snowflake_nextval()");
+            assert_eq!(refused.code().code(), "XX001");
+            assert!(refused.message().ends_with("snowflake_pg/mark\" is damaged"), "{refused:?}");
+            assert!(refused.detail().is_some() && refused.hint().is_some(), "{refused:?}");
+        }
+        assert_eq!(fs::read(cluster.mark_file()).expect("a mark"), damaged, "left as it was");
+        drop(client);
+        cluster.stop(Signal::Interrupt);
+    }
+    fs::write(cluster.mark_file(), &good).expect("the mark");
+    cluster.start();
+    let after: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    assert!(after > before);
+}
+
+#[test]
+fn a_missing_mark_starts_a_second_above_the_clock_and_is_logged() {
+    let mut cluster = server();
+    cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    cluster.stop(Signal::Interrupt);
+    fs::remove_file(cluster.mark_file()).expect("the mark");
+    cluster.start();
+    let before = real_time();
+    let id: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    let issued_at = twitter().issued_at(id.cast_unsigned());
+    assert!(issued_at >= before + 1000, "{issued_at} at {before}");
+    assert!(cluster.log().contains("LOG:  snowflake_pg: no durable mark found"), "{}", cluster.log());
+}
+
+#[test]
+fn a_mark_that_cannot_be_written_stops_ids_at_the_old_one_until_it_can() {
+    let cluster = server();
+    let mut client = cluster.connect();
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    // Not even root can make a file where a directory stands, or remove one that is not empty.
+    let obstacle = cluster.mark_file().with_extension("new");
+    fs::create_dir_all(obstacle.join("full")).expect("an obstacle");
+    let mark = state_record::decode(&fs::read(cluster.mark_file()).expect("a mark")).expect("a whole mark");
+    let mut last = 0;
+    let refused = loop {
+        match client.query_one("SELECT snowflake_nextval()", &[]) {
+            Ok(row) => last = row.get::<_, i64>(0),
+            Err(error) => break error.as_db_error().expect("the server's error").clone(),
+        }
+    };
+    assert_eq!(refused.code().code(), "58030");
+    assert!(refused.message().starts_with("could not remove file"), "{refused:?}");
+    assert!(twitter().issued_at(last.cast_unsigned()) < mark, "an ID at or above the mark on disk");
+    fs::remove_dir_all(&obstacle).expect("the obstacle");
+    client.batch_execute("SELECT snowflake_nextval()").expect("IDs again, in the same session");
+}

@@ -1,0 +1,233 @@
+//! What every function gives, and how it refuses what it can't.
+
+use testbed::postgres::Client;
+use testbed::{Cluster, error, value};
+
+/// A server with the extension, the layout `twitter`, data center 3 and worker 7.
+fn server() -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.datacenter_id", 3).set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    (cluster, client)
+}
+
+#[test]
+fn the_functions_give_what_the_documentation_says() {
+    let (_cluster, mut client) = server();
+    for (query, expected) in [
+        // A published ID: Wikipedia, "Snowflake ID".
+        ("SELECT snowflake_decode(1541815603606036480)", r#"("2022-06-28 16:07:40.105+00",11,26,0)"#),
+        ("SELECT snowflake_timestamp(1541815603606036480)", "2022-06-28 16:07:40.105+00"),
+        ("SELECT snowflake_timestamp(0)", "2010-11-04 01:42:54.657+00"),
+        ("SELECT snowflake_timestamp(9223372036854775807)", "2080-07-10 17:30:30.208+00"),
+        // The lowest ID of a tick: its timestamp is that tick, and the ID before it belongs to the tick before.
+        ("SELECT snowflake_min_id('2010-11-04 01:42:54.657+00')", "0"),
+        ("SELECT snowflake_min_id('2010-11-04 01:42:54.658+00')", "4194304"),
+        ("SELECT snowflake_min_id('2010-11-04 01:42:54.658999+00')", "4194304"),
+        ("SELECT snowflake_timestamp(snowflake_min_id('2024-02-29 12:00:00.001+00'))", "2024-02-29 12:00:00.001+00"),
+        ("SELECT snowflake_timestamp(snowflake_min_id('2024-02-29 12:00:00.001+00') - 1)", "2024-02-29 12:00:00+00"),
+        ("SELECT snowflake_min_id('-infinity')", "0"),
+        ("SELECT snowflake_min_id('infinity')", "9223372036854775807"),
+        ("SELECT snowflake_within(1541815603606036480, '2022-06-28 16:07:40.105Z', '2022-06-28 16:07:40.106Z')", "t"),
+        ("SELECT snowflake_within(1541815603606036480, '2022-06-28 16:07:40.104Z', '2022-06-28 16:07:40.105Z')", "f"),
+        ("SELECT snowflake_within(1541815603606036480, '-infinity', 'infinity')", "t"),
+        // A new ID carries this server's numbers and the time of the clock, give or take the guard of a first start.
+        ("SELECT worker_id FROM snowflake_decode(snowflake_nextval())", "7"),
+        ("SELECT datacenter_id FROM snowflake_decode(snowflake_nextval())", "3"),
+        ("SELECT abs(extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())) < 5", "t"),
+        ("SELECT snowflake_nextval() < snowflake_nextval()", "t"),
+        // A batch: as many as asked for, ascending, and above what came before.
+        ("SELECT count(DISTINCT id) FROM snowflake_nextvals(1000000) id", "1000000"),
+        ("SELECT bool_and(ok) FROM (SELECT id > lag(id) OVER () AS ok FROM snowflake_nextvals(10000) id) s", "t"),
+        // NULL gives NULL, and a batch of NULL is empty.
+        ("SELECT snowflake_decode(NULL)", "NULL"),
+        ("SELECT snowflake_timestamp(NULL)", "NULL"),
+        ("SELECT snowflake_min_id(NULL)", "NULL"),
+        ("SELECT snowflake_within(NULL, now(), now())", "NULL"),
+        ("SELECT snowflake_within(1, NULL, NULL)", "NULL"),
+        ("SELECT count(*) FROM snowflake_nextvals(NULL)", "0"),
+    ] {
+        assert_eq!(value(&mut client, query), expected, "{query}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
+    let (_cluster, mut client) = server();
+    for (query, code, message, detail) in [
+        ("SELECT snowflake_decode(-1)", "22003", "a Snowflake ID cannot be negative", "The value is -1."),
+        ("SELECT snowflake_timestamp(-5)", "22003", "a Snowflake ID cannot be negative", "The value is -5."),
+        ("SELECT snowflake_nextvals(0)", "22023", "count must be between 1 and 1000000", "The count is 0."),
+        ("SELECT snowflake_nextvals(-1)", "22023", "count must be between 1 and 1000000", "The count is -1."),
+        ("SELECT snowflake_nextvals(1000001)", "22023", "count must be between 1 and 1000000", "The count is 1000001."),
+        (
+            "SELECT snowflake_min_id('2010-11-04 01:42:54.656999Z')",
+            "22008",
+            "timestamp is before the epoch of the layout",
+            "IDs of this layout have timestamps from 2010-11-04T01:42:54.657Z to 2080-07-10T17:30:30.208Z.",
+        ),
+        (
+            "SELECT snowflake_min_id('4713-01-01 BC')",
+            "22008",
+            "timestamp is before the epoch of the layout",
+            "IDs of this layout have timestamps from 2010-11-04T01:42:54.657Z to 2080-07-10T17:30:30.208Z.",
+        ),
+        (
+            "SELECT snowflake_min_id('2080-07-10 17:30:30.209Z')",
+            "22008",
+            "timestamp is after the end of the layout",
+            "IDs of this layout have timestamps from 2010-11-04T01:42:54.657Z to 2080-07-10T17:30:30.208Z.",
+        ),
+    ] {
+        let error = error(&mut client, query);
+        assert_eq!((error.code().code(), error.message(), error.detail()), (code, message, Some(detail)), "{query}");
+    }
+    assert_eq!(value(&mut client, "SELECT 1"), "1");
+}
+
+#[test]
+fn milliseconds_survive_exactly() {
+    let (_cluster, mut client) = server();
+    let query = "SELECT count(*) FROM generate_series(0, 9999) ms,
+        LATERAL (SELECT timestamptz '2024-12-31 23:59:55Z' + ms * interval '1 ms' AS at) t
+        WHERE snowflake_timestamp(snowflake_min_id(at)) <> at";
+    assert_eq!(value(&mut client, query), "0");
+}
+
+#[test]
+fn a_time_range_uses_the_index_on_the_id() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE event (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
+             INSERT INTO event (n) SELECT generate_series(1, 50000);
+             ANALYZE event",
+        )
+        .expect("a table");
+    let plan: Vec<_> = client
+        .query("EXPLAIN SELECT * FROM event WHERE snowflake_within(id, now() - interval '1 ms', now())", &[])
+        .expect("a plan")
+        .iter()
+        .map(|row| row.get::<_, String>(0))
+        .collect();
+    let plan = plan.join("\n");
+    assert!(plan.contains("Index Scan using event_pkey"), "{plan}");
+    assert!(plan.contains("Index Cond") && !plan.contains("snowflake_within"), "{plan}");
+
+    // A range says the same as the timestamps do, wherever it begins and ends.
+    let query = "SELECT count(*) FROM event a, generate_series(1, 50) step,
+        LATERAL (SELECT snowflake_timestamp((SELECT min(id) FROM event)) + step * interval '1 ms' AS at) t
+        WHERE snowflake_within(id, at, at + interval '3 ms')
+           <> (snowflake_timestamp(id) >= at AND snowflake_timestamp(id) < at + interval '3 ms')";
+    assert_eq!(value(&mut client, query), "0");
+}
+
+#[test]
+fn ids_can_be_taken_in_a_parallel_plan() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE source AS SELECT generate_series(1, 200000) AS n;
+             ANALYZE source;
+             SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+        )
+        .expect("a table");
+    let query = "SELECT count(DISTINCT id) FROM (SELECT snowflake_nextval() AS id FROM source) s";
+    let plan = client.query(&format!("EXPLAIN {query}"), &[]).expect("a plan");
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    assert!(plan.join("\n").contains("Parallel Seq Scan"), "{plan:?}");
+    assert_eq!(value(&mut client, query), "200000");
+}
+
+#[test]
+fn status_shows_the_configuration_the_mark_and_what_was_issued() {
+    let (_cluster, mut client) = server();
+    let status = |client: &mut Client, column: &str| value(client, &format!("SELECT {column} FROM snowflake_status"));
+    assert_eq!(status(&mut client, "state"), "idle");
+    assert_eq!(status(&mut client, "ids_issued"), "0");
+    assert_eq!(status(&mut client, "durable_mark"), "NULL");
+    assert_eq!(status(&mut client, "last_issued_at"), "NULL");
+
+    client.batch_execute("SELECT snowflake_nextval(); SELECT snowflake_nextvals(12345)").expect("IDs");
+    for (column, expected) in [
+        ("state", "ready"),
+        ("worker_id", "7"),
+        ("datacenter_id", "3"),
+        ("layout", "twitter (t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z)"),
+        ("max_borrow", "00:00:05"),
+        ("max_wait", "00:00:00.5"),
+        ("reserve_ahead", "00:00:02"),
+        ("ids_issued", "12346"),
+        ("last_issued_at < durable_mark", "t"),
+        ("lead < interval '2 s'", "t"),
+        ("usable_until", "2080-07-10 17:30:30.208+00"),
+    ] {
+        assert_eq!(status(&mut client, column), expected, "{column}");
+    }
+}
+
+#[test]
+fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
+    let (_cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
+    client
+        .batch_execute("SELECT snowflake_decode(snowflake_nextval()); SELECT * FROM snowflake_status")
+        .expect("functions for everyone");
+    client
+        .batch_execute("RESET ROLE; REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC; SET ROLE app")
+        .expect("a revocation");
+    assert_eq!(error(&mut client, "SELECT snowflake_nextval()").code().code(), "42501");
+}
+
+/// Everything the extension owns, with what the planner may assume about it. An entry that is missing here, or that
+/// changes, is a change of the public surface.
+#[test]
+fn the_extension_owns_what_it_is_known_to_own() {
+    let (_cluster, mut client) = server();
+    let rows = client
+        .query(
+            "SELECT pg_describe_object(classid, objid, objsubid) || coalesce(
+                 (SELECT format(' %s%s %s', provolatile, CASE WHEN proisstrict THEN ' strict' ELSE '' END, proparallel)
+                  FROM pg_proc WHERE oid = objid AND classid = 'pg_proc'::regclass), '')
+                 || CASE WHEN obj_description(objid, classid::regclass::name) IS NULL THEN ' UNDOCUMENTED' ELSE '' END
+             FROM pg_depend WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
+              AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+             ORDER BY 1",
+            &[],
+        )
+        .expect("a query");
+    let owned: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(
+        owned,
+        [
+            "function snowflake_decode(bigint) s strict s",
+            "function snowflake_get_status() v strict s",
+            "function snowflake_min_id(timestamp with time zone) s strict s",
+            "function snowflake_nextval() v strict s",
+            "function snowflake_nextvals(integer) v strict s",
+            "function snowflake_timestamp(bigint) s strict s",
+            "function snowflake_within(bigint,timestamp with time zone,timestamp with time zone) s s",
+            "view snowflake_status",
+        ]
+    );
+}
+
+#[test]
+fn the_control_file_has_the_version_of_the_crate() {
+    let control = include_str!("../snowflake_pg.control");
+    assert!(control.contains(&format!("default_version = '{}'", env!("CARGO_PKG_VERSION"))), "{control}");
+}
+
+#[test]
+fn the_extension_can_live_in_any_schema_and_be_moved() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "DROP EXTENSION snowflake_pg; CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids;
+             SELECT ids.snowflake_within(ids.snowflake_nextval(), '-infinity', 'infinity');
+             CREATE SCHEMA other; ALTER EXTENSION snowflake_pg SET SCHEMA other;
+             SELECT other.snowflake_within(other.snowflake_nextval(), '-infinity', 'infinity');
+             SELECT * FROM other.snowflake_status",
+        )
+        .expect("functions that do not depend on the search path");
+}
