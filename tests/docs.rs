@@ -1,0 +1,56 @@
+//! The README does what it says: its SQL runs, and prints what it shows.
+
+use std::io::Write;
+use std::process::Stdio;
+use testbed::Cluster;
+
+/// A fenced block: its language, and its lines.
+struct Block {
+    language: String,
+    text: String,
+}
+
+fn blocks(document: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for line in document.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(language), None) => {
+                open = Some(Block { language: language.trim().to_owned(), text: String::new() });
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some(block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block without an end");
+    blocks
+}
+
+fn psql(cluster: &Cluster, sql: &str) -> String {
+    let mut psql = cluster.psql();
+    psql.args(["--set=ON_ERROR_STOP=1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = psql.spawn().expect("psql");
+    child.stdin.take().expect("a pipe").write_all(sql.as_bytes()).expect("psql reads");
+    let output = child.wait_with_output().expect("psql");
+    assert!(output.status.success(), "{sql}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_sql_of_the_readme_runs_and_prints_what_the_readme_shows() {
+    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
+    let blocks = blocks(include_str!("../README.md"));
+    let mut compared = 0;
+    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.language == "sql") {
+        let printed = psql(&cluster, &block.text);
+        if let Some(shown) = blocks.get(at + 1).filter(|next| next.language == "text") {
+            assert_eq!(printed.trim_end(), shown.text.trim_end(), "{}", block.text);
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "the README shows no output");
+}
