@@ -20,9 +20,13 @@ use snowflake_core::{Tick, display_time, reservation};
 /// caller has to try again afterwards.
 pub fn cover(layout: &Layout, tick: Tick) -> Result<(), Refusal> {
     let generator = shmem::generator();
-    let _lock = shmem::lock_mark();
+    let lock = shmem::lock_mark();
     if !generator.is_started() {
-        start(layout, generator)
+        let message = start(layout, generator)?;
+        // A client that asks for log messages and does not read them must not hold up everybody else.
+        drop(lock);
+        log!("snowflake_pg: {message}");
+        Ok(())
     } else if tick >= generator.covered_until() {
         extend(layout, generator, tick)
     } else {
@@ -30,8 +34,8 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<(), Refusal> {
     }
 }
 
-/// Starts the generator above everything an earlier life of this server may have issued.
-fn start(layout: &Layout, generator: &Generator) -> Result<(), Refusal> {
+/// Starts the generator above everything an earlier life of this server may have issued. Returns what to log of it.
+fn start(layout: &Layout, generator: &Generator) -> Result<String, Refusal> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         return Err(Refusal::BinaryUpgrade);
@@ -42,15 +46,12 @@ fn start(layout: &Layout, generator: &Generator) -> Result<(), Refusal> {
     }
     let found = state_file::read(&gucs::state_directory())?;
     let now = clock::unix_ms();
-    let floor = reservation::floor(found, now);
     let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
+    let floor = reservation::floor(found, now);
     // Position 0 is what a generator holds that was not started, so tick 0 is never issued.
     generator.start(layout.first_tick_from(floor).max(1), now_tick);
-    match found {
-        Some(mark) => log!("snowflake_pg: IDs begin at the durable mark {} or later", display_time(mark)),
-        None => log!("snowflake_pg: no durable mark found, IDs begin at {} or later", display_time(floor)),
-    }
-    Ok(())
+    let which = if found.is_some() { "durable mark found" } else { "no durable mark found" };
+    Ok(format!("{which}, IDs begin at {} or later", display_time(floor)))
 }
 
 /// Makes a mark past `tick` durable, then lets the generator use it.
