@@ -75,7 +75,7 @@ fn a_clock_set_back_across_a_restart_is_refused_until_it_has_caught_up() {
     let before = load(&cluster);
     sleep(Duration::from_millis(300));
     let mut report = before.finish();
-    cluster.stop(Signal::Interrupt);
+    cluster.stop(Signal::INT);
     cluster.set_clock(-10.0);
     cluster.start();
     let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
@@ -97,7 +97,7 @@ fn a_server_that_may_not_borrow_waits_out_its_own_restart() {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the first ID of all");
     drop(client);
-    cluster.restart(Signal::Quit);
+    cluster.restart(Signal::QUIT);
     assert_eq!(
         value(&mut cluster.connect(), "SELECT snowflake_timestamp(snowflake_nextval()) <= clock_timestamp()"),
         "t"

@@ -46,7 +46,7 @@ fn ids_stay_unique_when_the_whole_server_is_killed() {
         if round % 2 == 0 {
             cluster.kill_all()
         } else {
-            cluster.stop(Signal::Kill)
+            cluster.stop(Signal::KILL)
         }
         cluster.start();
     }
@@ -64,7 +64,7 @@ fn ids_stay_unique_when_the_clock_goes_back_at_every_restart() {
     let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 100)");
     for round in 0..10 {
         sleep(Duration::from_millis(100));
-        cluster.stop(Signal::Quit);
+        cluster.stop(Signal::QUIT);
         cluster.set_clock(if round % 2 == 0 { -1.0 } else { 0.0 });
         cluster.start();
     }
@@ -118,7 +118,7 @@ fn the_mark_on_disk_is_above_every_id_as_soon_as_it_is_received() {
 fn a_damaged_mark_is_refused_until_it_is_restored() {
     let mut cluster = server();
     let before: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
-    cluster.stop(Signal::Interrupt);
+    cluster.stop(Signal::INT);
     let good = fs::read(cluster.mark_file()).expect("a mark");
     let mut flipped = good.clone();
     flipped[17] ^= 4;
@@ -134,7 +134,7 @@ fn a_damaged_mark_is_refused_until_it_is_restored() {
         }
         assert_eq!(fs::read(cluster.mark_file()).expect("a mark"), damaged, "left as it was");
         drop(client);
-        cluster.stop(Signal::Interrupt);
+        cluster.stop(Signal::INT);
     }
     fs::write(cluster.mark_file(), &good).expect("the mark");
     cluster.start();
@@ -146,7 +146,7 @@ fn a_damaged_mark_is_refused_until_it_is_restored() {
 fn a_missing_mark_starts_a_second_above_the_clock_and_is_logged() {
     let mut cluster = server();
     cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    cluster.stop(Signal::Interrupt);
+    cluster.stop(Signal::INT);
     fs::remove_file(cluster.mark_file()).expect("the mark");
     cluster.start();
     let before = real_time();

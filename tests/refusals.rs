@@ -163,7 +163,7 @@ fn a_standby_refuses_every_call_and_leaves_the_state_file_alone() {
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let before: i64 = value(&mut client, NEXTVAL).parse().expect("an ID");
     drop(client);
-    cluster.stop(Signal::Interrupt);
+    cluster.stop(Signal::INT);
     let mark = std::fs::read(cluster.mark_file()).expect("a mark");
     std::fs::write(cluster.data().join("standby.signal"), "").expect("a standby");
     cluster.start();
@@ -218,7 +218,7 @@ fn the_worker_id_cannot_be_changed_without_a_restart() {
     let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
     assert_eq!(value(&mut client, worker), "1");
     drop(client);
-    cluster.restart(Signal::Interrupt);
+    cluster.restart(Signal::INT);
     assert_eq!(value(&mut cluster.connect(), worker), "2");
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Installation;
 use postgres::{Client, Config, NoTls};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -24,19 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Builder {
     settings: Vec<(String, String)>,
     own_clock: bool,
-}
-
-/// A signal to a process.
-#[derive(Clone, Copy, Debug)]
-pub enum Signal {
-    /// Reload the configuration.
-    Hangup,
-    /// Fast shutdown.
-    Interrupt,
-    /// Immediate shutdown.
-    Quit,
-    /// No shutdown at all.
-    Kill,
 }
 
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
@@ -155,7 +143,7 @@ impl Cluster {
         Err(self.log())
     }
 
-    /// Stops the server, and waits until it has ended.
+    /// Stops the server, and waits until it has ended: `INT` is a fast shutdown, `QUIT` an immediate one, and `KILL` none.
     pub fn stop(&mut self, how: Signal) {
         let Some(mut child) = self.postmaster.take() else { return };
         send(child.id(), how);
@@ -164,7 +152,7 @@ impl Cluster {
             assert!(Instant::now() < deadline, "the server does not stop:\n{}", self.log());
             sleep(Duration::from_millis(5));
         }
-        if matches!(how, Signal::Kill) {
+        if how == Signal::KILL {
             self.wait_for_orphans(child.id());
         }
     }
@@ -179,9 +167,9 @@ impl Cluster {
     pub fn kill_all(&mut self) {
         let postmaster = self.postmaster.as_ref().expect("a running server").id();
         for child in children(postmaster) {
-            send(child, Signal::Kill);
+            send(child, Signal::KILL);
         }
-        self.stop(Signal::Kill);
+        self.stop(Signal::KILL);
     }
 
     /// Kills one of the backends that serve clients, which makes PostgreSQL start all over, and waits until it has.
@@ -197,7 +185,7 @@ impl Cluster {
         let victim: i32 = row.get(0);
         let starts = || self.log().matches("ready to accept connections").count();
         let before = starts();
-        send(victim.cast_unsigned(), Signal::Kill);
+        send(victim.cast_unsigned(), Signal::KILL);
         // Until the postmaster has noticed, it still accepts sessions, which it then ends.
         let deadline = Instant::now() + PATIENCE;
         while starts() == before {
@@ -218,7 +206,7 @@ impl Cluster {
 
     /// Reloads the configuration, and waits until a new session sees it.
     pub fn reload(&self) {
-        send(self.postmaster.as_ref().expect("a running server").id(), Signal::Hangup);
+        send(self.postmaster.as_ref().expect("a running server").id(), Signal::HUP);
         sleep(Duration::from_millis(200));
     }
 
@@ -297,7 +285,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // A test that has failed is unwinding: another panic would end the process before other servers are stopped.
         if let Some(child) = &mut self.postmaster {
-            send(child.id(), Signal::Quit);
+            send(child.id(), Signal::QUIT);
             let deadline = Instant::now() + Duration::from_secs(10);
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 sleep(Duration::from_millis(5));
@@ -324,14 +312,9 @@ fn give_away(directory: &Path) {
 }
 
 fn send(process: u32, signal: Signal) {
-    let name = match signal {
-        Signal::Hangup => "HUP",
-        Signal::Interrupt => "INT",
-        Signal::Quit => "QUIT",
-        Signal::Kill => "KILL",
-    };
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw).expect("a process has a number above 0");
     // A process that has just ended by itself is as good.
-    let _ = Command::new("kill").args(["-s", name, &process.to_string()]).stderr(Stdio::null()).status();
+    let _ = kill_process(process, signal);
 }
 
 fn processes() -> impl Iterator<Item = u32> {

@@ -8,10 +8,11 @@ mod cluster;
 mod installation;
 mod load;
 
-pub use cluster::{Builder, Cluster, Signal};
+pub use cluster::{Builder, Cluster};
 pub use installation::Installation;
 pub use load::{Load, Report, real_time};
 pub use postgres;
+pub use rustix::process::Signal;
 
 use postgres::Client;
 use postgres::error::DbError;
