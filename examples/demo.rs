@@ -136,7 +136,7 @@ fn main() -> Result<()> {
 fn show(shard: &Cluster, query: &str) -> Result<()> {
     let typed = if query.ends_with(r"\gx") { query.to_owned() } else { format!("{query};") };
     println!("{typed}");
-    let mut child = shard.psql().stdin(std::process::Stdio::piped()).spawn()?;
+    let mut child = shard.psql().arg("--pset=pager=off").stdin(std::process::Stdio::piped()).spawn()?;
     child.stdin.take().expect("a pipe").write_all(format!("{typed}\n").as_bytes())?;
     if child.wait()?.success() { Ok(()) } else { Err("psql failed".into()) }
 }

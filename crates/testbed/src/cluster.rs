@@ -1,8 +1,9 @@
 //! One throwaway server.
 
 use crate::Installation;
+use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +13,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// The user that servers of root run as.
 const UNPRIVILEGED: &str = "postgres";
@@ -29,7 +29,7 @@ pub struct Builder {
 
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
 pub struct Cluster {
-    directory: TempDir,
+    directory: Scratch,
     installation: Arc<Installation>,
     own_clock: bool,
     postmaster: Option<Child>,
@@ -63,7 +63,7 @@ impl Builder {
     /// Makes a server.
     pub fn create(self) -> Cluster {
         let installation = Installation::shared();
-        let directory = tempfile::Builder::new().prefix("snowflake-").tempdir().expect("a temporary directory");
+        let directory = Scratch::new("snowflake-");
         if running_as_root() {
             give_away(directory.path());
         }
@@ -197,9 +197,7 @@ impl Cluster {
     /// Backends outlive a killed postmaster until they notice; a new one does not start before.
     fn wait_for_orphans(&self, postmaster: u32) {
         let deadline = Instant::now() + PATIENCE;
-        let data = self.data();
-        let ours = |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == data);
-        while Instant::now() < deadline && processes().any(|pid| pid != postmaster && ours(&pid)) {
+        while Instant::now() < deadline && processes_in(&self.data()).any(|pid| pid != postmaster) {
             sleep(Duration::from_millis(5));
         }
     }
@@ -309,16 +307,6 @@ fn give_away(directory: &Path) {
     let (user, group) = (id("-u"), id("-g"));
     assert!(user.is_some(), "there is no user {UNPRIVILEGED}, which Debian's package postgresql-common makes");
     chown(directory, user, group).expect("own directory");
-}
-
-fn send(process: u32, signal: Signal) {
-    let process = i32::try_from(process).ok().and_then(Pid::from_raw).expect("a process has a number above 0");
-    // A process that has just ended by itself is as good.
-    let _ = kill_process(process, signal);
-}
-
-fn processes() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 fn children(parent: u32) -> Vec<u32> {

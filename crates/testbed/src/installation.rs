@@ -1,19 +1,19 @@
 //! A private copy of the PostgreSQL installation, with the extension in it.
 
+use crate::scratch::Scratch;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
-use tempfile::TempDir;
 
 /// A copy of PostgreSQL's programs, and links to everything else but the extension, which is put in from this project.
 ///
 /// PostgreSQL finds its files relative to its programs, so a tree of the same shape anywhere works as an installation.
 /// Removed when the last user drops it.
 pub struct Installation {
-    root: TempDir,
+    root: Scratch,
     bindir: PathBuf,
 }
 
@@ -31,7 +31,7 @@ impl Installation {
     }
 
     fn new() -> Self {
-        let root = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary directory");
+        let root = Scratch::new("pg-");
         // The servers' user must get through.
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
         let inside = |path: &Path| {

@@ -7,6 +7,7 @@
 mod cluster;
 mod installation;
 mod load;
+mod scratch;
 
 pub use cluster::{Builder, Cluster};
 pub use installation::Installation;

@@ -1,0 +1,74 @@
+//! Temporary directories that are removed even when the process is interrupted.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::exit;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use tempfile::TempDir;
+
+/// A temporary directory. Removed when it is dropped, and when the process is told to end by Ctrl-C, by a terminal
+/// that is closed, or by SIGTERM; processes that run in it are killed then.
+pub struct Scratch(TempDir);
+
+static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn live() -> MutexGuard<'static, Vec<PathBuf>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scratch {
+    /// A new directory whose name begins so.
+    pub fn new(prefix: &str) -> Self {
+        static HANDLER: Once = Once::new();
+        HANDLER.call_once(|| ctrlc::set_handler(end).expect("no other handler"));
+        let mut live = live();
+        let directory = tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary directory");
+        live.push(directory.path().to_owned());
+        Self(directory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        live().retain(|path| path != self.0.path());
+    }
+}
+
+/// Processes that run in a directory.
+pub fn processes_in(directory: &Path) -> impl Iterator<Item = u32> {
+    let inside = move |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(directory));
+    processes().filter(inside)
+}
+
+/// All processes.
+pub fn processes() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// Sends a signal to a process. One that has just ended by itself is as good.
+pub fn send(process: u32, signal: Signal) {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw).expect("a process has a number above 0");
+    let _ = kill_process(process, signal);
+}
+
+/// Ends everything at once. Holds the lock until the end, so that no new directory appears.
+fn end() {
+    let live = live();
+    for directory in live.iter() {
+        // Until nothing is left: a process may be starting others.
+        loop {
+            let processes: Vec<_> = processes_in(directory).collect();
+            if processes.is_empty() {
+                break;
+            }
+            processes.into_iter().for_each(|process| send(process, Signal::KILL));
+        }
+        let _ = fs::remove_dir_all(directory);
+    }
+    exit(130);
+}
