@@ -3,6 +3,7 @@
 //! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
 //! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
 
+use crate::preload;
 use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{pg_guard, pg_sys};
@@ -115,7 +116,7 @@ unsafe extern "C-unwind" fn check_layout(
     // SAFETY: which is a C string, since the variable's default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
     let Err(error) = parse_layout(text) else { return true };
-    if crate::shmem::is_preloading() {
+    if preload::is_under_way() {
         return true;
     }
     let detail = CString::new(format!("{error}.")).unwrap_or_default();
@@ -166,14 +167,14 @@ pub fn datacenter_id() -> Result<i32, &'static str> {
 /// The layout as it is written in the configuration. Without preload PostgreSQL does not know the variable, but keeps
 /// what is said of it all the same.
 pub fn layout_text() -> CString {
-    let text = if crate::shmem::is_preloaded() { LAYOUT.get() } else { configured(c"snowflake_pg.layout") };
+    let text = if preload::is_done() { LAYOUT.get() } else { configured(c"snowflake_pg.layout") };
     text.unwrap_or_else(|| DEFAULT_LAYOUT.to_owned())
 }
 
 /// The layout in force.
 pub fn layout() -> Result<Layout, LayoutError> {
     static PRELOADED: OnceCell<Layout> = OnceCell::new();
-    if crate::shmem::is_preloaded() {
+    if preload::is_done() {
         PRELOADED.get_or_try_init(|| parse_layout(&layout_text())).copied()
     } else {
         parse_layout(&layout_text())

@@ -5,7 +5,7 @@
 
 use crate::errors::Refusal;
 use crate::wait::Patience;
-use crate::{clock, gucs, mark, shmem};
+use crate::{clock, gucs, mark, preload, shmem};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, log};
@@ -78,7 +78,7 @@ pub fn identity() -> Result<(Layout, Series), Refusal> {
 fn issuer() -> Result<&'static Issuer, Refusal> {
     static ISSUER: OnceCell<Issuer> = OnceCell::new();
     ISSUER.get_or_try_init(|| {
-        if !shmem::is_preloaded() {
+        if !preload::is_done() {
             return Err(Refusal::NotPreloaded);
         }
         let (layout, series) = identity()?;

@@ -5,7 +5,7 @@
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
 //! - [`issuer`]: gives IDs to a backend; [`mark`] keeps the durable mark ahead of them; [`wait`] waits for the clock.
-//! - [`gucs`], [`shmem`], [`clock`], [`state_file`], [`errors`]: configuration, shared memory, time, disk, refusals.
+//! - [`preload`], [`gucs`], [`shmem`], [`clock`], [`state_file`], [`errors`]: configuration, shared memory, time, disk, refusals.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -17,6 +17,7 @@ mod functions;
 mod gucs;
 mod issuer;
 mod mark;
+mod preload;
 mod shmem;
 mod state_file;
 mod wait;
@@ -32,7 +33,8 @@ extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
 /// restoring a dump, and decoding.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    if shmem::is_preloading() {
+    if preload::is_under_way() {
+        preload::note();
         gucs::define();
         shmem::reserve();
         issuer::announce();

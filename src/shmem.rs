@@ -8,7 +8,6 @@ use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{PgAtomic, PgLwLock, PgLwLockExclusiveGuard, pg_shmem_init};
 use snowflake_core::generator::Generator;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What lies in shared memory.
 struct Shared {
@@ -25,17 +24,10 @@ static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 // SAFETY: as above.
 static MARK_LOCK: PgLwLock<()> = unsafe { PgLwLock::new(c"snowflake_pg_mark") };
 
-/// Whether the postmaster is loading the library right now, the only time at which shared memory can be had.
-pub fn is_preloading() -> bool {
-    // SAFETY: read in the one thread that writes it.
-    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
-}
-
 /// Asks PostgreSQL for the memory. Only while preloading.
 pub fn reserve() {
     pg_shmem_init!(SHARED = Shared { generator: Generator::new(layout_sequence_bits()) });
     pg_shmem_init!(MARK_LOCK = ());
-    PRELOADED.store(true, Ordering::Relaxed);
 }
 
 /// Without a layout, none: the generator is never started then.
@@ -43,15 +35,7 @@ fn layout_sequence_bits() -> u32 {
     gucs::layout().map_or(0, |layout| layout.sequence_bits())
 }
 
-/// Set in the postmaster, and inherited by every process it starts.
-static PRELOADED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the library was preloaded, so that shared memory and configuration variables exist.
-pub fn is_preloaded() -> bool {
-    PRELOADED.load(Ordering::Relaxed)
-}
-
-/// The generator. Only when [`is_preloaded`].
+/// The generator. Only where the library was preloaded.
 #[inline]
 pub fn generator() -> &'static Generator {
     &SHARED.get().generator

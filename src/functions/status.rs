@@ -3,7 +3,7 @@
 use super::row::row;
 use super::time::{interval, timestamptz};
 use crate::errors::Refusal;
-use crate::{clock, gucs, issuer, shmem};
+use crate::{clock, gucs, issuer, preload, shmem};
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByRust, IntoDatum};
@@ -16,7 +16,7 @@ fn snowflake_get_status(fcinfo: pg_sys::FunctionCallInfo) -> PgHeapTuple<'static
 }
 
 fn status() -> [Option<pg_sys::Datum>; 12] {
-    if !shmem::is_preloaded() {
+    if !preload::is_done() {
         let mut columns = [None; 12];
         columns[0] = "not preloaded".into_datum();
         return columns;

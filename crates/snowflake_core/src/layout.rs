@@ -10,15 +10,16 @@
 //!     └─┴───────────────────────────────────────────┴──────────┴─────────┴────────────┘
 //! ```
 
-use crate::presets::PRESETS;
 use crate::{Position, Tick, UnixMs, display_time};
 use std::fmt;
 use std::ops::RangeInclusive;
 
 mod parse;
 mod picture;
+mod presets;
 
 pub use parse::LayoutError;
+use presets::PRESETS;
 
 /// What a group of bits means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,6 @@
 
 pub mod generator;
 pub mod layout;
-mod presets;
 pub mod reservation;
 pub mod state_record;
 mod sync;

@@ -6,9 +6,8 @@
 //! flat epoch=1704067200000
 //! ```
 
-use super::Layout;
+use super::{Layout, PRESETS};
 use crate::UnixMs;
-use crate::presets::PRESETS;
 use std::str::FromStr;
 
 /// Why a text is not a layout. Each message names the token at fault.

@@ -1,10 +1,10 @@
 //! Layouts with a name.
 
+use super::FieldKind::{self, Datacenter, Sequence, Timestamp, Worker};
 use crate::UnixMs;
-use crate::layout::FieldKind::{self, Datacenter, Sequence, Timestamp, Worker};
 
 /// A layout that can be asked for by name.
-pub(crate) struct Preset {
+pub(super) struct Preset {
     /// What to write in `snowflake_pg.layout`.
     pub name: &'static str,
     /// Fields from the highest bits to the lowest, with their widths.
@@ -19,7 +19,7 @@ pub(crate) struct Preset {
 const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 
 /// Every preset, in the order in which messages list them.
-pub(crate) const PRESETS: &[Preset] = &[
+pub(super) const PRESETS: &[Preset] = &[
     // Source: `IdWorker.scala` of twitter-archive/snowflake (41 + 5 + 5 + 12 bits).
     Preset {
         name: "twitter",
