@@ -1,12 +1,12 @@
 //! Reading IDs.
 
-use super::row::row;
+use super::row::Row;
 use super::time::timestamptz;
 use crate::errors::{Refusal, error, report};
 use crate::gucs;
-use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::IntoDatum;
 use pgrx::prelude::*;
-use pgrx::{AllocatedByRust, IntoDatum};
+
 use snowflake_core::layout::Layout;
 
 /// The layout by which to decode.
@@ -32,7 +32,7 @@ fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
 
 /// Everything an ID says, as a row.
 #[pg_extern(sql = false)]
-fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> PgHeapTuple<'static, AllocatedByRust> {
+fn snowflake_decode(id: i64) -> Row<4> {
     let parts = layout().unpack(bits(id));
     // Fields of an ID that is not negative have at most 63 bits, and those of a preset at most 12, but for the time.
     let number = |value: u64| i32::try_from(value).expect("a field of few bits").into_datum();
@@ -42,6 +42,6 @@ fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> PgHeapTuple<'s
         parts.worker.and_then(number),
         number(parts.sequence),
     ];
-    // SAFETY: this call's own fcinfo, and columns of the types declared: timestamptz, integer, integer, integer.
-    unsafe { row(fcinfo, columns) }
+    // SAFETY: the types declared: timestamptz, integer, integer, integer.
+    unsafe { Row::new(columns) }
 }

@@ -1,24 +1,52 @@
 //! Rows as results.
 
+use pgrx::callconv::{BoxRet, FcInfo};
+use pgrx::datum::Datum;
 use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
 use pgrx::prelude::*;
 use pgrx::tupdesc::PgTupleDesc;
-use pgrx::{AllocatedByRust, PgMemoryContexts};
+use pgrx::{IntoDatum, PgMemoryContexts};
 
-/// A row of the OUT parameters that `sql/snowflake_pg.sql` declares for the function being called.
-///
-/// # Safety
-///
-/// `fcinfo` must be that of the call, nothing else may use its `fn_extra`, and the columns must be of the declared
-/// types.
-pub unsafe fn row<const N: usize>(
-    fcinfo: pg_sys::FunctionCallInfo,
-    columns: [Option<pg_sys::Datum>; N],
-) -> PgHeapTuple<'static, AllocatedByRust> {
-    // SAFETY: as this function's own conditions.
-    let description = unsafe { description(fcinfo) };
-    // SAFETY: as this function's own conditions.
-    unsafe { PgHeapTuple::from_datums(description, columns) }.expect("as many columns as are declared")
+/// A row of the OUT parameters that `sql/snowflake_pg.sql` declares for the function that returns it.
+pub struct Row<const N: usize>([Option<pg_sys::Datum>; N]);
+
+impl<const N: usize> Row<N> {
+    /// A row of these columns.
+    ///
+    /// # Safety
+    ///
+    /// They must be as many as the function declares, and of the types it declares.
+    pub unsafe fn new(columns: [Option<pg_sys::Datum>; N]) -> Self {
+        Self(columns)
+    }
+}
+
+// SAFETY: gives a composite datum in the current memory context, as PostgreSQL expects of a function that returns one.
+unsafe impl<const N: usize> BoxRet for Row<N> {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        // SAFETY: only to find the description of the row.
+        let call = unsafe { fcinfo.as_mut_ptr() };
+        // SAFETY: the call being made; nothing else in this library uses fn_extra of a function that returns a row.
+        let description = unsafe { description(call) };
+        // SAFETY: as `Row::new` was promised.
+        let tuple = unsafe { PgHeapTuple::from_datums(description, self.0) }.expect("as many columns as are declared");
+        match tuple.into_datum() {
+            // SAFETY: a datum of the type that the function returns.
+            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+            None => fcinfo.return_null(),
+        }
+    }
+}
+
+// SAFETY: only for cargo-pgrx, and says that there is nothing to generate: sql/snowflake_pg.sql declares the functions.
+unsafe impl<const N: usize> SqlTranslatable for Row<N> {
+    const TYPE_IDENT: &'static str = "record";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("record"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("record")));
 }
 
 /// The description of the row. Looked up in the catalog by the first call in a query, and kept for the others.

@@ -1,18 +1,17 @@
 //! What a DBA looks at.
 
-use super::row::row;
+use super::row::Row;
 use super::time::{interval, timestamptz};
 use crate::errors::Refusal;
 use crate::{clock, gucs, issuer, preload, shmem};
-use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::IntoDatum;
 use pgrx::prelude::*;
-use pgrx::{AllocatedByRust, IntoDatum};
 
 /// One row: the configuration in force, the durable mark, and what was issued since the server started.
 #[pg_extern(sql = false)]
-fn snowflake_get_status(fcinfo: pg_sys::FunctionCallInfo) -> PgHeapTuple<'static, AllocatedByRust> {
-    // SAFETY: this call's own fcinfo, and columns in the order and of the types declared.
-    unsafe { row(fcinfo, status()) }
+fn snowflake_get_status() -> Row<12> {
+    // SAFETY: in the order and of the types declared.
+    unsafe { Row::new(status()) }
 }
 
 fn status() -> [Option<pg_sys::Datum>; 12] {
