@@ -6,11 +6,10 @@ use snowflake_core::layout::Layout;
 use std::collections::HashSet;
 use std::error::Error;
 use std::io::{IsTerminal, Write, stdin, stdout};
-use std::process::Command;
 use std::thread;
 use std::time::Instant;
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
+use testbed::{Cluster, shield, value};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -149,8 +148,7 @@ fn offer_psql(shards: &[Cluster]) -> Result<()> {
         stdin().read_line(&mut answer)?;
         match answer.trim().parse::<usize>().ok().and_then(|number| shards.get(number)) {
             Some(shard) => {
-                let psql: &mut Command = &mut shard.psql();
-                psql.status()?;
+                shield(|| shard.psql().status())?;
             }
             None if answer.trim().is_empty() => return Ok(()),
             None => println!("    There is no shard {}.", answer.trim()),

@@ -2,6 +2,7 @@
 --
 -- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, which never changes while a server runs.
 -- STRICT: NULL gives NULL. All are PARALLEL SAFE: the generator lies in shared memory.
+-- Nothing is revoked from PUBLIC: whoever may insert may draw IDs, and the rest only reads.
 
 \echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
 
@@ -55,16 +56,24 @@ CREATE FUNCTION snowflake_get_status(
 COMMENT ON FUNCTION snowflake_get_status() IS
     'the row of the view snowflake_status';
 
-CREATE VIEW snowflake_status AS SELECT * FROM snowflake_get_status();
+CREATE VIEW snowflake_status AS
+    SELECT status.*,
+           CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
+                THEN current_setting('snowflake_pg.state_directory', true) END AS state_directory
+    FROM snowflake_get_status() status;
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: configuration in force, durable mark, and what was issued since it started';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID asked for since the server started); standby; not preloaded; worker unset; misconfigured (the log says how)';
+    'ready; idle (no ID issued since the server started); standby; not preloaded; worker unset; misconfigured (the log says how)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
-COMMENT ON COLUMN snowflake_status.lead IS 'how far that is ahead of the clock; 0 unless the clock was set back';
-COMMENT ON COLUMN snowflake_status.durable_mark IS 'on disk: no ID is issued at or above it, and after a restart IDs begin there';
+COMMENT ON COLUMN snowflake_status.lead IS
+    'how far that is ahead of the clock; 0 unless the clock was set back or the server has just started';
+COMMENT ON COLUMN snowflake_status.durable_mark IS
+    'on disk: no ID is issued at or above it, and after a restart IDs begin there; read when the first ID is asked for';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued since the server started, or came back from a crash';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'the last timestamp that the layout has room for';
+COMMENT ON COLUMN snowflake_status.state_directory IS
+    'snowflake_pg.state_directory; shown to those who may read all settings';

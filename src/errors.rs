@@ -6,7 +6,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::layout::{Layout, LayoutError, SeriesError, TimeError};
 use snowflake_core::{UnixMs, display_time};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 /// Why no ID can be issued.
 #[derive(Debug)]
@@ -29,8 +29,10 @@ pub enum Refusal {
     Clock(UnixMs, TimeError),
     /// The clock stays behind what was issued.
     ClockBehind {
-        /// The last timestamp that was issued, or the durable mark if none was.
+        /// The last timestamp that was issued or, if none was since the start, that may have been before.
         last: UnixMs,
+        /// Whether any was issued since the start.
+        issued: bool,
         /// What the clock says.
         now: UnixMs,
         /// What the clock has to say before the next ID.
@@ -155,19 +157,19 @@ impl From<Refusal> for ErrorReport {
                     ))
                     .set_hint("Check the clock. If it is right, the layout needs more timestamp bits or a later epoch.")
             }
-            Refusal::ClockBehind { last, now, until } => {
+            Refusal::ClockBehind { last, issued, now, until } => {
+                let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
                 error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
                     .set_detail(format!(
-                        "The clock says {}, the last timestamp issued is {}, and snowflake_pg.max_borrow is {} ms.",
+                        "The clock says {}, the last {last_what} is {}, and snowflake_pg.max_borrow is {} ms.",
                         display_time(now),
                         display_time(last),
                         gucs::max_borrow_ms()
                     ))
                     .set_hint(format!(
-                        "Check the clock. IDs are issued again when it reaches {}; until then each call waits \
-                 snowflake_pg.max_wait ({} ms).",
-                        display_time(until),
-                        gucs::max_wait_ms()
+                        "Check the clock. IDs are issued again when it reaches {}, or as soon as \
+                         snowflake_pg.max_borrow allows for the difference.",
+                        display_time(until)
                     ))
             }
             Refusal::StateFile(failure) => failure.into(),
@@ -183,7 +185,7 @@ impl From<StateFileError> for ErrorReport {
                 let full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                 error(
                     if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
-                    format!("could not {action} \"{}\": {source}", path.display()),
+                    format!("could not {action} \"{}\": {}", path.display(), reason(&source)),
                 )
                 .set_detail("The durable mark of snowflake_pg lies there; no ID is issued beyond a mark on disk.")
                 .set_hint(if full {
@@ -202,4 +204,10 @@ impl From<StateFileError> for ErrorReport {
             }
         }
     }
+}
+
+/// What the operating system said, in its own words only.
+fn reason(source: &io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }

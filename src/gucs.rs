@@ -8,7 +8,8 @@ use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::layout::{Layout, LayoutError};
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString, OsString, c_char, c_void};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 const DEFAULT_LAYOUT: &CStr = c"twitter";
@@ -202,5 +203,5 @@ fn milliseconds(setting: &'static GucSetting<i32>) -> u64 {
 
 /// The directory of the durable mark: absolute, or relative to the data directory.
 pub fn state_directory() -> PathBuf {
-    PathBuf::from(STATE_DIRECTORY.get().unwrap_or_default().to_string_lossy().into_owned())
+    PathBuf::from(OsString::from_vec(STATE_DIRECTORY.get().unwrap_or_default().into_bytes()))
 }

@@ -3,12 +3,12 @@
 //! The fast path is one reading of the clock and one compare-and-swap, without a call into PostgreSQL. Everything else
 //! (the first call, a full tick, a mark to extend, a clock that is behind) goes through [`Issuer::take`].
 
-use crate::errors::Refusal;
+use crate::errors::{Refusal, error};
 use crate::wait::Patience;
 use crate::{clock, gucs, mark, preload, shmem};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, log};
+use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
 use snowflake_core::{Tick, reservation};
@@ -64,6 +64,14 @@ pub fn announce() {
         Ok(_) | Err(Refusal::WorkerUnset) => {}
         Err(refusal) => ErrorReport::from(refusal).report(PgLogLevel::WARNING),
     }
+    if gucs::reserve_ahead_ms() > gucs::max_borrow_ms() {
+        error(
+            PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
+            "snowflake_pg.reserve_ahead is greater than snowflake_pg.max_borrow",
+        )
+        .set_detail("After a restart IDs begin at the durable mark, and the first calls will wait for the clock.")
+        .report(PgLogLevel::WARNING);
+    }
 }
 
 /// Which IDs this server may issue, by its configuration.
@@ -113,20 +121,25 @@ impl Issuer {
     fn take(&self, want: u32) -> Result<Run, Refusal> {
         let max_lead = gucs::max_borrow_ms() / self.layout.unit_ms();
         let mut patience = Patience::new(self.budget());
+        let mut extensions = 0;
         let mut outcome = self.generator.take(self.now()?, want);
         loop {
             outcome = match outcome {
                 Outcome::Taken(run) => return Ok(run),
                 Outcome::Ahead { seen } => self.generator.take_ahead(seen, self.now()?, want, max_lead),
                 Outcome::Extend(tick) => {
-                    mark::cover(&self.layout, tick)?;
+                    mark::cover(&self.layout, tick, extensions)?;
+                    extensions += 1;
+                    // A disk can be slow, and a lock can't be waited for with interrupts.
+                    pgrx::check_for_interrupts!();
                     self.generator.take(self.now()?, want)
                 }
                 Outcome::Wait(tick) => {
                     let until = self.layout.time_of(tick);
                     if !patience.wait_until(until) {
                         let last = self.layout.time_of(self.generator.last_tick());
-                        return Err(Refusal::ClockBehind { last, now: clock::unix_ms(), until });
+                        let issued = self.generator.issued() > 0;
+                        return Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until });
                     }
                     self.generator.take(self.now()?, want)
                 }
@@ -134,12 +147,12 @@ impl Issuer {
         }
     }
 
-    /// How long a call may wait for the clock. The first one after a start may have to let it pass the floor, which is
-    /// no fault of the clock's.
+    /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
+    /// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
     fn budget(&self) -> Duration {
-        let mut budget = gucs::max_wait_ms();
+        let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
         if self.generator.issued() == 0 {
-            budget = budget.max(gucs::reserve_ahead_ms()).max(reservation::MISSING_MARK_GUARD_MS);
+            budget = budget.max(reservation::guard_ms(gucs::reserve_ahead_ms()));
         }
         Duration::from_millis(budget)
     }

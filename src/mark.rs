@@ -14,28 +14,35 @@ use crate::{clock, gucs, shmem, state_file};
 use pgrx::{log, pg_sys};
 use snowflake_core::generator::Generator;
 use snowflake_core::layout::{Layout, TimeError};
-use snowflake_core::{Tick, display_time, reservation};
+use snowflake_core::{Tick, UnixMs, display_time, reservation};
 
 /// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick. The
-/// caller has to try again afterwards.
-pub fn cover(layout: &Layout, tick: Tick) -> Result<(), Refusal> {
+/// caller has to try again afterwards, and to say how many times it has done so before: where the disk takes longer than
+/// the reservation lasts, each time reserves twice as much.
+pub fn cover(layout: &Layout, tick: Tick, times_before: u32) -> Result<(), Refusal> {
     let generator = shmem::generator();
+    let reserve_ahead_ms = gucs::reserve_ahead_ms() << times_before.min(10);
     let lock = shmem::lock_mark();
     if !generator.is_started() {
-        let message = start(layout, generator)?;
+        let message = start(layout, generator, tick, reserve_ahead_ms)?;
         // A client that asks for log messages and does not read them must not hold up everybody else.
         drop(lock);
         log!("snowflake_pg: {message}");
         Ok(())
     } else if tick >= generator.covered_until() {
-        extend(layout, generator, tick)
+        let end = write(layout, tick, clock::unix_ms(), reserve_ahead_ms)?;
+        generator.cover(end);
+        Ok(())
     } else {
         Ok(()) // Another backend has done it.
     }
 }
 
 /// Starts the generator above everything an earlier life of this server may have issued. Returns what to log of it.
-fn start(layout: &Layout, generator: &Generator) -> Result<String, Refusal> {
+///
+/// Not before the first mark of this life is on disk: a directory that can't be written may be the wrong one, and the
+/// right one, with the right mark in it, may come back.
+fn start(layout: &Layout, generator: &Generator, tick: Tick, reserve_ahead_ms: u64) -> Result<String, Refusal> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         return Err(Refusal::BinaryUpgrade);
@@ -47,21 +54,22 @@ fn start(layout: &Layout, generator: &Generator) -> Result<String, Refusal> {
     let found = state_file::read(&gucs::state_directory())?;
     let now = clock::unix_ms();
     let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
-    let floor = reservation::floor(found, now);
+    let floor = reservation::floor(found, now, gucs::reserve_ahead_ms());
     // Position 0 is what a generator holds that was not started, so tick 0 is never issued.
-    generator.start(layout.first_tick_from(floor).max(1), now_tick);
+    let first = layout.first_tick_from(floor).max(1);
+    let end = write(layout, tick.max(first), now, reserve_ahead_ms)?;
+    generator.start(first, now_tick);
+    generator.cover(end);
     let which = if found.is_some() { "durable mark found" } else { "no durable mark found" };
     Ok(format!("{which}, IDs begin at {} or later", display_time(floor)))
 }
 
-/// Makes a mark past `tick` durable, then lets the generator use it.
-fn extend(layout: &Layout, generator: &Generator, tick: Tick) -> Result<(), Refusal> {
-    let now = clock::unix_ms();
+/// Makes a mark past `tick` durable, and returns the first tick that it does not cover.
+fn write(layout: &Layout, tick: Tick, now: UnixMs, reserve_ahead_ms: u64) -> Result<Tick, Refusal> {
     if tick > layout.last_tick() {
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
-    let mark = reservation::next_mark(now, layout.time_of(tick), gucs::reserve_ahead_ms());
+    let mark = reservation::next_mark(now, layout.time_of(tick), reserve_ahead_ms);
     state_file::write(&gucs::state_directory(), mark)?;
-    generator.cover(layout.first_tick_from(mark));
-    Ok(())
+    Ok(layout.first_tick_from(mark))
 }

@@ -10,9 +10,10 @@
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::state_record::{self, Damage};
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -51,9 +52,14 @@ impl<T> While<T> for io::Result<T> {
     }
 }
 
-/// The mark, or `None` if there is no file. Only a file that is absent counts as none.
+/// The mark, or `None` if there is no file. Only a file that is absent counts as none, and only from a directory that is
+/// there, or that is ours to make: another one that is missing may be a volume that is not mounted, with the mark on it.
 pub fn read(directory: &Path) -> Result<Option<UnixMs>, StateFileError> {
-    let path = absolute(directory).join(NAME);
+    let whole = absolute(directory);
+    if directory.is_absolute() || whole.is_symlink() {
+        fs::read_dir(&whole).during("open directory", &whole)?;
+    }
+    let path = whole.join(NAME);
     let file = match File::open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.during("open file", &path)?,
@@ -69,12 +75,12 @@ pub fn read(directory: &Path) -> Result<Option<UnixMs>, StateFileError> {
 
 /// Makes a mark durable. To be called by one process at a time.
 pub fn write(directory: &Path, mark: UnixMs) -> Result<(), StateFileError> {
-    // Only the directory inside the data directory is ours to make: another one that is missing may be a volume that
-    // is not mounted, with the mark on it.
-    if directory.is_relative() {
-        create_directory(&absolute(directory))?;
-    }
+    let ours_to_make = directory.is_relative();
     let directory = absolute(directory);
+    let path = directory.join(NAME);
+    if ours_to_make && !path.exists() {
+        create_directory(&directory)?;
+    }
     let temporary = directory.join(TEMPORARY_NAME);
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).during("remove file", &temporary)?,
@@ -88,19 +94,17 @@ pub fn write(directory: &Path, mark: UnixMs) -> Result<(), StateFileError> {
         .during("create file", &temporary)?;
     file.write_all(&state_record::encode(mark)).during("write file", &temporary)?;
     file.sync_all().during("flush file", &temporary)?;
-    let path = directory.join(NAME);
     fs::rename(&temporary, &path).during("rename file", &temporary)?;
     flush_directory(&directory)
 }
 
+/// Makes the directory if it is not there. Flushed in any case: who made it may have been killed before.
 fn create_directory(directory: &Path) -> Result<(), StateFileError> {
     match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        result => {
-            result.during("create directory", directory)?;
-            flush_directory(directory.parent().unwrap_or(directory))
-        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        result => result.during("create directory", directory)?,
     }
+    flush_directory(directory.parent().unwrap_or(directory))
 }
 
 fn flush_directory(directory: &Path) -> Result<(), StateFileError> {
@@ -113,5 +117,5 @@ fn absolute(directory: &Path) -> PathBuf {
     let data_directory = unsafe { pg_sys::DataDir };
     // SAFETY: a C string that lives as long as the process.
     let data_directory = unsafe { CStr::from_ptr(data_directory) };
-    Path::new(&*data_directory.to_string_lossy()).join(directory)
+    Path::new(OsStr::from_bytes(data_directory.to_bytes())).join(directory)
 }

@@ -12,7 +12,7 @@ fn server() -> Cluster {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
     // Past the guard of a first start, so that the steps are all there is.
-    sleep(Duration::from_millis(1200));
+    sleep(Duration::from_millis(2200));
     cluster
 }
 
@@ -123,7 +123,7 @@ fn a_saturated_server_never_issues_more_than_the_layout_allows() {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     // Past the guard of a first start, no timestamp is ever ahead of the clock: a full tick waits for the next one.
-    client.batch_execute("SELECT snowflake_nextval(); SELECT pg_sleep(1.5)").expect("an ID");
+    client.batch_execute("SELECT snowflake_nextval(); SELECT pg_sleep(2.5)").expect("an ID");
     let query = "WITH id AS MATERIALIZED (SELECT snowflake_nextval() AS id FROM generate_series(1, 1000000))
         SELECT max(snowflake_timestamp(id)) <= clock_timestamp() FROM id";
     assert_eq!(value(&mut client, query), "t");
@@ -134,4 +134,12 @@ fn a_saturated_server_never_issues_more_than_the_layout_allows() {
         ),
         "t"
     );
+}
+
+#[test]
+fn a_full_millisecond_is_waited_for_even_by_a_server_that_never_waits_for_its_clock() {
+    let cluster = Cluster::builder().worker(1).set("snowflake_pg.max_wait", 0).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT id) FROM snowflake_nextvals(50000) id"), "50000");
 }

@@ -14,18 +14,24 @@ use crate::UnixMs;
 /// would leave it far ahead of the clock.
 pub const LEAST_STEP_MS: u64 = 50;
 
-/// How far above the clock, in milliseconds, a server starts that finds no mark. It may have had one: the
-/// directory may have been lost, or left behind by pg_upgrade.
-pub const MISSING_MARK_GUARD_MS: u64 = 1000;
+/// The least distance, in milliseconds, by which a server that finds no mark starts above its clock.
+pub const LEAST_GUARD_MS: u64 = 1000;
 
 /// The new durable mark, for a server whose clock says `now` and that needs a timestamp of `needed` covered.
 pub fn next_mark(now: UnixMs, needed: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS))
 }
 
+/// How far above the clock, in milliseconds, a server starts that finds no mark. It may have had one: the directory may
+/// have been lost, or left behind by pg_upgrade. With a clock that is right, what was issued then is at most as far
+/// ahead of it as a restart takes a server: by its reservation.
+pub fn guard_ms(reserve_ahead_ms: u64) -> u64 {
+    reserve_ahead_ms.max(LEAST_GUARD_MS)
+}
+
 /// The least timestamp that may be issued after a start, for the mark that was found.
-pub fn floor(found: Option<UnixMs>, now: UnixMs) -> UnixMs {
-    found.unwrap_or_else(|| now.saturating_add(MISSING_MARK_GUARD_MS))
+pub fn floor(found: Option<UnixMs>, now: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
+    found.unwrap_or_else(|| now.saturating_add(guard_ms(reserve_ahead_ms)))
 }
 
 #[cfg(test)]
@@ -50,14 +56,15 @@ mod tests {
         for crash in 0..20 {
             let now = 100_000 + crash * 100;
             // The server comes back, and needs its first timestamp covered: the mark itself.
-            mark = next_mark(now, floor(Some(mark), now).max(now), reserve_ahead);
+            mark = next_mark(now, floor(Some(mark), now, reserve_ahead).max(now), reserve_ahead);
             assert!(mark - now <= reserve_ahead, "{} ms ahead after crash {crash}", mark - now);
         }
     }
 
     #[test]
-    fn a_server_without_a_mark_starts_above_its_clock() {
-        assert_eq!(floor(None, 10_000), 11_000);
-        assert_eq!(floor(Some(5), 10_000), 5);
+    fn a_server_without_a_mark_starts_above_what_it_can_have_issued_by_a_right_clock() {
+        assert_eq!(floor(None, 10_000, 2000), 12_000);
+        assert_eq!(floor(None, 10_000, 100), 11_000);
+        assert_eq!(floor(Some(5), 10_000, 2000), 5);
     }
 }

@@ -47,6 +47,8 @@ struct Server {
     disk_works: bool,
     /// Shared memory, lost in every crash.
     generator: Generator,
+    /// What stood in the state file when the generator was started.
+    found: Option<UnixMs>,
     /// Every position that a client has received, in order.
     received: Vec<Position>,
 }
@@ -54,7 +56,7 @@ struct Server {
 impl Server {
     fn new() -> Self {
         let generator = Generator::new(BITS);
-        Self { clock: 1_000_000, disk: None, disk_works: true, generator, received: Vec::new() }
+        Self { clock: 1_000_000, disk: None, disk_works: true, generator, found: None, received: Vec::new() }
     }
 
     fn happen(&mut self, event: &Event) {
@@ -90,13 +92,18 @@ impl Server {
                 Outcome::Taken(run) => {
                     let mark = self.disk.expect("issued without a mark on disk");
                     assert!(run.last >> BITS < mark, "I1: issued above the durable mark");
+                    assert!(Some(run.first >> BITS) >= self.found, "I2: issued below the mark that was found");
                     assert!((run.last >> BITS).saturating_sub(now) <= MAX_BORROW, "issued too far ahead of the clock");
                     self.received.extend(run.first..=run.last);
                     want -= u32::try_from(run.last - run.first + 1).expect("at most what was wanted");
                 }
-                Outcome::Extend(_) if !self.generator.is_started() => {
-                    self.generator.start(reservation::floor(self.disk, now), now);
-                    assert!(Some(self.generator.covered_until()) >= self.disk, "I2: the floor is below the mark");
+                Outcome::Extend(needed) if !self.generator.is_started() => {
+                    let floor = reservation::floor(self.disk, now, RESERVE_AHEAD);
+                    let found = self.disk;
+                    let Some(mark) = self.write(needed.max(floor)) else { return };
+                    self.found = found;
+                    self.generator.start(floor, now);
+                    self.generator.cover(mark);
                 }
                 Outcome::Extend(needed) => match self.write(needed) {
                     Some(mark) => self.generator.cover(mark),

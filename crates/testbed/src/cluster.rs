@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -163,7 +164,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Kills the postmaster and every process of the server at once, as a power failure does.
+    /// Kills every process of the server and then the postmaster, without a word to any.
     pub fn kill_all(&mut self) {
         let postmaster = self.postmaster.as_ref().expect("a running server").id();
         for child in children(postmaster) {
@@ -202,7 +203,7 @@ impl Cluster {
         }
     }
 
-    /// Reloads the configuration, and waits until a new session sees it.
+    /// Reloads the configuration, and gives sessions a moment to notice.
     pub fn reload(&self) {
         send(self.postmaster.as_ref().expect("a running server").id(), Signal::HUP);
         sleep(Duration::from_millis(200));
@@ -252,7 +253,9 @@ impl Cluster {
         if running_as_root() {
             command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--init-groups"]);
         }
+        // In a group of its own: Ctrl-C in a terminal is for this process, which then ends its servers.
         command
+            .process_group(0)
             .current_dir(self.directory.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());

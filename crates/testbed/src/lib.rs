@@ -14,6 +14,7 @@ pub use installation::Installation;
 pub use load::{Load, Report, real_time};
 pub use postgres;
 pub use rustix::process::Signal;
+pub use scratch::shield;
 
 use postgres::Client;
 use postgres::error::DbError;

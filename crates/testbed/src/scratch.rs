@@ -4,12 +4,24 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tempfile::TempDir;
 
 /// A temporary directory. Removed when it is dropped, and when the process is told to end by Ctrl-C, by a terminal
 /// that is closed, or by SIGTERM; processes that run in it are killed then.
 pub struct Scratch(TempDir);
+
+/// Whether something else is to handle Ctrl-C at the moment.
+static SHIELDED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves Ctrl-C to what is being run: to psql, which cancels a query by it.
+pub fn shield<T>(run: impl FnOnce() -> T) -> T {
+    SHIELDED.store(true, Ordering::Relaxed);
+    let result = run();
+    SHIELDED.store(false, Ordering::Relaxed);
+    result
+}
 
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -58,6 +70,9 @@ pub fn send(process: u32, signal: Signal) {
 
 /// Ends everything at once. Holds the lock until the end, so that no new directory appears.
 fn end() {
+    if SHIELDED.load(Ordering::Relaxed) {
+        return;
+    }
     let live = live();
     for directory in live.iter() {
         // Until nothing is left: a process may be starting others.

@@ -20,7 +20,7 @@ pub enum LayoutError {
         token: String,
     },
     /// The text is empty.
-    #[error("a layout begins with a name, which is one of: {}", preset_list())]
+    #[error("A layout begins with a name, which is one of: {}", preset_list())]
     Empty,
     /// A token that is no setting.
     #[error("\"{token}\" is not a setting of a layout; the only setting is epoch=")]

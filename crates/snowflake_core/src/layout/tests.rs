@@ -47,7 +47,7 @@ fn a_layout_spells_itself_out() {
 #[test]
 fn a_text_that_is_no_layout_is_refused_by_the_token_at_fault() {
     for (text, message) in [
-        ("", "a layout begins with a name, which is one of: twitter, flat"),
+        ("", "A layout begins with a name, which is one of: twitter, flat"),
         ("twiter", "\"twiter\" is not the name of a layout; known layouts are: twitter, flat"),
         ("twitter flat", "\"flat\" is not a setting of a layout; the only setting is epoch="),
         ("twitter epoch=1 epoch=2", "\"epoch=2\" sets the epoch a second time"),
