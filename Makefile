@@ -1,5 +1,5 @@
 # make            build the extension
-# make install    install it into the PostgreSQL of PG_CONFIG
+# make install    put what was built into the PostgreSQL of PG_CONFIG
 # make run        show the main job on throwaway servers
 # make test       prove every promise
 # make lint       check format and style
@@ -31,7 +31,9 @@ build: setup
 	@echo "==> Building the extension for PostgreSQL $(pg_major) (about two minutes the first time)"
 	$(cargo_extension) build $(features)
 
-install: build
+# Builds nothing, so that root needs no Rust.
+install:
+	@test -f $(library) || { echo "==> There is no $(library): type make first"; exit 1; }
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	install -m 644 snowflake_pg.control "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
@@ -49,7 +51,7 @@ test-core: setup
 	cargo test --locked --package snowflake_core
 
 test-loom: setup
-	@echo "==> Testing the core: every interleaving of callers and an extension of the mark"
+	@echo "==> Testing the core: interleavings of callers and an extension of the mark"
 	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
 
 test-servers: build

@@ -1,4 +1,4 @@
-//! The one place that chooses between real atomics and loom's, under which every interleaving is explored.
+//! The one place that chooses between real atomics and loom's, under which interleavings are explored.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};

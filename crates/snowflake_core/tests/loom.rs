@@ -1,4 +1,4 @@
-//! Every interleaving of callers and an extension, explored with loom.
+//! Interleavings of callers and an extension, explored with loom: all in which threads are preempted up to three times.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p snowflake_core --release --test loom`.
 
