@@ -111,7 +111,7 @@ fn main() -> Result<()> {
     };
     let query = format!(
         "SELECT count(*), min(created_at), max(created_at) FROM orders\nWHERE snowflake_within(id, '{}', '{}')",
-        time(100),
+        time(2),
         time(0)
     );
     last.connect().batch_execute("VACUUM ANALYZE orders")?;
