@@ -3,7 +3,7 @@
 use snowflake_core::UnixMs;
 use std::time::Duration;
 
-/// Seconds and nanoseconds since 1970; zeros for a clock that stands before it, which is before every epoch, too.
+/// Seconds and nanoseconds since 1970; zeros for a clock that stands before it, which no epoch does.
 #[inline]
 fn read() -> (u64, u64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -11,7 +11,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
-use snowflake_core::{Tick, reservation};
+use snowflake_core::{Tick, UnixMs, reservation};
 use std::time::Duration;
 
 /// What a backend needs to issue IDs; the same for the whole life of the server.
@@ -121,30 +121,35 @@ impl Issuer {
     fn take(&self, want: u32) -> Result<Run, Refusal> {
         let max_lead = gucs::max_borrow_ms() / self.layout.unit_ms();
         let mut patience = Patience::new(self.budget());
-        let mut extensions = 0;
         let mut outcome = self.generator.take(self.now()?, want);
         loop {
             outcome = match outcome {
                 Outcome::Taken(run) => return Ok(run),
                 Outcome::Ahead { seen } => self.generator.take_ahead(seen, self.now()?, want, max_lead),
                 Outcome::Extend(tick) => {
-                    mark::cover(&self.layout, tick, extensions)?;
-                    extensions += 1;
+                    if let Some(until) = mark::cover(&self.layout, tick)? {
+                        self.wait(&mut patience, until)?;
+                    }
                     // A disk can be slow, and a lock can't be waited for with interrupts.
                     pgrx::check_for_interrupts!();
                     self.generator.take(self.now()?, want)
                 }
                 Outcome::Wait(tick) => {
-                    let until = self.layout.time_of(tick);
-                    if !patience.wait_until(until) {
-                        let last = self.layout.time_of(self.generator.last_tick());
-                        let issued = self.generator.issued() > 0;
-                        return Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until });
-                    }
+                    self.wait(&mut patience, self.layout.time_of(tick))?;
                     self.generator.take(self.now()?, want)
                 }
             }
         }
+    }
+
+    /// Waits for the clock, as long as the call may.
+    fn wait(&self, patience: &mut Patience, until: UnixMs) -> Result<(), Refusal> {
+        if patience.wait_until(until) {
+            return Ok(());
+        }
+        let last = self.layout.time_of(self.generator.last_tick());
+        let issued = self.generator.issued() > 0;
+        Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until })
     }
 
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
@@ -152,7 +157,8 @@ impl Issuer {
     fn budget(&self) -> Duration {
         let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
         if self.generator.issued() == 0 {
-            budget = budget.max(reservation::guard_ms(gucs::reserve_ahead_ms()));
+            // The same again, in case the guard was counted from a little later.
+            budget = budget.max(2 * reservation::guard_ms(gucs::reserve_ahead_ms()));
         }
         Duration::from_millis(budget)
     }

@@ -15,34 +15,41 @@ use pgrx::{log, pg_sys};
 use snowflake_core::generator::Generator;
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::{Tick, UnixMs, display_time, reservation};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick. The
-/// caller has to try again afterwards, and to say how many times it has done so before: where the disk takes longer than
-/// the reservation lasts, each time reserves twice as much.
-pub fn cover(layout: &Layout, tick: Tick, times_before: u32) -> Result<(), Refusal> {
+/// caller has to try again afterwards, and before that, if a time is returned, to wait for it.
+pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
     let generator = shmem::generator();
-    let reserve_ahead_ms = gucs::reserve_ahead_ms() << times_before.min(10);
     let lock = shmem::lock_mark();
     if !generator.is_started() {
-        let message = start(layout, generator, tick, reserve_ahead_ms)?;
+        let (hold_until, message) = start(layout, generator)?;
         // A client that asks for log messages and does not read them must not hold up everybody else.
         drop(lock);
         log!("snowflake_pg: {message}");
-        Ok(())
-    } else if tick >= generator.covered_until() {
-        let end = write(layout, tick, clock::unix_ms(), reserve_ahead_ms)?;
-        generator.cover(end);
-        Ok(())
-    } else {
-        Ok(()) // Another backend has done it.
+        return Ok(hold_until);
     }
+    let hold_until = shmem::hold_until().load(Ordering::Relaxed);
+    let now = clock::unix_ms();
+    if now < hold_until {
+        return Ok(Some(hold_until));
+    }
+    // If it is covered by now, another backend has done it.
+    if tick >= generator.covered_until() {
+        let end = write(layout, tick, now)?;
+        generator.cover(end);
+    }
+    Ok(None)
 }
 
-/// Starts the generator above everything an earlier life of this server may have issued. Returns what to log of it.
+/// Starts the generator above everything an earlier life of this server may have issued. Returns until when it has to
+/// be held back, and what to log.
 ///
 /// Not before the first mark of this life is on disk: a directory that can't be written may be the wrong one, and the
-/// right one, with the right mark in it, may come back.
-fn start(layout: &Layout, generator: &Generator, tick: Tick, reserve_ahead_ms: u64) -> Result<String, Refusal> {
+/// right one, with the right mark in it, may come back. For the same reason a server that finds no mark waits until its
+/// clock has passed the floor, instead of going ahead of it: what it has issued by then, a right clock has passed, too.
+fn start(layout: &Layout, generator: &Generator) -> Result<(Option<UnixMs>, String), Refusal> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         return Err(Refusal::BinaryUpgrade);
@@ -57,19 +64,32 @@ fn start(layout: &Layout, generator: &Generator, tick: Tick, reserve_ahead_ms: u
     let floor = reservation::floor(found, now, gucs::reserve_ahead_ms());
     // Position 0 is what a generator holds that was not started, so tick 0 is never issued.
     let first = layout.first_tick_from(floor).max(1);
-    let end = write(layout, tick.max(first), now, reserve_ahead_ms)?;
-    generator.start(first, now_tick);
-    generator.cover(end);
-    let which = if found.is_some() { "durable mark found" } else { "no durable mark found" };
-    Ok(format!("{which}, IDs begin at {} or later", display_time(floor)))
+    let end = write(layout, first, now)?;
+    let time = display_time(floor);
+    if found.is_some() {
+        generator.start(first, now_tick);
+        generator.cover(end);
+        Ok((None, format!("durable mark found, IDs begin at {time} or later")))
+    } else {
+        shmem::hold_until().store(floor, Ordering::Relaxed);
+        generator.start(first, now_tick);
+        Ok((Some(floor), format!("no durable mark found, IDs begin at {time}")))
+    }
 }
 
 /// Makes a mark past `tick` durable, and returns the first tick that it does not cover.
-fn write(layout: &Layout, tick: Tick, now: UnixMs, reserve_ahead_ms: u64) -> Result<Tick, Refusal> {
+///
+/// Where the disk is slow, it reserves for several writes: a mark that has passed before it is on disk would have to be
+/// written again at once, and again.
+fn write(layout: &Layout, tick: Tick, now: UnixMs) -> Result<Tick, Refusal> {
     if tick > layout.last_tick() {
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
+    let reserve_ahead_ms = gucs::reserve_ahead_ms().max(4 * shmem::last_write_ms().load(Ordering::Relaxed));
     let mark = reservation::next_mark(now, layout.time_of(tick), reserve_ahead_ms);
+    let began = Instant::now();
     state_file::write(&gucs::state_directory(), mark)?;
+    let took = UnixMs::try_from(began.elapsed().as_millis()).unwrap_or(UnixMs::MAX / 8);
+    shmem::last_write_ms().store(took, Ordering::Relaxed);
     Ok(layout.first_tick_from(mark))
 }

@@ -8,10 +8,15 @@ use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{PgAtomic, PgLwLock, PgLwLockExclusiveGuard, pg_shmem_init};
 use snowflake_core::generator::Generator;
+use std::sync::atomic::AtomicU64;
 
 /// What lies in shared memory.
 struct Shared {
     generator: Generator,
+    /// A server that found no mark issues nothing before this time, in Unix milliseconds. Written under the lock.
+    hold_until: AtomicU64,
+    /// How long the last write of the mark took, in milliseconds. Written under the lock.
+    last_write_ms: AtomicU64,
 }
 
 // SAFETY: made of atomics, and of numbers that nobody changes; no pointers.
@@ -26,7 +31,13 @@ static MARK_LOCK: PgLwLock<()> = unsafe { PgLwLock::new(c"snowflake_pg_mark") };
 
 /// Asks PostgreSQL for the memory. Only while preloading.
 pub fn reserve() {
-    pg_shmem_init!(SHARED = Shared { generator: Generator::new(layout_sequence_bits()) });
+    pg_shmem_init!(
+        SHARED = Shared {
+            generator: Generator::new(layout_sequence_bits()),
+            hold_until: AtomicU64::new(0),
+            last_write_ms: AtomicU64::new(0),
+        }
+    );
     pg_shmem_init!(MARK_LOCK = ());
 }
 
@@ -39,6 +50,16 @@ fn layout_sequence_bits() -> u32 {
 #[inline]
 pub fn generator() -> &'static Generator {
     &SHARED.get().generator
+}
+
+/// Until when a server that found no mark issues nothing, in Unix milliseconds.
+pub fn hold_until() -> &'static AtomicU64 {
+    &SHARED.get().hold_until
+}
+
+/// How long the last write of the mark took, in milliseconds.
+pub fn last_write_ms() -> &'static AtomicU64 {
+    &SHARED.get().last_write_ms
 }
 
 /// Waits for the lock under which the mark changes.

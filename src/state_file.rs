@@ -81,6 +81,8 @@ pub fn write(directory: &Path, mark: UnixMs) -> Result<(), StateFileError> {
     if ours_to_make && !path.exists() {
         create_directory(&directory)?;
     }
+    // Opened before anything is changed: a write that fails should leave the old mark.
+    let opened = File::open(&directory).during("open directory", &directory)?;
     let temporary = directory.join(TEMPORARY_NAME);
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).during("remove file", &temporary)?,
@@ -95,7 +97,7 @@ pub fn write(directory: &Path, mark: UnixMs) -> Result<(), StateFileError> {
     file.write_all(&state_record::encode(mark)).during("write file", &temporary)?;
     file.sync_all().during("flush file", &temporary)?;
     fs::rename(&temporary, &path).during("rename file", &temporary)?;
-    flush_directory(&directory)
+    opened.sync_all().during("flush directory", &directory)
 }
 
 /// Makes the directory if it is not there. Flushed in any case: who made it may have been killed before.

@@ -11,8 +11,6 @@ fn server() -> Cluster {
     let cluster = Cluster::builder().worker(1).own_clock().start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
-    // Past the guard of a first start, so that the steps are all there is.
-    sleep(Duration::from_millis(2200));
     cluster
 }
 
@@ -61,7 +59,7 @@ fn a_clock_set_back_by_more_than_max_borrow_is_refused_until_it_has_caught_up() 
     sleep(Duration::from_millis(300));
     let after = after.finish();
     assert_honest(&after, -10_000);
-    assert!((3.0..20.0).contains(&outage.as_secs_f64()), "refused for {outage:?}");
+    assert!(outage > Duration::from_secs(3), "refused for {outage:?}");
     let errors = after.errors();
     let only = "53400 the server's clock is too far behind the last ID issued";
     assert!(errors.len() == 1 && errors.contains_key(only), "{errors:?}");
@@ -106,10 +104,9 @@ fn a_server_that_may_not_borrow_waits_out_its_own_restart() {
 
 #[test]
 fn a_call_that_waits_for_the_clock_can_be_cancelled() {
-    let cluster = server();
+    let cluster = Cluster::builder().worker(1).own_clock().set("snowflake_pg.max_wait", "1min").start();
     let mut client = cluster.connect();
-    client.batch_execute("ALTER SYSTEM SET snowflake_pg.max_wait = '1min'").expect("a setting");
-    cluster.reload();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
     cluster.set_clock(-30.0);
     client.batch_execute("SET statement_timeout = '200ms'").expect("a setting");
     let since = Instant::now();
@@ -122,8 +119,7 @@ fn a_saturated_server_never_issues_more_than_the_layout_allows() {
     let cluster = Cluster::builder().worker(1).start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    // Past the guard of a first start, no timestamp is ever ahead of the clock: a full tick waits for the next one.
-    client.batch_execute("SELECT snowflake_nextval(); SELECT pg_sleep(2.5)").expect("an ID");
+    // No timestamp is ever ahead of the clock, not even the first: a full tick waits for the next one.
     let query = "WITH id AS MATERIALIZED (SELECT snowflake_nextval() AS id FROM generate_series(1, 1000000))
         SELECT max(snowflake_timestamp(id)) <= clock_timestamp() FROM id";
     assert_eq!(value(&mut client, query), "t");
