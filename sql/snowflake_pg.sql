@@ -1,6 +1,6 @@
 -- snowflake_pg: everything that SQL sees, on one page.
 --
--- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, which never changes while a server runs.
+-- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, fixed while a server runs that preloads.
 -- STRICT: NULL gives NULL. All are PARALLEL SAFE: the generator lies in shared memory.
 -- Nothing is revoked from PUBLIC: whoever may insert may draw IDs, and the rest only reads.
 
@@ -65,7 +65,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: configuration in force, durable mark, and what was issued since it started';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); standby; not preloaded; worker unset; misconfigured (the log says how)';
+    'ready; idle (no ID issued since the server started); standby; not preloaded; worker unset; misconfigured (snowflake_nextval() says how)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
