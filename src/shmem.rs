@@ -13,7 +13,8 @@ use std::sync::atomic::AtomicU64;
 /// What lies in shared memory.
 struct Shared {
     generator: Generator,
-    /// A server that found no mark issues nothing before this time, in Unix milliseconds. Written under the lock.
+    /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
+    /// under the lock.
     hold_until: AtomicU64,
     /// How long the last write of the mark took, in milliseconds. Written under the lock.
     last_write_ms: AtomicU64,
@@ -52,7 +53,7 @@ pub fn generator() -> &'static Generator {
     &SHARED.get().generator
 }
 
-/// Until when a server that found no mark issues nothing, in Unix milliseconds.
+/// Until when a server that found no mark issues nothing, in Unix milliseconds; 0 once that has passed.
 pub fn hold_until() -> &'static AtomicU64 {
     &SHARED.get().hold_until
 }

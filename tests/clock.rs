@@ -47,6 +47,19 @@ fn a_clock_set_back_by_less_than_max_borrow_goes_unnoticed() {
     assert_honest(&report, -3000);
 }
 
+/// A saturated server uses up ticks while it is ahead, so its mark has to be extended by a clock that is behind.
+#[test]
+fn a_clock_set_back_goes_unnoticed_by_a_saturated_server_that_has_just_started() {
+    let cluster = server();
+    cluster.set_clock(-3.0);
+    let load = Load::start(&cluster, 2, "SELECT max(id) FROM snowflake_nextvals(50000) id");
+    sleep(Duration::from_millis(2800));
+    let report = load.finish();
+    report.assert_unique_and_ordered();
+    assert!(report.errors().is_empty(), "{:?}", report.errors());
+    assert_honest(&report, -3000);
+}
+
 #[test]
 fn a_clock_set_back_by_more_than_max_borrow_is_refused_until_it_has_caught_up() {
     let cluster = server();

@@ -187,6 +187,24 @@ fn a_mark_that_cannot_be_written_stops_ids_at_the_old_one_until_it_can() {
     client.batch_execute("SELECT snowflake_nextval()").expect("IDs again, in the same session");
 }
 
+#[test]
+fn a_write_that_fails_leaves_the_old_mark() {
+    let mut cluster = server();
+    cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    cluster.stop(Signal::INT);
+    let mark = fs::read(cluster.mark_file()).expect("a mark");
+    // Files can be renamed in it, but it can't be opened, and so not be flushed.
+    let directory = cluster.data().join("snowflake_pg");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o300)).expect("own directory");
+    cluster.start();
+    for _ in 0..3 {
+        assert_eq!(error(&mut cluster.connect(), "SELECT snowflake_nextval()").code().code(), "58030");
+    }
+    assert_eq!(fs::read(cluster.mark_file()).expect("a mark"), mark);
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).expect("own directory");
+    cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("IDs again");
+}
+
 /// Draws IDs right after a crash, when they are as far ahead of the clock as they get.
 fn draw_ahead(cluster: &mut Cluster, ids: &mut Vec<i64>) {
     cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("a mark");

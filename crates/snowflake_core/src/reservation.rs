@@ -12,19 +12,19 @@ use crate::UnixMs;
 /// Generously longer than the write itself, and much shorter than `reserve_ahead`: a server that restarts above its
 /// mark needs an extension at once, and if each took the mark a whole `reserve_ahead` further, some quick crashes
 /// would leave it far ahead of the clock.
-pub const LEAST_STEP_MS: u64 = 50;
+const LEAST_STEP_MS: u64 = 50;
 
 /// The least of [`guard_ms`].
-pub const LEAST_GUARD_MS: u64 = 1000;
+const LEAST_GUARD_MS: u64 = 1000;
 
 /// The new durable mark, for a server whose clock says `now` and that needs a timestamp of `needed` covered.
 pub fn next_mark(now: UnixMs, needed: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS))
 }
 
-/// How far above the clock, in milliseconds, a server starts that finds no mark, once its clock has got there. It may have had one: the directory may
-/// have been lost, or left behind by pg_upgrade. With a clock that is right, what was issued then is at most as far
-/// ahead of it as a restart takes a server: by its reservation.
+/// How far above the clock, in milliseconds, a server starts that finds no mark, once its clock has got there. It may
+/// have had one: the directory may have been lost, or left behind by pg_upgrade. With a clock that is right, what was
+/// issued then is at most as far ahead of it as a restart takes a server: by its reservation.
 pub fn guard_ms(reserve_ahead_ms: u64) -> u64 {
     reserve_ahead_ms.max(LEAST_GUARD_MS)
 }

@@ -4,7 +4,6 @@ use crate::Installation;
 use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -328,10 +327,5 @@ fn faketime() -> PathBuf {
     libraries
         .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
         .find(|path| path.exists())
-        .unwrap_or_else(|| {
-            panic!(
-                "libfaketime is not installed; PATH is {:?}",
-                std::env::var_os("PATH").as_deref().map(OsStr::to_owned)
-            )
-        })
+        .expect("libfaketime, from Debian's package of that name")
 }
