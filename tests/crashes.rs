@@ -24,23 +24,6 @@ fn twitter() -> Layout {
 }
 
 #[test]
-fn ids_stay_unique_when_backends_are_killed() {
-    let cluster = server();
-    let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)");
-    for _ in 0..10 {
-        sleep(Duration::from_millis(100));
-        cluster.kill_backend();
-    }
-    sleep(Duration::from_millis(100));
-    let report = load.finish();
-    report.assert_unique_and_ordered();
-    assert!(report.errors().is_empty(), "{:?}", report.errors());
-    assert!(report.outages() > 0, "the crashes were noticed");
-    let lead = report.largest_lead_ms(&twitter(), 0);
-    assert!(lead <= RESERVE_AHEAD_MS, "{lead} ms ahead");
-}
-
-#[test]
 fn ids_stay_unique_when_the_whole_server_is_killed() {
     let mut cluster = server();
     let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)");

@@ -1,0 +1,119 @@
+//! What a row of the fault suite is, and what it has to show.
+
+use libtest_mimic::{Arguments, Trial};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use testbed::Report;
+
+/// Something that goes wrong, and the promise that holds all the same.
+#[derive(Clone, Copy)]
+pub struct Fault {
+    /// Its number in docs/guarantees.md.
+    pub row: u8,
+    /// The promise, as the name of its test: a sentence in snake_case.
+    pub promise: &'static str,
+    /// Rounds in `make test`.
+    pub short: usize,
+    /// Rounds in `make test-faults`.
+    pub full: usize,
+    /// Lets it go wrong that many times. Panics if the promise breaks.
+    pub run: fn(rounds: usize) -> Evidence,
+}
+
+/// What was seen while the promise held.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence {
+    /// How many times it went wrong.
+    pub rounds: usize,
+    /// How many times a server, or all of its backends, came to an end without being asked to shut down.
+    pub crashes: usize,
+    /// IDs that clients received.
+    pub ids: usize,
+    /// How many of them had been received before.
+    pub duplicates: usize,
+    /// How many of them were not greater than the one before, as one client received them.
+    pub inversions: usize,
+    /// Calls that ended with an error of the server.
+    pub errors: usize,
+    /// How far a timestamp was ahead of the server's clock, at most, in milliseconds; `None` where that was not looked at.
+    pub lead_ms: Option<i64>,
+}
+
+impl Evidence {
+    /// Of so many rounds, with what clients have received in them.
+    pub fn new(rounds: usize, report: &Report) -> Self {
+        Self {
+            rounds,
+            crashes: 0,
+            ids: report.ids(),
+            duplicates: report.duplicates(),
+            inversions: report.inversions(),
+            errors: report.errors().values().sum(),
+            lead_ms: None,
+        }
+    }
+
+    /// With so many crashes.
+    pub fn crashes(self, crashes: usize) -> Self {
+        Self { crashes, ..self }
+    }
+
+    /// With this lead over the clock, at most.
+    pub fn lead_ms(self, lead_ms: i64) -> Self {
+        Self { lead_ms: Some(lead_ms), ..self }
+    }
+}
+
+/// Runs what the command line asks for, then shows a table of what was seen.
+pub fn run(faults: &[Fault]) -> ExitCode {
+    let full = std::env::var_os("SNOWFLAKE_PG_FAULTS").is_some_and(|counts| counts == "full");
+    let arguments = Arguments::from_args();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let trials = faults.iter().map(|&fault| {
+        let seen = Arc::clone(&seen);
+        Trial::test(format!("row_{:02}_{}", fault.row, fault.promise), move || {
+            let began = Instant::now();
+            let outcome = catch_unwind(AssertUnwindSafe(|| (fault.run)(if full { fault.full } else { fault.short })));
+            let evidence = outcome.as_ref().ok().copied();
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push((fault, evidence, began.elapsed()));
+            outcome.map(|_| ()).unwrap_or_else(|panic| resume_unwind(panic));
+            Ok(())
+        })
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if !seen.is_empty() {
+        seen.sort_by_key(|(fault, ..)| (fault.row, fault.promise));
+        println!(
+            "{:>3}  {:<86} {:>6} {:>7} {:>10} {:>5} {:>5} {:>7} {:>7} {:>6}",
+            "row", "promise", "rounds", "crashes", "IDs", "dups", "inv", "errors", "lead ms", "s"
+        );
+        let mut total = Evidence::default();
+        for (fault, evidence, took) in seen.iter() {
+            let promise = fault.promise.replace('_', " ");
+            let took = took.as_secs_f64();
+            let Some(seen) = evidence else {
+                println!("{:>3}  {promise:<86} BROKEN {:>54.1}", fault.row, took);
+                continue;
+            };
+            let lead = seen.lead_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string());
+            println!(
+                "{:>3}  {promise:<86} {:>6} {:>7} {:>10} {:>5} {:>5} {:>7} {lead:>7} {took:>6.1}",
+                fault.row, seen.rounds, seen.crashes, seen.ids, seen.duplicates, seen.inversions, seen.errors
+            );
+            total.rounds += seen.rounds;
+            total.crashes += seen.crashes;
+            total.ids += seen.ids;
+            total.duplicates += seen.duplicates;
+            total.inversions += seen.inversions;
+            total.errors += seen.errors;
+        }
+        println!(
+            "     {:<86} {:>6} {:>7} {:>10} {:>5} {:>5} {:>7}",
+            "in all", total.rounds, total.crashes, total.ids, total.duplicates, total.inversions, total.errors
+        );
+    }
+    conclusion.exit_code()
+}
