@@ -8,6 +8,9 @@
 //! issued (invariant I1), and it is raised only after the mark is on disk. It starts at 0: until
 //! [`Generator::start`] has been told how far an earlier life of the server may have come, nothing can be issued at all.
 //!
+//! A third word, `early`, is at most the limit. Callers compare with it alone: the first one to come there is told to
+//! have the mark extended while there is still room, and the others go on.
+//!
 //! The generator never reads a clock and never sleeps. It says what to do next, as an [`Outcome`].
 //!
 //! # When the clock is behind
@@ -27,9 +30,12 @@ use crate::{Position, Tick};
 pub struct Generator {
     /// The last position issued. Written by every caller that takes positions, by compare-and-swap.
     state: AtomicU64,
-    /// The first position the durable mark does not cover. Raised by whoever has just made the mark durable (Release);
-    /// read by every caller before it takes a position (Acquire).
+    /// The first position the durable mark does not cover. Raised by whoever has just made the mark durable, before
+    /// `early`.
     limit: AtomicU64,
+    /// Where callers ask for an extension; at most `limit`. Raised with it (Release), and to it by the one caller that
+    /// takes on the extension; read by every caller before it takes a position (Acquire).
+    early: AtomicU64,
     /// How many ticks the clock is behind the timestamps issued; 0 when it is not. Advisory: it bounds the pace, not
     /// uniqueness, so Relaxed. Written by callers that find the clock behind, and set to 0 by the first that does not.
     correction: AtomicU64,
@@ -62,7 +68,9 @@ pub struct Run {
 pub enum Outcome {
     /// These positions are the caller's.
     Taken(Run),
-    /// The durable mark does not cover this tick: extend it past the tick, then [`take`](Generator::take) again.
+    /// The durable mark does not cover this tick, or will not cover those after it for long. Extend it past the tick,
+    /// then [`take`](Generator::take) again. Where [`covered_until`](Generator::covered_until) is greater there is still
+    /// room: only who [takes on](Generator::take_on_extension) the extension has to try it.
     Extend(Tick),
     /// At the given time there is no position left: read the clock *now* and call
     /// [`take_ahead`](Generator::take_ahead). A reading older than `seen` might only be stale.
@@ -80,6 +88,7 @@ impl Generator {
         Self {
             state: AtomicU64::new(0),
             limit: AtomicU64::new(0),
+            early: AtomicU64::new(0),
             correction: AtomicU64::new(0),
             sequence_bits,
             // Position 0 counts as one ID of a tick; none was issued.
@@ -101,14 +110,45 @@ impl Generator {
         self.closed.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
         self.state.store(last_taken, Ordering::Relaxed);
         self.correction.store(floor.saturating_sub(now), Ordering::Relaxed);
-        // Release: whoever sees this limit also sees the state above. A caller that has loaded the state
-        // earlier loses its compare-and-swap.
-        self.limit.store(floor << self.sequence_bits, Ordering::Release);
+        let floor = floor << self.sequence_bits;
+        self.limit.store(floor, Ordering::Release);
+        // Release: whoever sees this also sees the state above. A caller that has loaded the state earlier loses its
+        // compare-and-swap.
+        self.early.store(floor, Ordering::Release);
     }
 
-    /// Allows every tick before `end`, all of which the durable mark must cover by now. To be called under a lock.
-    pub fn cover(&self, end: Tick) {
-        self.limit.fetch_max(end << self.sequence_bits, Ordering::Release);
+    /// Allows every tick before `end`, all of which the durable mark must cover by now, and wants to be extended from
+    /// the tick `early` on. To be called under a lock.
+    pub fn cover(&self, early: Tick, end: Tick) {
+        let end = end << self.sequence_bits;
+        self.limit.fetch_max(end, Ordering::Release);
+        self.early.fetch_max((early << self.sequence_bits).min(end), Ordering::Release);
+    }
+
+    /// Takes on an extension for which there is still time: true for one caller (rarely for two, when they cross an
+    /// extension that ends), and until the next extension everybody may go on up to the limit. It may fail; at the limit
+    /// everybody is told to extend.
+    pub fn take_on_extension(&self) -> bool {
+        let (early, limit) = (self.early.load(Ordering::Acquire), self.limit.load(Ordering::Acquire));
+        early < limit && self.early.compare_exchange(early, limit, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Raises the state, so that every ID from now on lies in a tick after this one, which the durable mark must cover by
+    /// now.
+    pub fn advance(&self, past: Tick) {
+        let position = past << self.sequence_bits | self.sequence_mask();
+        let mut seen = self.state.load(Ordering::Relaxed);
+        while seen < position {
+            match self.state.compare_exchange(seen, position, Ordering::Relaxed, Ordering::Relaxed) {
+                Err(state) => seen = state,
+                Ok(_) => {
+                    // What the tick seems to have given was not issued; what the last one gave, was.
+                    let seeming = self.numbered(seen).wrapping_sub(self.numbered(position));
+                    self.closed.issued.fetch_add(seeming, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
     }
 
     /// The first tick that the durable mark does not cover; 0 before [`start`](Self::start).
@@ -180,10 +220,10 @@ impl Generator {
     /// Tries once to take `first` and its neighbours in the same tick, if `seen` is still the state.
     #[inline]
     fn claim(&self, seen: Position, first: Position, want: u32) -> Claim {
-        if first >= self.limit.load(Ordering::Acquire) {
+        if first >= self.early.load(Ordering::Acquire) {
             return Claim::Ended(Outcome::Extend(first >> self.sequence_bits));
         }
-        // The limit lies between two ticks, so it covers the rest of this one.
+        // Limits lie between two ticks, so they cover the rest of this one.
         let last = (first + u64::from(want) - 1).min(first | self.sequence_mask());
         match self.state.compare_exchange(seen, last, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {

@@ -44,6 +44,12 @@ impl FieldKind {
             Self::Sequence => 's',
         }
     }
+
+    fn from_letter(letter: char) -> Option<Self> {
+        [Self::Timestamp, Self::Datacenter, Self::Worker, Self::Sequence]
+            .into_iter()
+            .find(|kind| kind.letter() == letter)
+    }
 }
 
 /// A group of neighbouring bits.

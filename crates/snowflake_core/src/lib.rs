@@ -3,7 +3,9 @@
 //! - [`layout`]: where the bits are; packing, unpacking and drawing an ID.
 //! - [`generator`]: the lock-free state all backends of a server share.
 //! - [`reservation`]: how far ahead of the clock the durable mark runs.
-//! - [`state_record`]: the bytes in which the mark is kept.
+//! - [`identity`]: whose mark it is, and where a server that finds it may begin.
+//! - [`state_record`]: the bytes in which both are kept.
+//! - [`anchor`]: which clock to believe when it jumps ahead.
 //!
 //! Time is always an argument here and never a call, nothing here sleeps, and nothing touches a file, so every
 //! promise can be tested with any clock, any schedule and any crash.
@@ -18,7 +20,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anchor;
 pub mod generator;
+pub mod identity;
 pub mod layout;
 pub mod reservation;
 pub mod state_record;

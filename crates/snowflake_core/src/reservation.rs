@@ -14,24 +14,22 @@ use crate::UnixMs;
 /// would leave it far ahead of the clock.
 const LEAST_STEP_MS: u64 = 50;
 
-/// The least of [`guard_ms`].
-const LEAST_GUARD_MS: u64 = 1000;
-
 /// The new durable mark, for a server whose clock says `now` and that needs a timestamp of `needed` covered.
 pub fn next_mark(now: UnixMs, needed: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS))
 }
 
-/// How far above the clock, in milliseconds, a server starts that finds no mark, once its clock has got there. It may
-/// have had one: the directory may have been lost, or left behind by pg_upgrade. With a clock that is right, what was
-/// issued then is at most as far ahead of it as a restart takes a server: by its reservation.
-pub fn guard_ms(reserve_ahead_ms: u64) -> u64 {
-    reserve_ahead_ms.max(LEAST_GUARD_MS)
+/// From when on the mark should be extended again, while there is still room: half-way.
+pub fn early(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
+    let from = now.max(needed).min(mark);
+    from + (mark - from) / 2
 }
 
-/// The least timestamp that may be issued after a start, for the mark that was found.
-pub fn floor(found: Option<UnixMs>, now: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
-    found.unwrap_or_else(|| now.saturating_add(guard_ms(reserve_ahead_ms)))
+/// How far above the clock, in milliseconds, a server begins that can't know what was issued before: it finds no mark, or
+/// one from an earlier timeline. With a clock that is right, what was issued is at most as far ahead of it as a restart
+/// takes a server: by its reservation.
+pub fn guard_ms(failover_guard_ms: u64, reserve_ahead_ms: u64) -> u64 {
+    failover_guard_ms.max(reserve_ahead_ms)
 }
 
 #[cfg(test)]
@@ -56,15 +54,21 @@ mod tests {
         for crash in 0..20 {
             let now = 100_000 + crash * 100;
             // The server comes back, and needs its first timestamp covered: the mark itself.
-            mark = next_mark(now, floor(Some(mark), now, reserve_ahead).max(now), reserve_ahead);
+            mark = next_mark(now, mark.max(now), reserve_ahead);
             assert!(mark - now <= reserve_ahead, "{} ms ahead after crash {crash}", mark - now);
         }
     }
 
     #[test]
-    fn a_server_without_a_mark_starts_above_what_it_can_have_issued_by_a_right_clock() {
-        assert_eq!(floor(None, 10_000, 2000), 12_000);
-        assert_eq!(floor(None, 10_000, 100), 11_000);
-        assert_eq!(floor(Some(5), 10_000, 2000), 5);
+    fn an_extension_is_due_half_way_to_the_mark() {
+        assert_eq!(early(10_000, 10_000, 12_000), 11_000);
+        assert_eq!(early(10_000, 11_950, 12_000), 11_975);
+        assert_eq!(early(10_000, 15_000, 12_000), 12_000, "a mark that is too low already");
+    }
+
+    #[test]
+    fn the_guard_is_never_shorter_than_the_reservation() {
+        assert_eq!(guard_ms(1000, 2000), 2000);
+        assert_eq!(guard_ms(1000, 100), 1000);
     }
 }

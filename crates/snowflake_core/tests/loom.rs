@@ -43,7 +43,7 @@ impl Server {
     /// Makes a new mark durable, and then allows the ticks it covers.
     fn extend(&self, end: Tick) {
         self.disk.store(end, Ordering::Relaxed);
-        self.generator.cover(end);
+        self.generator.cover(end, end);
     }
 }
 
@@ -103,7 +103,7 @@ fn a_batch_and_a_single_call_share_a_tick_without_a_gap_or_an_overlap() {
     explore(|| {
         let server = Server::new(9);
         server.generator.start(1, 1);
-        server.generator.cover(9);
+        server.generator.cover(9, 9);
         let other = Arc::clone(&server);
         let caller = thread::spawn(move || positions([other.take(3, 1), other.take(3, 1)]));
         let mut all = positions([server.take(3, 2)]);
@@ -111,6 +111,45 @@ fn a_batch_and_a_single_call_share_a_tick_without_a_gap_or_an_overlap() {
         assert_unique(all);
         assert_eq!(server.generator.last_tick(), 3, "a full tick waits");
         assert_eq!(server.generator.issued(), 2);
+    });
+}
+
+/// Two callers come to the point where an extension is due, and what they do crosses an extension by somebody else.
+#[test]
+fn the_limit_holds_while_an_extension_is_taken_on() {
+    explore(|| {
+        let server = Server::new(4);
+        server.generator.start(2, 2);
+        server.generator.cover(3, 4);
+        let callers = [3, 4].map(|now| {
+            let server = Arc::clone(&server);
+            thread::spawn(move || {
+                let first = server.take(now, 1);
+                server.generator.take_on_extension();
+                positions([first, server.take(now, 1)])
+            })
+        });
+        server.extend(5);
+        assert_unique(callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect());
+    });
+}
+
+#[test]
+fn nothing_at_or_below_an_advance_is_issued_after_it() {
+    explore(|| {
+        let server = Server::new(9);
+        server.generator.start(1, 1);
+        server.generator.cover(9, 9);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(3, 2), other.take(4, 1)]));
+        server.generator.advance(4);
+        let after = positions([server.take(4, 2)]);
+        assert!(after.iter().all(|position| position >> BITS > 4), "issued below the advance: {after:?}");
+        let mut all = after;
+        all.extend(caller.join().unwrap());
+        let issued = server.generator.issued();
+        assert_eq!(issued, all.len() as u64);
+        assert_unique(all);
     });
 }
 
@@ -123,7 +162,7 @@ fn the_model_catches_a_limit_that_is_raised_before_the_mark_is_durable() {
         server.generator.start(2, 1);
         let other = Arc::clone(&server);
         let caller = thread::spawn(move || other.take(2, 1));
-        server.generator.cover(4);
+        server.generator.cover(4, 4);
         server.disk.store(4, Ordering::Relaxed);
         caller.join().unwrap();
     });

@@ -5,12 +5,14 @@
 
 use proptest::prelude::*;
 use snowflake_core::generator::{Generator, Outcome};
+use snowflake_core::identity::{Directory, Facts, Identity, Record, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::{Position, Tick, UnixMs, reservation};
 
 const BITS: u32 = 3;
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
+const FAILOVER_GUARD: u64 = 1000;
 
 /// One thing that happens to a server.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ enum Event {
     Call(u32),
     /// The server dies and comes back.
     Crash,
+    /// The server is stopped as planned, which lowers the mark to what was issued.
+    Shutdown,
     /// The server dies with a new mark on disk that it has not begun to use.
     CrashAfterWrite,
     /// From now on writing the mark fails, or works again.
@@ -35,9 +39,16 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (-12_000_i64..12_000).prop_map(Event::Step),
         8 => (1_u32..40).prop_map(Event::Call),
         2 => Just(Event::Crash),
+        1 => Just(Event::Shutdown),
         1 => Just(Event::CrashAfterWrite),
         1 => any::<bool>().prop_map(|works| Event::Disk { works }),
     ]
+}
+
+fn identity() -> Identity {
+    let directory = Directory { inode: 1, born_ns: 1 };
+    let layout = "twitter".parse().expect("a preset");
+    Identity { system_identifier: 1, timeline: 1, directory, datacenter: 0, worker: 1, layout }
 }
 
 struct Server {
@@ -65,6 +76,12 @@ impl Server {
             Event::Step(ms) => self.clock = self.clock.saturating_add_signed(ms).max(1),
             Event::Call(want) => self.call(want),
             Event::Crash => self.generator = Generator::new(BITS),
+            Event::Shutdown => {
+                if self.generator.is_started() && self.disk_works {
+                    self.disk = Some(self.generator.last_tick() + 1);
+                }
+                self.generator = Generator::new(BITS);
+            }
             Event::CrashAfterWrite => {
                 if self.generator.is_started() {
                     self.write(self.generator.covered_until());
@@ -78,6 +95,28 @@ impl Server {
     fn write(&mut self, needed: Tick) -> Option<UnixMs> {
         let mark = reservation::next_mark(self.clock, needed, RESERVE_AHEAD);
         self.disk_works.then(|| *self.disk.insert(mark))
+    }
+
+    /// Makes a mark past a tick durable, and lets the generator use it.
+    fn extend(&mut self, needed: Tick) -> bool {
+        let Some(mark) = self.write(needed) else { return false };
+        self.generator.cover(reservation::early(self.clock, needed, mark), mark);
+        true
+    }
+
+    /// Starts the generator where the table says, if the disk lets it.
+    fn start(&mut self, needed: Tick) -> bool {
+        let guard_ms = reservation::guard_ms(FAILOVER_GUARD, RESERVE_AHEAD);
+        let found = self.disk.map(|mark| Record { mark, identity: identity() });
+        let facts = Facts { now: self.clock, guard_ms, wal_mark: None };
+        let floor = decide(found.as_ref(), &identity(), facts).expect("its own mark").floor;
+        let before = self.disk;
+        if self.write(needed.max(floor)).is_none() {
+            return false;
+        }
+        self.found = before;
+        self.generator.start(floor, self.clock);
+        true
     }
 
     /// Asks for IDs as the extension does; gives up where it would wait or fail.
@@ -98,17 +137,19 @@ impl Server {
                     want -= u32::try_from(run.last - run.first + 1).expect("at most what was wanted");
                 }
                 Outcome::Extend(needed) if !self.generator.is_started() => {
-                    let floor = reservation::floor(self.disk, now, RESERVE_AHEAD);
-                    let found = self.disk;
-                    let Some(mark) = self.write(needed.max(floor)) else { return };
-                    self.found = found;
-                    self.generator.start(floor, now);
-                    self.generator.cover(mark);
+                    if !self.start(needed) {
+                        return;
+                    }
                 }
-                Outcome::Extend(needed) => match self.write(needed) {
-                    Some(mark) => self.generator.cover(mark),
-                    None => return,
-                },
+                Outcome::Extend(needed) if needed < self.generator.covered_until() => {
+                    assert!(self.generator.take_on_extension(), "nobody else is there to take it on");
+                    self.extend(needed);
+                }
+                Outcome::Extend(needed) => {
+                    if !self.extend(needed) {
+                        return;
+                    }
+                }
                 Outcome::Wait(_) => return,
                 Outcome::Ahead { .. } => panic!("nobody else takes positions"),
             }

@@ -7,7 +7,7 @@ const MAX_LEAD: Tick = 50;
 fn started(floor: Tick, covered_until: Tick) -> Generator {
     let generator = Generator::new(BITS);
     generator.start(floor, 90);
-    generator.cover(covered_until);
+    generator.cover(covered_until, covered_until);
     generator
 }
 
@@ -68,9 +68,9 @@ fn nothing_is_issued_at_or_above_the_limit() {
     assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
     assert_eq!(step(&generator, 101, 1), Outcome::Extend(101));
     assert_eq!(step(&generator, 100, 1), taken(100, 1, 1), "ticks below the limit stay usable");
-    generator.cover(102);
+    generator.cover(102, 102);
     assert_eq!(step(&generator, 101, 1), taken(101, 0, 0));
-    generator.cover(50);
+    generator.cover(50, 50);
     assert_eq!(generator.covered_until(), 102, "the limit never goes back");
 }
 
@@ -138,4 +138,36 @@ fn issued_counts_every_id_since_the_start() {
         assert!(matches!(step(&generator, now, want), Outcome::Taken(_)), "at {now}");
         assert_eq!(generator.issued(), issued, "at {now}");
     }
+}
+
+#[test]
+fn the_first_caller_half_way_to_the_limit_is_asked_to_extend_and_the_others_go_on() {
+    let generator = Generator::new(BITS);
+    generator.start(90, 90);
+    generator.cover(100, 110);
+    assert_eq!(step(&generator, 99, 1), taken(99, 0, 0));
+    assert_eq!(step(&generator, 100, 1), Outcome::Extend(100));
+    assert!(generator.covered_until() > 100, "there is still room");
+    assert!(generator.take_on_extension());
+    assert!(!generator.take_on_extension(), "somebody has");
+    assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
+    assert_eq!(step(&generator, 110, 1), Outcome::Extend(110), "and if it fails, everybody is asked at the limit");
+    assert!(!generator.take_on_extension(), "where there is no choice");
+    generator.cover(115, 120);
+    assert_eq!(step(&generator, 110, 1), taken(110, 0, 0));
+    assert_eq!(step(&generator, 115, 1), Outcome::Extend(115));
+}
+
+#[test]
+fn after_an_advance_ids_begin_in_a_later_tick_and_nothing_is_counted_that_was_not_issued() {
+    let generator = started(90, 1000);
+    step(&generator, 100, 3);
+    generator.advance(104);
+    assert_eq!(generator.issued(), 3);
+    assert_eq!(step(&generator, 101, 1), Outcome::Wait(102), "as after any full tick");
+    assert_eq!(step(&generator, 102, 1), taken(105, 0, 0));
+    assert_eq!(generator.issued(), 4);
+    generator.advance(50);
+    assert_eq!(step(&generator, 106, 1), taken(106, 0, 0), "an advance never goes back");
+    assert_eq!(generator.issued(), 5);
 }

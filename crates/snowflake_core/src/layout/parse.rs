@@ -6,7 +6,7 @@
 //! flat epoch=1704067200000
 //! ```
 
-use super::{Layout, PRESETS};
+use super::{FieldKind, Layout, PRESETS};
 use crate::UnixMs;
 use std::str::FromStr;
 
@@ -76,6 +76,27 @@ impl FromStr for Layout {
             }
         }
         Ok(Self::new(preset.fields, preset.unit_ms, epoch.unwrap_or(preset.epoch)))
+    }
+}
+
+impl Layout {
+    /// Reads what [`Display`](std::fmt::Display) wrote; `None` for anything else.
+    pub fn from_spelled_out(text: &str) -> Option<Self> {
+        let (mut fields, mut unit_ms, mut epoch) = (Vec::new(), 0, 0);
+        for token in text.split(' ') {
+            match token.split_once('=') {
+                Some(("unit", value)) => unit_ms = value.strip_suffix("ms")?.parse().ok()?,
+                Some(("epoch", value)) => epoch = parse_epoch(value)?,
+                _ => {
+                    let kind = FieldKind::from_letter(token.chars().next()?)?;
+                    fields.push((kind, token[1..].parse().ok()?));
+                }
+            }
+        }
+        if fields.iter().try_fold(0_u32, |sum, (_, bits)| sum.checked_add(*bits))? > 63 || unit_ms == 0 {
+            return None;
+        }
+        Some(Self::new(&fields, unit_ms, epoch)).filter(|layout| layout.to_string() == text)
     }
 }
 

@@ -1,0 +1,315 @@
+//! Whose mark it is: what a server may conclude, when it starts, from the durable mark that it finds.
+//!
+//! A mark that this server has left itself says where to go on. But data directories are copied, rewound, restored and
+//! promoted, and then the mark that lies in one may be another server's, or an old one. [`decide`] is the whole table.
+
+use crate::UnixMs;
+use crate::layout::Layout;
+
+/// A directory, told from its copies. Neither the device number, which changes when a volume is mounted elsewhere, nor
+/// the host's name belong to it: a volume may move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Its inode number.
+    pub inode: u64,
+    /// When it was made, in nanoseconds since 1970; 0 where the file system does not keep that.
+    pub born_ns: u64,
+}
+
+impl Directory {
+    /// Whether this is the same directory. A copy is made later than its original, so the time of birth alone tells
+    /// them apart; inode numbers count only without one, as some network file systems assign them anew at every mount.
+    pub fn is(&self, other: &Self) -> bool {
+        if self.born_ns > 0 && other.born_ns > 0 { self.born_ns == other.born_ns } else { self.inode == other.inode }
+    }
+}
+
+/// What tells one source of IDs from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// PostgreSQL's number of the database cluster, which all its copies share.
+    pub system_identifier: u64,
+    /// PostgreSQL's timeline, which grows with every promotion and every recovery to a point in time.
+    pub timeline: u32,
+    /// The directory in which the mark lies.
+    pub directory: Directory,
+    /// The data center in the IDs.
+    pub datacenter: u32,
+    /// The worker in the IDs.
+    pub worker: u32,
+    /// Where the bits of the IDs are.
+    pub layout: Layout,
+}
+
+/// A durable mark, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Every timestamp that was issued is below it.
+    pub mark: UnixMs,
+    /// Who has issued them.
+    pub identity: Identity,
+}
+
+/// What else matters at a start.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// What the clock says.
+    pub now: UnixMs,
+    /// See [`crate::reservation::guard_ms`].
+    pub guard_ms: u64,
+    /// The mark that came through the write-ahead log, if there is one.
+    pub wal_mark: Option<UnixMs>,
+}
+
+/// Where IDs begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The first timestamp that may be issued.
+    pub floor: UnixMs,
+    /// What the floor rests on.
+    pub cause: Cause,
+}
+
+/// What was concluded from what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The server was here before, and was stopped or crashed.
+    Restart,
+    /// It has been promoted, or recovered to a point in time, where it was.
+    Promotion,
+    /// The same, in a copy of the directory.
+    PromotedCopy,
+    /// The mark is of other IDs: the worker was changed, or the data directory came from another node.
+    OtherWorker,
+    /// There is no mark. Nothing is issued until the clock has passed the floor: the mark may only be away.
+    Missing,
+    /// Somebody has vouched for the mark.
+    Accepted,
+}
+
+/// Why nothing can be concluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// The directory is a copy, and its original may be issuing the same IDs.
+    Copy,
+    /// The mark is another cluster's.
+    OtherCluster,
+    /// The mark was written on a timeline that this server has not come to.
+    NewerTimeline,
+    /// IDs had another layout, so that new ones might equal old ones.
+    OtherLayout,
+}
+
+/// Where the server `own` begins when it finds this record, or why it can't.
+///
+/// | mark | data center, worker | cluster | directory | timeline | |
+/// |---|---|---|---|---|---|
+/// | none | | | | | begins past the guard, and waits for it |
+/// | other layout | | | | | refused |
+/// | found | | other | same | | refused |
+/// | found | other | any | any | | begins past the guard |
+/// | found | same | other | any | | refused |
+/// | found | same | same | same | same | begins at the mark |
+/// | found | same | same | any | newer than the mark's | begins past the guard |
+/// | found | same | same | other | same | refused |
+/// | found | same | same | any | older than the mark's | refused |
+pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Beginning, Objection> {
+    let known = found.map(|record| record.mark).max(facts.wal_mark);
+    let past_the_guard =
+        |cause| Ok(Beginning { floor: known.max(Some(facts.now)).unwrap_or(0).saturating_add(facts.guard_ms), cause });
+    let Some(Record { identity, .. }) = found else {
+        let floor = facts.now.saturating_add(facts.guard_ms).max(facts.wal_mark.unwrap_or(0));
+        return Ok(Beginning { floor, cause: Cause::Missing });
+    };
+    let same_directory = identity.directory.is(&own.directory);
+    let same_cluster = identity.system_identifier == own.system_identifier;
+    let same_worker = (identity.datacenter, identity.worker) == (own.datacenter, own.worker);
+    if identity.layout != own.layout {
+        Err(Objection::OtherLayout)
+    } else if !same_cluster && (same_directory || same_worker) {
+        Err(Objection::OtherCluster)
+    } else if !same_worker {
+        past_the_guard(Cause::OtherWorker)
+    } else if identity.timeline > own.timeline {
+        Err(Objection::NewerTimeline)
+    } else if identity.timeline < own.timeline {
+        past_the_guard(if same_directory { Cause::Promotion } else { Cause::PromotedCopy })
+    } else if same_directory {
+        Ok(Beginning { floor: known.unwrap_or(0), cause: Cause::Restart })
+    } else {
+        Err(Objection::Copy)
+    }
+}
+
+/// Where the server begins if somebody vouches that nobody else issues its IDs; `None` if new IDs might equal old ones
+/// all the same, because they have another layout.
+pub fn accept(found: &Record, own: &Identity, facts: Facts) -> Option<Beginning> {
+    let floor = found.mark.max(facts.now).max(facts.wal_mark.unwrap_or(0)).saturating_add(facts.guard_ms);
+    let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
+    let above =
+        found.identity.layout == own.layout || lowest(&own.layout, floor) >= lowest(&found.identity.layout, found.mark);
+    above.then_some(Beginning { floor, cause: Cause::Accepted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMs = 1_800_000_000_000;
+    const FACTS: Facts = Facts { now: NOW, guard_ms: 2000, wal_mark: None };
+    const MARK: UnixMs = NOW - 5000;
+
+    fn own() -> Identity {
+        Identity {
+            system_identifier: 7,
+            timeline: 3,
+            directory: Directory { inode: 11, born_ns: 1_700_000_000_000_000_001 },
+            datacenter: 1,
+            worker: 5,
+            layout: "twitter".parse().unwrap(),
+        }
+    }
+
+    /// What is decided when the record found differs from the server's own in this.
+    fn found(differ: impl Fn(&mut Identity)) -> Result<Beginning, Objection> {
+        let mut identity = own();
+        differ(&mut identity);
+        decide(Some(&Record { mark: MARK, identity }), &own(), FACTS)
+    }
+
+    fn copied(identity: &mut Identity) {
+        identity.directory = Directory { inode: 12, born_ns: 1_700_000_000_000_000_000 };
+    }
+
+    const PAST_THE_GUARD: UnixMs = NOW + 2000;
+
+    #[test]
+    fn a_restart_begins_at_the_mark() {
+        assert_eq!(found(|_| ()), Ok(Beginning { floor: MARK, cause: Cause::Restart }));
+    }
+
+    #[test]
+    fn a_promotion_begins_past_the_guard_also_in_a_copy() {
+        let beginning = |cause| Ok(Beginning { floor: PAST_THE_GUARD, cause });
+        assert_eq!(found(|old| old.timeline = 2), beginning(Cause::Promotion));
+        let promoted_copy = found(|old| {
+            old.timeline = 2;
+            copied(old);
+        });
+        assert_eq!(promoted_copy, beginning(Cause::PromotedCopy));
+    }
+
+    #[test]
+    fn a_copy_on_the_same_timeline_is_refused() {
+        assert_eq!(found(copied), Err(Objection::Copy));
+    }
+
+    #[test]
+    fn a_copy_with_a_worker_of_its_own_simply_works() {
+        let beginning = Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::OtherWorker });
+        assert_eq!(found(|old| old.worker = 6), beginning);
+        assert_eq!(found(|old| old.datacenter = 2), beginning);
+        for timeline in [2, 4] {
+            let copy = found(|old| {
+                old.worker = 6;
+                old.timeline = timeline;
+                copied(old);
+            });
+            assert_eq!(copy, beginning);
+        }
+    }
+
+    #[test]
+    fn another_layout_is_refused_whatever_else_has_changed() {
+        let epoch = |old: &mut Identity| old.layout = "twitter epoch=2024-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(found(epoch), Err(Objection::OtherLayout));
+        let worker_too = found(|old| {
+            epoch(old);
+            old.worker = 6;
+        });
+        assert_eq!(worker_too, Err(Objection::OtherLayout));
+    }
+
+    #[test]
+    fn another_clusters_mark_is_refused_where_its_ids_or_its_directory_are_ours() {
+        assert_eq!(found(|old| old.system_identifier = 8), Err(Objection::OtherCluster));
+        for timeline in [2, 3, 4] {
+            let foreign = found(|old| {
+                old.system_identifier = 8;
+                old.timeline = timeline;
+                copied(old);
+            });
+            assert_eq!(foreign, Err(Objection::OtherCluster));
+        }
+        let shared = found(|old| {
+            old.system_identifier = 8;
+            old.worker = 6;
+        });
+        assert_eq!(shared, Err(Objection::OtherCluster));
+        let brought_along = found(|old| {
+            old.system_identifier = 8;
+            old.worker = 6;
+            copied(old);
+        });
+        assert_eq!(brought_along, Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::OtherWorker }));
+    }
+
+    #[test]
+    fn a_mark_of_a_newer_timeline_is_refused() {
+        assert_eq!(found(|old| old.timeline = 4), Err(Objection::NewerTimeline));
+    }
+
+    #[test]
+    fn a_missing_mark_begins_past_the_guard() {
+        assert_eq!(decide(None, &own(), FACTS), Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::Missing }));
+    }
+
+    #[test]
+    fn the_mark_of_the_write_ahead_log_counts_in_every_row() {
+        let wal_mark = Some(NOW + 9000);
+        let facts = Facts { wal_mark, ..FACTS };
+        assert_eq!(decide(None, &own(), facts).unwrap().floor, NOW + 9000);
+        let mut record = Record { mark: MARK, identity: own() };
+        assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, NOW + 9000);
+        record.identity.timeline = 2;
+        assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, NOW + 11_000);
+        let old = Facts { wal_mark: Some(NOW - 9000), ..FACTS };
+        assert_eq!(decide(Some(&record), &own(), old).unwrap().floor, PAST_THE_GUARD);
+    }
+
+    #[test]
+    fn the_guard_is_counted_from_the_mark_where_that_is_later_than_the_clock() {
+        let record = Record { mark: NOW + 60_000, identity: Identity { timeline: 2, ..own() } };
+        assert_eq!(decide(Some(&record), &own(), FACTS).unwrap().floor, NOW + 62_000);
+    }
+
+    /// A reboot, a remount or another host must never look like a copy.
+    #[test]
+    fn a_directory_is_the_same_whatever_becomes_of_its_inode_number_as_long_as_its_birth_is_known() {
+        let elsewhere = |old: &mut Identity| old.directory.inode = 99;
+        assert_eq!(found(elsewhere).unwrap().cause, Cause::Restart);
+        let unborn = |inode| Directory { inode, born_ns: 0 };
+        assert!(unborn(1).is(&unborn(1)) && !unborn(1).is(&unborn(2)));
+        assert!(unborn(11).is(&own().directory), "a file system that has begun to tell");
+    }
+
+    #[test]
+    fn an_accepted_mark_begins_past_the_guard() {
+        let mut record = Record { mark: NOW + 100, identity: own() };
+        record.identity.system_identifier = 8;
+        let beginning = Beginning { floor: NOW + 2100, cause: Cause::Accepted };
+        assert_eq!(accept(&record, &own(), FACTS), Some(beginning));
+    }
+
+    #[test]
+    fn another_layout_is_accepted_only_where_new_ids_are_greater_than_all_old_ones() {
+        let accepted = |old: &str, new: &str| {
+            let own = Identity { layout: new.parse().unwrap(), ..own() };
+            let record = Record { mark: NOW + 100, identity: Identity { layout: old.parse().unwrap(), ..own } };
+            accept(&record, &own, FACTS).is_some()
+        };
+        assert!(accepted("twitter", "flat"), "the same bits under other names");
+        assert!(accepted("twitter epoch=2024-01-01T00:00:00Z", "twitter"), "an earlier epoch makes IDs greater");
+        assert!(!accepted("twitter", "twitter epoch=2024-01-01T00:00:00Z"), "a later one, smaller");
+    }
+}
