@@ -2,7 +2,7 @@
 --
 -- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, fixed while a server runs that preloads.
 -- STRICT: NULL gives NULL. All are PARALLEL SAFE: the generator lies in shared memory.
--- Nothing is revoked from PUBLIC: whoever may insert may draw IDs, and the rest only reads.
+-- Whoever may insert may draw IDs, and most of the rest only reads; what a DBA does is revoked from PUBLIC, below.
 
 \echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
 
@@ -65,15 +65,45 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: configuration in force, durable mark, and what was issued since it started';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); standby; not preloaded; worker unset; misconfigured (snowflake_nextval() says how)';
+    'ready; idle (no ID issued since the server started); standby; not preloaded; worker unset; misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS
     'how far that is ahead of the clock; 0 unless the clock was set back or the server has just started';
 COMMENT ON COLUMN snowflake_status.durable_mark IS
-    'on disk: no ID is issued at or above it, and after a restart IDs begin there; read when the first ID is asked for';
+    'on disk: no ID is issued at or above it, and after a crash IDs begin there';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued since the server started, or came back from a crash';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'the last timestamp that the layout has room for';
 COMMENT ON COLUMN snowflake_status.state_directory IS
     'snowflake_pg.state_directory; shown to those who may read all settings';
+
+-- For DBAs: refused to PUBLIC, and logged ----------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_advance_wrapper';
+COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS
+    'makes every new ID greater than this one, as setval() does for sequences: for IDs that were restored or came from elsewhere';
+
+CREATE FUNCTION snowflake_accept_identity(force boolean DEFAULT false) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_identity_wrapper';
+COMMENT ON FUNCTION snowflake_accept_identity(boolean) IS
+    'vouches that no other server issues IDs of this worker, for a copied server, another cluster''s mark, or a changed layout; returns from when on IDs are issued';
+
+CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
+COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
+    'puts a new durable mark in the place of a damaged one; the floor must be later than every ID this server has issued';
+
+CREATE FUNCTION snowflake_accept_clock() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_clock_wrapper';
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+    'believes the clock at once when it has jumped ahead by more than snowflake_pg.max_forward_jump';
+
+REVOKE ALL ON FUNCTION
+    snowflake_advance(bigint, boolean), snowflake_accept_identity(boolean), snowflake_reset_state(timestamptz),
+    snowflake_accept_clock() FROM PUBLIC;
+
+CREATE SEQUENCE snowflake_wal_mark;
+COMMENT ON SEQUENCE snowflake_wal_mark IS
+    'carries the durable mark, in Unix milliseconds, to standbys: see snowflake_pg.wal_mark; not for drawing numbers';

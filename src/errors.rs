@@ -4,9 +4,12 @@ use crate::gucs;
 use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_core::identity::{Directory, Identity, Objection, Record};
 use snowflake_core::layout::{Layout, LayoutError, SeriesError, TimeError};
 use snowflake_core::{UnixMs, display_time};
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why no ID can be issued.
 #[derive(Debug)]
@@ -40,6 +43,21 @@ pub enum Refusal {
     },
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
+    /// The durable mark is not this server's.
+    Objection {
+        /// By which row of the start table.
+        objection: Objection,
+        /// The record that was found.
+        found: Option<Box<Record>>,
+        /// What its identity should be.
+        own: Box<Identity>,
+    },
+    /// While the server ran, another directory or record took the place of its own; this is where.
+    Replaced(PathBuf),
+    /// The keeper has not taken the mark through the write-ahead log in this time.
+    WalMark(Duration),
+    /// There is no sequence to take it through.
+    NoSequence,
 }
 
 impl From<LayoutError> for Refusal {
@@ -58,6 +76,11 @@ impl Refusal {
     /// Raises the refusal as an ERROR.
     pub fn raise(self) -> ! {
         report(self.into())
+    }
+
+    /// Logs the refusal where nobody has asked for an ID.
+    pub fn report(self, level: PgLogLevel) {
+        ErrorReport::from(self).report(level);
     }
 }
 
@@ -173,7 +196,86 @@ impl From<Refusal> for ErrorReport {
                     ))
             }
             Refusal::StateFile(failure) => failure.into(),
+            Refusal::Objection { objection, found, own } => object(objection, found.as_deref(), &own),
+            Refusal::Replaced(path) => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("state file \"{}\" has become that of another server", path.display()),
+            )
+            .set_detail("Another server writes it too, or another directory has taken its place.")
+            .set_hint(
+                "Give each server a snowflake_pg.state_directory of its own, put this server's directory back, and \
+                 restart it.",
+            ),
+            Refusal::WalMark(waited) => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the durable mark has not got through the write-ahead log",
+            )
+            .set_detail(format!(
+                "The background worker \"snowflake_pg keeper\" was waited for during {} ms; snowflake_pg.wal_mark is \
+                 require.",
+                waited.as_millis()
+            ))
+            .set_hint(
+                "The server log says what is in its way. It may wait for a synchronous standby, or max_worker_processes \
+                 may be too low.",
+            ),
+            Refusal::NoSequence => {
+                let database = gucs::wal_mark_database();
+                let database = database.to_string_lossy();
+                error(
+                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("sequence snowflake_wal_mark does not exist in database \"{database}\""),
+                )
+                .set_detail("It takes the durable mark of snowflake_pg through the write-ahead log.")
+                .set_hint("Type CREATE EXTENSION snowflake_pg in that database.")
+            }
         }
+    }
+}
+
+/// Why a record that was found does not say where to begin.
+fn object(objection: Objection, found: Option<&Record>, own: &Identity) -> ErrorReport {
+    let found = found.map_or(own, |record| &record.identity);
+    let (message, detail, hint) = match objection {
+        Objection::Copy => (
+            "this server is a copy of another one with the same worker ID".to_owned(),
+            format!(
+                "Its durable mark was written in another directory ({}) than it lies in ({}), by worker {}.",
+                place(found.directory),
+                place(own.directory),
+                found.worker
+            ),
+            "If the other server may still run, give this one a snowflake_pg.worker_id of its own, and restart it. If \
+             the other one will never run again, call snowflake_accept_identity().",
+        ),
+        Objection::OtherCluster => (
+            "the durable mark belongs to another database cluster".to_owned(),
+            format!(
+                "It was written by the cluster with system identifier {}, and this one has {}.",
+                found.system_identifier, own.system_identifier
+            ),
+            "Two clusters must not share a snowflake_pg.state_directory. If this one has taken the other one's place, as \
+             after pg_upgrade, call snowflake_accept_identity().",
+        ),
+        Objection::NewerTimeline => (
+            "the durable mark was written on a newer timeline".to_owned(),
+            format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
+            "Another server may go on from there with the same IDs. If none will, call snowflake_accept_identity().",
+        ),
+        Objection::OtherLayout => (
+            "the layout has changed since this server issued IDs".to_owned(),
+            format!("It was {}, and is {}.", found.layout, own.layout),
+            "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes sure \
+             that no new ID can equal an old one.",
+        ),
+    };
+    error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
+}
+
+fn place(directory: Directory) -> String {
+    match directory.born_ns / 1_000_000 {
+        0 => format!("inode {}", directory.inode),
+        born => format!("inode {}, made {}", directory.inode, display_time(born)),
     }
 }
 
@@ -194,14 +296,26 @@ impl From<StateFileError> for ErrorReport {
                     "Check snowflake_pg.state_directory, its disk and its permissions."
                 })
             }
-            StateFileError::Damaged { path, damage } => {
-                error(ERRCODE_DATA_CORRUPTED, format!("state file \"{}\" is damaged", path.display()))
-                    .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
-                    .set_hint(
-                        "Restore the file. If that can't be done, make sure that the clock is later than every ID \
-                         this server has issued, then remove the file.",
-                    )
-            }
+            StateFileError::WrongOwner(path) => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("state directory \"{}\" has wrong ownership", path.display()),
+            )
+            .set_hint("The directory must belong to the user that runs the server."),
+            StateFileError::WrongPermissions(path, mode) => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("state directory \"{}\" has invalid permissions", path.display()),
+            )
+            .set_detail(format!("Permissions are {mode:04o}, and should be 0700 or 0750."))
+            .set_hint("Whoever can write there can make IDs come twice."),
+            StateFileError::Damaged { path, damage } => error(
+                ERRCODE_DATA_CORRUPTED,
+                format!("state file \"{}\" is damaged", path.display()),
+            )
+            .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
+            .set_hint(
+                "Restore the file, or call snowflake_reset_state() with a time that is later than every ID this \
+                         server has issued.",
+            ),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What SQL sees. Declared, and documented for users, in `sql/snowflake_pg.sql`.
 
+mod admin;
 mod decode;
 mod nextval;
 mod range;

@@ -5,10 +5,12 @@
 
 use crate::preload;
 use once_cell::sync::OnceCell;
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::layout::{Layout, LayoutError};
+use snowflake_core::reservation;
 use std::ffi::{CStr, CString, OsString, c_char, c_void};
+use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -20,7 +22,35 @@ static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(
 static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(500);
 static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+static FAILOVER_GUARD: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
+static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Off);
+static WAL_MARK_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
 static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
+
+/// Whether the durable mark also goes through the write-ahead log, and so to standbys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum WalMark {
+    /// It does not.
+    #[name = c"off"]
+    Off,
+    /// It does; where it can't, IDs are issued all the same.
+    #[name = c"prefer"]
+    Prefer,
+    /// No ID is issued above the mark in the log.
+    #[name = c"require"]
+    Require,
+}
+
+impl fmt::Display for WalMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+        })
+    }
+}
 
 /// Defines all variables. Only in the postmaster, while it preloads.
 ///
@@ -93,10 +123,46 @@ pub fn define() {
         GucContext::Sighup,
         GucFlags::UNIT_MS,
     );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.failover_guard",
+        c"How far above the clock IDs begin after a promotion, or without a durable mark.",
+        c"At least reserve_ahead is taken. The clocks of servers with the same worker should differ by less.",
+        &FAILOVER_GUARD,
+        0,
+        86_400_000,
+        GucContext::Postmaster,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_forward_jump",
+        c"A larger step of the clock ahead is not believed until it has held for a minute.",
+        c"IDs go on by the old clock meanwhile. snowflake_accept_clock() believes it at once.",
+        &MAX_FORWARD_JUMP,
+        1_000,
+        i32::MAX,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.wal_mark",
+        c"Whether the durable mark also goes through the write-ahead log, and so to standbys.",
+        c"With require no ID is issued above the mark in the log.",
+        &WAL_MARK,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    GucRegistry::define_string_guc(
+        c"snowflake_pg.wal_mark_database",
+        c"Database whose sequence snowflake_wal_mark carries the mark through the write-ahead log.",
+        c"The extension must have been created there.",
+        &WAL_MARK_DATABASE,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
     GucRegistry::define_string_guc(
         c"snowflake_pg.state_directory",
         c"Directory of the durable mark.",
-        c"Relative to the data directory, or absolute; an absolute one must exist.",
+        c"Relative to the data directory, or absolute; an absolute one must exist, and belong to the server alone.",
         &STATE_DIRECTORY,
         GucContext::Postmaster,
         GucFlags::SUPERUSER_ONLY,
@@ -195,6 +261,31 @@ pub fn max_wait_ms() -> u64 {
 /// How far the durable mark runs ahead of the clock, in milliseconds.
 pub fn reserve_ahead_ms() -> u64 {
     milliseconds(&RESERVE_AHEAD)
+}
+
+/// How far above the clock a server begins that can't know what was issued before, in milliseconds.
+pub fn guard_ms() -> u64 {
+    reservation::guard_ms(failover_guard_ms(), reserve_ahead_ms())
+}
+
+/// What is configured for that, in milliseconds.
+pub fn failover_guard_ms() -> u64 {
+    milliseconds(&FAILOVER_GUARD)
+}
+
+/// How far the clock may jump ahead and be believed at once, in milliseconds.
+pub fn max_forward_jump_ms() -> u64 {
+    milliseconds(&MAX_FORWARD_JUMP)
+}
+
+/// Whether the mark goes through the write-ahead log.
+pub fn wal_mark() -> WalMark {
+    WAL_MARK.get()
+}
+
+/// The database with the sequence by which it goes there.
+pub fn wal_mark_database() -> CString {
+    WAL_MARK_DATABASE.get().unwrap_or_default()
 }
 
 fn milliseconds(setting: &'static GucSetting<i32>) -> u64 {

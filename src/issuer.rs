@@ -4,14 +4,14 @@
 //! (the first call, a full tick, a mark to extend, a clock that is behind) goes through [`Issuer::take`].
 
 use crate::errors::{Refusal, error};
+use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{clock, gucs, mark, preload, shmem};
+use crate::{anchor, clock, gucs, identity, mark, preload};
 use once_cell::sync::OnceCell;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
-use snowflake_core::{Tick, UnixMs, reservation};
+use snowflake_core::{Tick, UnixMs};
 use std::time::Duration;
 
 /// What a backend needs to issue IDs; the same for the whole life of the server.
@@ -44,13 +44,25 @@ pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
     Ok(runs.into_iter().flat_map(|run| run.first..=run.last).map(|position| issuer.id_at(position)))
 }
 
+/// Makes every ID from now on lie in a later tick than this one.
+pub fn advance(past: Tick) -> Result<(), Refusal> {
+    let issuer = issuer()?;
+    let mut patience = Patience::new(issuer.budget());
+    while past >= issuer.generator.covered_until() {
+        issuer.extend(past, &mut patience)?;
+    }
+    issuer.generator.advance(past);
+    Ok(())
+}
+
 /// Logs the configuration in force, and warns of one under which no ID will be issued. To be called when the server
 /// starts.
 pub fn announce() {
     let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), max_borrow = {} ms, \
-         max_wait = {} ms, reserve_ahead = {} ms, state_directory = '{}'",
+         max_wait = {} ms, reserve_ahead = {} ms, failover_guard = {} ms, max_forward_jump = {} ms, wal_mark = {}, \
+         state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
         gucs::datacenter_id().map_or_else(|text| format!("'{text}' (invalid)"), |number| number.to_string()),
@@ -58,11 +70,14 @@ pub fn announce() {
         gucs::max_borrow_ms(),
         gucs::max_wait_ms(),
         gucs::reserve_ahead_ms(),
+        gucs::failover_guard_ms(),
+        gucs::max_forward_jump_ms(),
+        gucs::wal_mark(),
         gucs::state_directory().display(),
     );
-    match identity() {
+    match identity::configured() {
         Ok(_) | Err(Refusal::WorkerUnset) => {}
-        Err(refusal) => ErrorReport::from(refusal).report(PgLogLevel::WARNING),
+        Err(refusal) => refusal.report(PgLogLevel::WARNING),
     }
     if gucs::reserve_ahead_ms() > gucs::max_borrow_ms() {
         error(
@@ -74,23 +89,14 @@ pub fn announce() {
     }
 }
 
-/// Which IDs this server may issue, by its configuration.
-pub fn identity() -> Result<(Layout, Series), Refusal> {
-    let layout = gucs::layout()?;
-    let datacenter = gucs::datacenter_id().map_err(Refusal::UnreadableDatacenter)?;
-    let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset)?;
-    let series = layout.series(datacenter, worker).map_err(|misfit| Refusal::Misfit(layout, misfit))?;
-    Ok((layout, series))
-}
-
 fn issuer() -> Result<&'static Issuer, Refusal> {
     static ISSUER: OnceCell<Issuer> = OnceCell::new();
     ISSUER.get_or_try_init(|| {
         if !preload::is_done() {
             return Err(Refusal::NotPreloaded);
         }
-        let (layout, series) = identity()?;
-        Ok(Issuer { layout, series, generator: shmem::generator() })
+        let (layout, series) = identity::configured()?;
+        Ok(Issuer { layout, series, generator: &shared().generator })
     })
 }
 
@@ -102,7 +108,7 @@ impl Issuer {
     }
 
     fn now(&self) -> Result<Tick, Refusal> {
-        let now = clock::unix_ms();
+        let now = anchor::unix_ms(self.last_issued());
         self.layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))
     }
 
@@ -127,11 +133,7 @@ impl Issuer {
                 Outcome::Taken(run) => return Ok(run),
                 Outcome::Ahead { seen } => self.generator.take_ahead(seen, self.now()?, want, max_lead),
                 Outcome::Extend(tick) => {
-                    if let Some(until) = mark::cover(&self.layout, tick)? {
-                        self.wait(&mut patience, until)?;
-                    }
-                    // A disk can be slow, and a lock can't be waited for with interrupts.
-                    pgrx::check_for_interrupts!();
+                    self.extend(tick, &mut patience)?;
                     self.generator.take(self.now()?, want)
                 }
                 Outcome::Wait(tick) => {
@@ -142,14 +144,38 @@ impl Issuer {
         }
     }
 
-    /// Waits for the clock, as long as the call may.
-    fn wait(&self, patience: &mut Patience, until: UnixMs) -> Result<(), Refusal> {
-        if patience.wait_until(until) {
+    /// Has the mark extended past `tick`, as early as there is reason to.
+    fn extend(&self, tick: Tick, patience: &mut Patience) -> Result<(), Refusal> {
+        let limit = self.generator.covered_until();
+        if tick < limit {
+            if self.generator.take_on_extension() {
+                mark::extend_early(&self.layout, tick, limit);
+            }
             return Ok(());
         }
-        let last = self.layout.time_of(self.generator.last_tick());
+        match mark::cover(&self.layout, tick)? {
+            Some(until) => self.wait(patience, until)?,
+            // A disk can be slow.
+            None => {
+                pgrx::check_for_interrupts!();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the clock, as long as the call may.
+    fn wait(&self, patience: &mut Patience, until: UnixMs) -> Result<(), Refusal> {
+        if patience.wait_until(until, self.last_issued()) {
+            return Ok(());
+        }
+        let last = self.last_issued();
         let issued = self.generator.issued() > 0;
-        Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until })
+        Err(Refusal::ClockBehind { last, issued, now: anchor::unix_ms(last), until })
+    }
+
+    /// The last timestamp that was issued.
+    fn last_issued(&self) -> UnixMs {
+        mark::issued(&self.layout)
     }
 
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
@@ -158,7 +184,7 @@ impl Issuer {
         let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
         if self.generator.issued() == 0 {
             // The same again, in case the guard was counted from a little later.
-            budget = budget.max(2 * reservation::guard_ms(gucs::reserve_ahead_ms()));
+            budget = budget.max(2 * gucs::guard_ms());
         }
         Duration::from_millis(budget)
     }

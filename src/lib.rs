@@ -4,23 +4,31 @@
 //! From the outside in:
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
-//! - [`issuer`]: gives IDs to a backend; [`mark`] keeps the durable mark ahead of them; [`wait`] waits for the clock.
-//! - [`preload`], [`gucs`], [`shmem`], [`clock`], [`state_file`], [`errors`]: configuration, shared memory, time, disk, refusals.
+//! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock.
+//! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
+//!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
+//! - [`preload`], [`gucs`], [`shmem`], [`clock`], [`anchor`], [`state_file`], [`errors`]: configuration, shared memory, time
+//!   and which of it to believe, disk, refusals.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
 use pgrx::prelude::*;
 
+mod anchor;
 mod clock;
 mod errors;
 mod functions;
 mod gucs;
+mod identity;
 mod issuer;
+mod keeper;
 mod mark;
 mod preload;
 mod shmem;
+mod shutdown;
 mod state_file;
 mod wait;
+mod wal_mark;
 
 ::pgrx::pg_module_magic!(name, version);
 
@@ -36,7 +44,8 @@ pub extern "C-unwind" fn _PG_init() {
     if preload::is_under_way() {
         preload::note();
         gucs::define();
-        shmem::reserve();
+        shmem::reserve(shutdown::prepare);
+        keeper::register();
         issuer::announce();
     }
 }

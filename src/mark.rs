@@ -6,52 +6,150 @@
 //!   allowed to use it afterwards.
 //! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read.
 //!
-//! The backend that needs a tick beyond the mark does the work, under a lock, once for everybody who waits for it. No
-//! demand, no writes.
+//! The mark is written under a lock, once for everybody who waits for it: by the keeper while IDs are asked for, by the
+//! backend that comes half-way to the mark first, or by any that comes to it. No demand, no writes.
 
 use crate::errors::Refusal;
-use crate::{clock, gucs, shmem, state_file};
-use pgrx::{log, pg_sys};
-use snowflake_core::generator::Generator;
+use crate::gucs::WalMark;
+use crate::shmem::{self, shared};
+use crate::state_file::{StateDirectory, StateFileError};
+use crate::{anchor, gucs, identity, wal_mark};
+use pgrx::{PgLogLevel, ereport, log, pg_sys};
+use snowflake_core::identity::{Beginning, Cause, Directory, Facts, Identity, Record, decide};
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::{Tick, UnixMs, display_time, reservation};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick. The
-/// caller has to try again afterwards, and before that, if a time is returned, to wait for it.
-pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
-    let generator = shmem::generator();
-    let lock = shmem::lock_mark();
-    if !generator.is_started() {
-        let (hold_until, message) = start(layout, generator)?;
-        // A client that asks for log messages and does not read them must not hold up everybody else.
-        drop(lock);
-        log!("snowflake_pg: {message}");
-        return Ok(hold_until);
-    }
-    let hold_until = shmem::hold_until().load(Ordering::Relaxed);
-    let now = clock::unix_ms();
-    if now < hold_until {
-        return Ok(Some(hold_until));
-    }
-    // Once passed, for good: a clock that is set back later is an ordinary one that is behind.
-    shmem::hold_until().store(0, Ordering::Relaxed);
-    // If it is covered by now, another backend has done it.
-    if tick >= generator.covered_until() {
-        let end = write(layout, tick, now)?;
-        generator.cover(end);
-    }
-    Ok(None)
+/// Who writes the mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// A backend that needs it.
+    Backend,
+    /// The keeper, which has taken this mark through the write-ahead log before, if it has to go there.
+    Keeper(Option<UnixMs>),
 }
 
-/// Starts the generator above everything an earlier life of this server may have issued. Returns until when it has to
-/// be held back, and what to log.
-///
-/// Not before the first mark of this life is on disk: a directory that can't be written may be the wrong one, and the
-/// right one, with the right mark in it, may come back. For the same reason a server that finds no mark waits until its
-/// clock has passed the floor, instead of going ahead of it: what it has issued by then, a right clock has passed, too.
-fn start(layout: &Layout, generator: &Generator) -> Result<(Option<UnixMs>, String), Refusal> {
+/// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick, or lets
+/// another process do it. The caller has to try again afterwards, and before that, if a time is returned, to wait for it.
+pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
+    if gucs::wal_mark() == WalMark::Require {
+        return wal_mark::ask_keeper(layout, tick);
+    }
+    if gucs::wal_mark() == WalMark::Prefer && !shared().generator.is_started() {
+        wal_mark::wait_for_reading();
+    }
+    let Some(lock) = shmem::lock_mark_or_wait() else { return Ok(None) };
+    let outcome = write(layout, tick, tick, Writer::Backend);
+    drop(lock);
+    // It goes on from here as long as IDs are asked for.
+    shared().wake_keeper();
+    outcome.map(after_release)
+}
+
+/// Extends the mark while there is still room between `tick` and `limit`, which it covers, unless somebody is at it. A
+/// failure is only logged: at the limit it will be an error.
+pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
+    if gucs::wal_mark() == WalMark::Require {
+        shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
+    } else if let Some(lock) = shmem::try_lock_mark() {
+        let outcome = write(layout, tick, limit, Writer::Backend);
+        drop(lock);
+        if let Err(refusal) = outcome {
+            refusal.report(PgLogLevel::LOG);
+        }
+    }
+    shared().wake_keeper();
+}
+
+/// As the keeper: starts the generator if need be, or extends the mark, which covers what is below `limit`, past `tick`.
+pub fn keep(layout: &Layout, tick: Tick, limit: Tick, mirrored: Option<UnixMs>) -> Result<(), Refusal> {
+    if let Some(lock) = shmem::lock_mark_or_wait() {
+        let outcome = write(layout, tick, limit, Writer::Keeper(mirrored));
+        drop(lock);
+        after_release(outcome?);
+    }
+    Ok(())
+}
+
+/// What was done under the lock.
+enum Written {
+    /// The generator was started; this has to be told.
+    Started(Beginning),
+    /// Nothing may be issued before this time.
+    Held(UnixMs),
+    /// The mark covers the tick.
+    Covered,
+}
+
+/// Logs what has to be: not under the lock, since a client that asks for log messages and does not read them must not
+/// hold up everybody else.
+fn after_release(written: Written) -> Option<UnixMs> {
+    match written {
+        Written::Started(beginning) => {
+            tell(beginning);
+            None
+        }
+        Written::Held(until) => Some(until),
+        Written::Covered => None,
+    }
+}
+
+fn tell(Beginning { floor, cause }: Beginning) {
+    let time = display_time(floor);
+    let message = match cause {
+        Cause::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
+        Cause::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
+        Cause::Promotion => return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}"),
+        Cause::PromotedCopy => "durable mark of another directory and an older timeline found",
+        Cause::OtherWorker => "durable mark of another worker found",
+    };
+    ereport!(
+        PgLogLevel::WARNING,
+        pgrx::PgSqlErrorCode::ERRCODE_WARNING,
+        format!("snowflake_pg: {message}, IDs begin at {time}"),
+        "Its server must not issue IDs of this worker any more."
+    );
+}
+
+/// Under the lock: starts the generator, or extends the mark past `tick`, if nobody has extended it past `limit` meanwhile.
+fn write(layout: &Layout, tick: Tick, limit: Tick, writer: Writer) -> Result<Written, Refusal> {
+    let shared = shared();
+    if !shared.generator.is_started() {
+        return start(layout, writer).map(Written::Started);
+    }
+    let now = anchor::unix_ms(issued(layout));
+    let hold_until = shared.hold_until.load(Ordering::Relaxed);
+    if now < hold_until {
+        return Ok(Written::Held(hold_until));
+    }
+    // Once passed, for good: a clock that is set back later is an ordinary one that is behind.
+    shared.hold_until.store(0, Ordering::Relaxed);
+    if shared.generator.covered_until() <= limit {
+        let needed = tick.max(shared.generator.last_tick());
+        let directory = StateDirectory::open(&gucs::state_directory())?;
+        let own = identity::own(still_the_same(&directory)?)?;
+        nobody_elses(&directory, &own)?;
+        let mark = mark_for(layout, needed, now, writer)?;
+        persist(&directory, &Record { mark, identity: own })?;
+        allow(layout, needed, now, mark);
+    }
+    Ok(Written::Covered)
+}
+
+/// The last timestamp that was issued or, before the first, the floor.
+pub fn issued(layout: &Layout) -> UnixMs {
+    layout.time_of(shared().generator.last_tick())
+}
+
+/// What matters at a start beside the record.
+pub fn facts(found: Option<&Record>) -> Facts {
+    let now = anchor::unix_ms(found.map_or(0, |record| record.mark));
+    Facts { now, guard_ms: gucs::guard_ms(), wal_mark: wal_mark::known() }
+}
+
+/// Refuses to start where nobody may.
+pub fn may_start() -> Result<(), Refusal> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         return Err(Refusal::BinaryUpgrade);
@@ -60,38 +158,105 @@ fn start(layout: &Layout, generator: &Generator) -> Result<(Option<UnixMs>, Stri
     if unsafe { pg_sys::RecoveryInProgress() } {
         return Err(Refusal::InRecovery);
     }
-    let found = state_file::read(&gucs::state_directory())?;
-    let now = clock::unix_ms();
-    let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
-    let floor = reservation::floor(found, now, gucs::reserve_ahead_ms());
-    // Position 0 is what a generator holds that was not started, so tick 0 is never issued.
-    let first = layout.first_tick_from(floor).max(1);
-    let end = write(layout, first, now)?;
-    let time = display_time(floor);
-    if found.is_some() {
-        generator.start(first, now_tick);
-        generator.cover(end);
-        Ok((None, format!("durable mark found, IDs begin at {time} or later")))
-    } else {
-        shmem::hold_until().store(floor, Ordering::Relaxed);
-        generator.start(first, now_tick);
-        Ok((Some(floor), format!("no durable mark found, IDs begin at {time}")))
+    Ok(())
+}
+
+/// What a start has found, and what follows from it.
+pub struct Plan {
+    directory: StateDirectory,
+    own: Identity,
+    /// What the clock says.
+    pub now: UnixMs,
+    /// Where IDs begin.
+    pub beginning: Beginning,
+}
+
+/// Reads the mark, and decides by the start table where IDs begin, or why they can't.
+pub fn plan() -> Result<Plan, Refusal> {
+    may_start()?;
+    let directory = StateDirectory::open(&gucs::state_directory())?;
+    let own = identity::own(directory.identity()?)?;
+    let found = directory.read()?;
+    let facts = facts(found.as_ref());
+    match decide(found.as_ref(), &own, facts) {
+        Ok(beginning) => Ok(Plan { directory, own, now: facts.now, beginning }),
+        Err(objection) => Err(Refusal::Objection { objection, found: found.map(Box::new), own: Box::new(own) }),
     }
 }
 
-/// Makes a mark past `tick` durable, and returns the first tick that it does not cover.
+/// Starts the generator above everything an earlier life of this server may have issued.
+///
+/// Not before the first mark of this life is on disk: a directory that can't be written may be the wrong one, and the
+/// right one, with the right mark in it, may come back. For the same reason a server that finds no mark waits until its
+/// clock has passed the floor, instead of going ahead of it: what it has issued by then, a right clock has passed, too.
+fn start(layout: &Layout, writer: Writer) -> Result<Beginning, Refusal> {
+    let Plan { directory, own, now, beginning } = plan()?;
+    let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
+    let first = first_tick(layout, beginning);
+    let mark = mark_for(layout, first, now, writer)?;
+    persist(&directory, &Record { mark, identity: own })?;
+    let shared = shared();
+    shared.directory[0].store(own.directory.inode, Ordering::Relaxed);
+    shared.directory[1].store(own.directory.born_ns, Ordering::Relaxed);
+    if beginning.cause == Cause::Missing {
+        shared.hold_until.store(beginning.floor, Ordering::Relaxed);
+        shared.generator.start(first, now_tick);
+    } else {
+        shared.generator.start(first, now_tick);
+        allow(layout, first, now, mark);
+    }
+    Ok(beginning)
+}
+
+/// The first tick of a beginning. Position 0 is what a generator holds that was not started, so tick 0 is never issued.
+pub fn first_tick(layout: &Layout, beginning: Beginning) -> Tick {
+    layout.first_tick_from(beginning.floor).max(1)
+}
+
+/// The mark to write for a server that needs this tick.
 ///
 /// Where the disk is slow, it reserves for several writes: a mark that has passed before it is on disk would have to be
 /// written again at once, and again.
-fn write(layout: &Layout, tick: Tick, now: UnixMs) -> Result<Tick, Refusal> {
+pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Result<UnixMs, Refusal> {
     if tick > layout.last_tick() {
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
-    let reserve_ahead_ms = gucs::reserve_ahead_ms().max(4 * shmem::last_write_ms().load(Ordering::Relaxed));
-    let mark = reservation::next_mark(now, layout.time_of(tick), reserve_ahead_ms);
+    let reserve_ahead_ms = gucs::reserve_ahead_ms().max(4 * shared().last_write_ms.load(Ordering::Relaxed));
+    let wanted = reservation::next_mark(now, layout.time_of(tick), reserve_ahead_ms);
+    match writer {
+        // What the log says is what may be used, and the log may have taken a while.
+        Writer::Keeper(Some(mirrored)) if gucs::wal_mark() == WalMark::Require => Ok(mirrored),
+        Writer::Keeper(mirrored) => Ok(wanted.max(mirrored.unwrap_or(0))),
+        Writer::Backend => Ok(wanted),
+    }
+}
+
+/// Makes a record durable, and notes how long that took.
+pub fn persist(directory: &StateDirectory, record: &Record) -> Result<(), StateFileError> {
     let began = Instant::now();
-    state_file::write(&gucs::state_directory(), mark)?;
-    let took = UnixMs::try_from(began.elapsed().as_millis()).unwrap_or(UnixMs::MAX / 8);
-    shmem::last_write_ms().store(took, Ordering::Relaxed);
-    Ok(layout.first_tick_from(mark))
+    directory.write(record)?;
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX / 8);
+    shared().last_write_ms.store(took, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Lets the generator use a mark that is durable.
+fn allow(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
+    let early = reservation::early(now, layout.time_of(needed), mark);
+    shared().generator.cover(layout.first_tick_from(early), layout.first_tick_from(mark));
+}
+
+/// The directory in which the mark of this life lies; an error if another one has taken its place.
+pub fn still_the_same(directory: &StateDirectory) -> Result<Directory, Refusal> {
+    let [inode, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
+    let found = directory.identity()?;
+    if found.is(&Directory { inode, born_ns }) { Ok(found) } else { Err(Refusal::Replaced(directory.file())) }
+}
+
+/// An error if a record lies there by now that is another server's. One that was lost or damaged is replaced.
+fn nobody_elses(directory: &StateDirectory, own: &Identity) -> Result<(), Refusal> {
+    match directory.read() {
+        Ok(Some(record)) if !record.identity.is(own) => Err(Refusal::Replaced(directory.file())),
+        _ => Ok(()),
+    }
 }

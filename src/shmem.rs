@@ -1,69 +1,168 @@
-//! The memory that all backends of a server share.
+//! The memory that all processes of a server share.
 //!
 //! PostgreSQL sets it up when the server starts, and again after every crash of a backend: the generator then begins
 //! anew, and refuses everything until it has been started above the durable mark (see [`crate::mark`]).
 
-use crate::gucs;
+use crate::{anchor, gucs};
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
-use pgrx::{PgAtomic, PgLwLock, PgLwLockExclusiveGuard, pg_shmem_init};
+use pgrx::{PgAtomic, pg_shmem_init};
+use snowflake_core::anchor::Anchor;
 use snowflake_core::generator::Generator;
-use std::sync::atomic::AtomicU64;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What lies in shared memory.
-struct Shared {
-    generator: Generator,
+pub struct Shared {
+    /// Issues IDs.
+    pub generator: Generator,
+    /// Which clock to believe.
+    pub anchor: Anchor,
+    /// When a jump of the clock was warned of last, in milliseconds of the monotonic clock; 0 for never.
+    pub jump_warned_at: AtomicU64,
     /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
-    hold_until: AtomicU64,
+    pub hold_until: AtomicU64,
     /// How long the last write of the mark took, in milliseconds. Written under the lock.
-    last_write_ms: AtomicU64,
+    pub last_write_ms: AtomicU64,
+    /// The inode number and the birth of the directory in which the mark lies. Written under the lock, when the
+    /// generator starts.
+    pub directory: [AtomicU64; 2],
+    /// The mark that came through the write-ahead log, plus 1; 0 until the keeper has looked. Written by the keeper.
+    pub wal_mark: AtomicU64,
+    /// The greatest tick that anybody wants covered, plus 1. Raised by backends that may not extend the mark themselves.
+    pub wanted: AtomicU64,
+    /// The keeper's latch; null while there is no keeper. Written by the keeper.
+    keeper: AtomicPtr<pg_sys::Latch>,
+    /// Held while the generator is started and while the mark is written.
+    lock: UnsafeCell<pg_sys::LWLock>,
+    /// Woken when the lock is released.
+    released: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
-// SAFETY: made of atomics, and of numbers that nobody changes; no pointers.
+// SAFETY: made of atomics, of numbers that nobody changes, and of a lock and a condition variable that PostgreSQL made for
+// memory that processes share. The one pointer is to such memory, which lies at the same address in all processes.
 unsafe impl PGRXSharedMemory for Shared {}
 
-// SAFETY: no other library uses the names of this extension.
+// SAFETY: no other library uses the name of this extension.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Held while the generator is started and while the mark is extended.
-// SAFETY: as above.
-static MARK_LOCK: PgLwLock<()> = unsafe { PgLwLock::new(c"snowflake_pg_mark") };
-
-/// Asks PostgreSQL for the memory. Only while preloading.
-pub fn reserve() {
+/// Asks PostgreSQL for the memory. Only while preloading. `at_startup` is called whenever it has been set up.
+pub fn reserve(at_startup: fn()) {
+    static AT_STARTUP: once_cell::sync::OnceCell<fn()> = once_cell::sync::OnceCell::new();
+    AT_STARTUP.get_or_init(|| at_startup);
     pg_shmem_init!(
-        SHARED = Shared {
-            generator: Generator::new(layout_sequence_bits()),
-            hold_until: AtomicU64::new(0),
-            last_write_ms: AtomicU64::new(0),
+        SHARED = {
+            if let Some(at_startup) = AT_STARTUP.get() {
+                at_startup();
+            }
+            Shared::new()
         }
     );
-    pg_shmem_init!(MARK_LOCK = ());
 }
 
-/// Without a layout, none: the generator is never started then.
-fn layout_sequence_bits() -> u32 {
-    gucs::layout().map_or(0, |layout| layout.sequence_bits())
+impl Shared {
+    fn new() -> Self {
+        let new = Self {
+            // Without a layout, no bits: the generator is never started then.
+            generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
+            anchor: anchor::at_server_start(),
+            jump_warned_at: AtomicU64::new(0),
+            hold_until: AtomicU64::new(0),
+            last_write_ms: AtomicU64::new(0),
+            directory: [AtomicU64::new(0), AtomicU64::new(0)],
+            wal_mark: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
+            keeper: AtomicPtr::new(std::ptr::null_mut()),
+            lock: UnsafeCell::default(),
+            released: UnsafeCell::default(),
+        };
+        // SAFETY: only counts in memory of PostgreSQL's that exists by now.
+        let tranche = unsafe { pg_sys::LWLockNewTrancheId() };
+        // SAFETY: the name lives as long as the process, and processes that are started later inherit it.
+        unsafe { pg_sys::LWLockRegisterTranche(tranche, c"snowflake_pg_mark".as_ptr()) };
+        // SAFETY: writes a lock that nobody uses yet; it holds no pointers to itself, and may be moved until somebody does.
+        unsafe { pg_sys::LWLockInitialize(new.lock.get(), tranche) };
+        // SAFETY: the same.
+        unsafe { pg_sys::ConditionVariableInit(new.released.get()) };
+        new
+    }
+
+    /// Wakes the keeper, if there is one.
+    pub fn wake_keeper(&self) {
+        let latch = self.keeper.load(Ordering::Acquire);
+        if !latch.is_null() {
+            // SAFETY: latches of processes live in shared memory as long as the server does. If the keeper has ended,
+            // another process may have its latch by now; that one wakes up for nothing, which processes have to expect.
+            unsafe { pg_sys::SetLatch(latch) };
+        }
+    }
+
+    /// Makes this process the keeper, or says with null that there is none.
+    pub fn set_keeper(&self, latch: *mut pg_sys::Latch) {
+        self.keeper.store(latch, Ordering::Release);
+    }
 }
 
-/// The generator. Only where the library was preloaded.
+/// The shared memory. Only where the library was preloaded.
 #[inline]
-pub fn generator() -> &'static Generator {
-    &SHARED.get().generator
+pub fn shared() -> &'static Shared {
+    SHARED.get()
 }
 
-/// Until when a server that found no mark issues nothing, in Unix milliseconds; 0 once that has passed.
-pub fn hold_until() -> &'static AtomicU64 {
-    &SHARED.get().hold_until
+/// The lock under which the mark changes; released when it is dropped.
+pub struct MarkLock(());
+
+/// Takes the lock, if nobody has it.
+pub fn try_lock_mark() -> Option<MarkLock> {
+    // SAFETY: initialized when shared memory was set up.
+    unsafe { pg_sys::LWLockConditionalAcquire(shared().lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) }
+        .then_some(MarkLock(()))
 }
 
-/// How long the last write of the mark took, in milliseconds.
-pub fn last_write_ms() -> &'static AtomicU64 {
-    &SHARED.get().last_write_ms
+impl Drop for MarkLock {
+    fn drop(&mut self) {
+        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all locks itself.
+        if unsafe { pg_sys::InterruptHoldoffCount } > 0 {
+            // SAFETY: held, as this exists.
+            unsafe { pg_sys::LWLockRelease(shared().lock.get()) };
+        }
+        announce_mark();
+    }
 }
 
-/// Waits for the lock under which the mark changes.
-pub fn lock_mark() -> PgLwLockExclusiveGuard<'static, ()> {
-    MARK_LOCK.exclusive()
+/// Takes the lock, or waits until whoever has it releases it, having perhaps done what was to be done. Can be cancelled like
+/// any query, which waiting for an LWLock can't: a disk may take seconds.
+pub fn lock_mark_or_wait() -> Option<MarkLock> {
+    let mut lock = try_lock_mark();
+    if lock.is_none() {
+        let retry = || {
+            lock = try_lock_mark();
+            lock.is_some()
+        };
+        wait_for_mark(retry, Duration::from_secs(1));
+    }
+    lock
+}
+
+/// Sleeps until the mark may have changed, unless `done` says that there is no need; no longer than `at_most`. Can be
+/// cancelled like any query.
+pub fn wait_for_mark(mut done: impl FnMut() -> bool, at_most: Duration) {
+    let released = shared().released.get();
+    // SAFETY: initialized when shared memory was set up.
+    unsafe { pg_sys::ConditionVariablePrepareToSleep(released) };
+    if !done() {
+        let timeout = std::ffi::c_long::try_from(at_most.as_millis()).unwrap_or(std::ffi::c_long::MAX).max(1);
+        // SAFETY: prepared above.
+        unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, pg_sys::PG_WAIT_EXTENSION) };
+    }
+    // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
+    unsafe { pg_sys::ConditionVariableCancelSleep() };
+}
+
+/// Wakes everybody who waits for the mark.
+pub fn announce_mark() {
+    // SAFETY: initialized when shared memory was set up.
+    unsafe { pg_sys::ConditionVariableBroadcast(shared().released.get()) };
 }

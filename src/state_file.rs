@@ -1,24 +1,29 @@
-//! The file that keeps the durable mark: `<state_directory>/mark`.
+//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::state_record`] for its bytes.
 //!
 //! It is replaced as a whole, so that a crash leaves the old record or the new one: a temporary file is written and
 //! flushed, renamed over the old one, and then the directory is flushed. Only when all of that has succeeded is the new
 //! mark durable. After a failure the file may hold the old mark or the new one; both are safe, since the new one is
 //! higher and not in use yet.
 //!
-//! Flushed always, whatever `fsync` says: at one write every two seconds there is nothing to gain.
+//! Flushed always, whatever `fsync` says: at a write or two a second there is nothing to gain.
 
 use pgrx::pg_sys;
-use snowflake_core::UnixMs;
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, renameat, statx, unlinkat};
+use rustix::io::Errno;
+use snowflake_core::identity::{Directory, Record};
 use snowflake_core::state_record::{self, Damage};
 use std::ffi::{CStr, OsStr};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "mark";
 const TEMPORARY_NAME: &str = "mark.new";
+
+/// Permissions that others may not have on the state directory; the same as PostgreSQL asks of its data directory.
+const FORBIDDEN: u32 = 0o027;
 
 /// Why the mark can't be read or written.
 #[derive(Debug)]
@@ -32,6 +37,10 @@ pub enum StateFileError {
         /// What it said.
         source: io::Error,
     },
+    /// The directory is not the server's own.
+    WrongOwner(PathBuf),
+    /// The directory is open to others.
+    WrongPermissions(PathBuf, u32),
     /// The file is not a state file, or not whole.
     Damaged {
         /// The file.
@@ -46,78 +55,101 @@ trait While<T> {
     fn during(self, action: &'static str, path: &Path) -> Result<T, StateFileError>;
 }
 
-impl<T> While<T> for io::Result<T> {
+impl<T, E: Into<io::Error>> While<T> for Result<T, E> {
     fn during(self, action: &'static str, path: &Path) -> Result<T, StateFileError> {
-        self.map_err(|source| StateFileError::Io { action, path: path.to_owned(), source })
+        self.map_err(|source| StateFileError::Io { action, path: path.to_owned(), source: source.into() })
     }
 }
 
-/// The mark, or `None` if there is no file. Only a file that is absent counts as none, and only from a directory that is
-/// there, or that is ours to make: another one that is missing may be a volume that is not mounted, with the mark on it.
-pub fn read(directory: &Path) -> Result<Option<UnixMs>, StateFileError> {
-    let whole = absolute(directory);
-    if directory.is_absolute() || whole.is_symlink() {
-        fs::read_dir(&whole).during("open directory", &whole)?;
-    }
-    let path = whole.join(NAME);
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file.during("open file", &path)?,
-    };
-    let mut bytes = Vec::with_capacity(state_record::LENGTH);
-    // One byte more than a record has, to notice a longer file without reading it all.
-    file.take(state_record::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
-    match state_record::decode(&bytes) {
-        Ok(mark) => Ok(Some(mark)),
-        Err(damage) => Err(StateFileError::Damaged { path, damage }),
-    }
+/// The directory of the mark, open. Everything is done relative to what was opened, so that nothing that becomes of the
+/// path meanwhile matters.
+pub struct StateDirectory {
+    path: PathBuf,
+    opened: File,
 }
 
-/// Makes a mark durable. To be called by one process at a time.
-pub fn write(directory: &Path, mark: UnixMs) -> Result<(), StateFileError> {
-    let ours_to_make = directory.is_relative();
-    let directory = absolute(directory);
-    let path = directory.join(NAME);
-    if ours_to_make && !path.exists() {
-        create_directory(&directory)?;
+impl StateDirectory {
+    /// Opens the directory: an absolute path, or one relative to the data directory, which is made if it is not there.
+    /// Another one that is missing is an error: it may be a volume that is not mounted, with the mark on it.
+    pub fn open(configured: &Path) -> Result<Self, StateFileError> {
+        // SAFETY: set by PostgreSQL before it starts any process that serves clients.
+        let data_directory = unsafe { pg_sys::DataDir };
+        // SAFETY: a C string that lives as long as the process.
+        let data_directory = unsafe { CStr::from_ptr(data_directory) };
+        let path = Path::new(OsStr::from_bytes(data_directory.to_bytes())).join(configured);
+        let inside = configured.is_relative() && !path.is_symlink();
+        if inside && !path.join(NAME).exists() {
+            create(&path)?;
+        }
+        let opened = File::open(&path).during("open directory", &path)?;
+        if !inside {
+            let metadata = opened.metadata().during("look at directory", &path)?;
+            if metadata.uid() != rustix::process::geteuid().as_raw() {
+                return Err(StateFileError::WrongOwner(path));
+            }
+            if metadata.mode() & FORBIDDEN != 0 {
+                return Err(StateFileError::WrongPermissions(path, metadata.mode() & 0o777));
+            }
+        }
+        Ok(Self { path, opened })
     }
-    // Opened before anything is changed: a write that fails should leave the old mark.
-    let opened = File::open(&directory).during("open directory", &directory)?;
-    let temporary = directory.join(TEMPORARY_NAME);
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).during("remove file", &temporary)?,
-        _ => {} // A process that was killed can have left it.
+
+    /// The path of the file.
+    pub fn file(&self) -> PathBuf {
+        self.path.join(NAME)
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)
-        .during("create file", &temporary)?;
-    file.write_all(&state_record::encode(mark)).during("write file", &temporary)?;
-    file.sync_all().during("flush file", &temporary)?;
-    fs::rename(&temporary, &path).during("rename file", &temporary)?;
-    opened.sync_all().during("flush directory", &directory)
+
+    /// What tells the directory from others.
+    pub fn identity(&self) -> Result<Directory, StateFileError> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = statx(&self.opened, "", AtFlags::EMPTY_PATH, wanted).during("look at directory", &self.path)?;
+        let born = found.stx_btime;
+        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
+        let born_ns = seconds.saturating_mul(1_000_000_000).saturating_add(born.tv_nsec.into());
+        Ok(Directory { inode: found.stx_ino, born_ns: if seconds > 0 { born_ns } else { 0 } })
+    }
+
+    /// The record, or `None` if there is no file. Only a file that is absent counts as none.
+    pub fn read(&self) -> Result<Option<Record>, StateFileError> {
+        let path = self.file();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match openat(&self.opened, NAME, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            file => File::from(file.during("open file", &path)?),
+        };
+        let mut bytes = Vec::with_capacity(state_record::LENGTH);
+        // One byte more than a record has, to notice a longer file without reading it all.
+        file.take(state_record::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
+        match state_record::decode(&bytes) {
+            Ok(record) => Ok(Some(record)),
+            Err(damage) => Err(StateFileError::Damaged { path, damage }),
+        }
+    }
+
+    /// Makes a record durable. To be called by one process at a time.
+    pub fn write(&self, record: &Record) -> Result<(), StateFileError> {
+        let temporary = self.path.join(TEMPORARY_NAME);
+        match unlinkat(&self.opened, TEMPORARY_NAME, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {} // A process that was killed can have left it.
+            refused => refused.during("remove file", &temporary)?,
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.opened, TEMPORARY_NAME, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(file.during("create file", &temporary)?);
+        file.write_all(&state_record::encode(record)).during("write file", &temporary)?;
+        file.sync_all().during("flush file", &temporary)?;
+        renameat(&self.opened, TEMPORARY_NAME, &self.opened, NAME).during("rename file", &temporary)?;
+        self.opened.sync_all().during("flush directory", &self.path)
+    }
 }
 
 /// Makes the directory if it is not there. Flushed in any case: who made it may have been killed before.
-fn create_directory(directory: &Path) -> Result<(), StateFileError> {
+fn create(directory: &Path) -> Result<(), StateFileError> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         result => result.during("create directory", directory)?,
     }
-    flush_directory(directory.parent().unwrap_or(directory))
-}
-
-fn flush_directory(directory: &Path) -> Result<(), StateFileError> {
-    File::open(directory).and_then(|opened| opened.sync_all()).during("flush directory", directory)
-}
-
-/// A path from the root: relative ones begin in the data directory.
-fn absolute(directory: &Path) -> PathBuf {
-    // SAFETY: set by PostgreSQL before it starts any process that serves clients.
-    let data_directory = unsafe { pg_sys::DataDir };
-    // SAFETY: a C string that lives as long as the process.
-    let data_directory = unsafe { CStr::from_ptr(data_directory) };
-    Path::new(OsStr::from_bytes(data_directory.to_bytes())).join(directory)
+    let parent = directory.parent().unwrap_or(directory);
+    File::open(parent).and_then(|opened| opened.sync_all()).during("flush directory", parent)
 }

@@ -1,6 +1,6 @@
 //! Waits for the clock.
 
-use crate::clock;
+use crate::anchor;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use std::time::{Duration, Instant};
@@ -26,11 +26,11 @@ impl Patience {
 
     /// Sleeps until the clock reaches `until`, and says whether it did within the budget. A clock that gets there
     /// restores the budget: waiting for one tick after another is how a full generator works, not a clock that is
-    /// behind. Can be cancelled like any query.
-    pub fn wait_until(&mut self, until: UnixMs) -> bool {
+    /// behind. Can be cancelled like any query. Timestamps up to `issued` exist already.
+    pub fn wait_until(&mut self, until: UnixMs, issued: UnixMs) -> bool {
         let until = Duration::from_millis(until);
         loop {
-            let remaining = until.saturating_sub(clock::since_1970());
+            let remaining = until.saturating_sub(anchor::since_1970(issued));
             if remaining.is_zero() {
                 self.since = None;
                 return true;

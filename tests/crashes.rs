@@ -1,14 +1,13 @@
 //! Nothing is issued twice through crashes and restarts, with every ID counted that a client has received.
 
 use snowflake_core::layout::Layout;
-use snowflake_core::state_record;
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Signal, error, real_time, value};
+use testbed::{Cluster, Load, Signal, error, give_away, mark_in, real_time, value};
 
 /// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
 const RESERVE_AHEAD_MS: i64 = 2000;
@@ -67,7 +66,7 @@ fn quick_crashes_do_not_drive_the_server_away_from_its_clock() {
         cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
         cluster.kill_backend();
     }
-    let mark = state_record::decode(&fs::read(cluster.mark_file()).expect("a mark")).expect("a whole mark");
+    let mark = cluster.mark();
     let ahead = i64::try_from(mark).expect("this age") - i64::try_from(real_time()).expect("this age");
     assert!(ahead <= RESERVE_AHEAD_MS, "{ahead} ms ahead");
 }
@@ -87,7 +86,7 @@ fn the_mark_on_disk_is_above_every_id_as_soon_as_it_is_received() {
                 let mut marks = HashSet::new();
                 while Instant::now() < until {
                     let id: i64 = client.query_one(&next, &[]).expect("an ID").get(0);
-                    let mark = state_record::decode(&fs::read(&path).expect("a mark")).expect("a whole mark");
+                    let mark = mark_in(&path);
                     assert!(layout.issued_at(id.cast_unsigned()) < mark, "{id} is above the mark {mark} on disk");
                     marks.insert(mark);
                 }
@@ -152,7 +151,7 @@ fn a_mark_that_cannot_be_written_stops_ids_at_the_old_one_until_it_can() {
     // Not even root can make a file where a directory stands, or remove one that is not empty.
     let obstacle = cluster.mark_file().with_extension("new");
     fs::create_dir_all(obstacle.join("full")).expect("an obstacle");
-    let mark = state_record::decode(&fs::read(cluster.mark_file()).expect("a mark")).expect("a whole mark");
+    let mark = cluster.mark();
     let mut last = 0;
     let deadline = Instant::now() + Duration::from_secs(30);
     let refused = loop {
@@ -263,5 +262,6 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
 /// An empty directory that the servers' user can write.
 fn make_writable(directory: &Path) {
     fs::create_dir(directory).expect("a directory");
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o777)).expect("own directory");
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).expect("own directory");
+    give_away(directory);
 }

@@ -3,7 +3,8 @@
 use super::row::Row;
 use super::time::{interval, timestamptz};
 use crate::errors::Refusal;
-use crate::{clock, gucs, issuer, preload, shmem};
+use crate::shmem::shared;
+use crate::{clock, gucs, identity, preload};
 use pgrx::IntoDatum;
 use pgrx::prelude::*;
 
@@ -20,13 +21,14 @@ fn status() -> [Option<pg_sys::Datum>; 12] {
         columns[0] = "not preloaded".into_datum();
         return columns;
     }
-    let generator = shmem::generator();
+    let generator = &shared().generator;
     let issued = generator.issued();
-    let state = match issuer::identity() {
+    let state = match identity::configured() {
         Err(Refusal::WorkerUnset) => "worker unset",
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => "standby",
+        Ok(_) if !generator.is_started() => "not started",
         Ok(_) if issued == 0 => "idle",
         Ok(_) => "ready",
     };

@@ -41,6 +41,13 @@ pub struct Identity {
     pub layout: Layout,
 }
 
+impl Identity {
+    /// Whether this is the same source of IDs.
+    pub fn is(&self, other: &Self) -> bool {
+        self.directory.is(&other.directory) && *self == Self { directory: self.directory, ..*other }
+    }
+}
+
 /// A durable mark, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -83,8 +90,6 @@ pub enum Cause {
     OtherWorker,
     /// There is no mark. Nothing is issued until the clock has passed the floor: the mark may only be away.
     Missing,
-    /// Somebody has vouched for the mark.
-    Accepted,
 }
 
 /// Why nothing can be concluded.
@@ -109,7 +114,7 @@ pub enum Objection {
 /// | found | | other | same | | refused |
 /// | found | other | any | any | | begins past the guard |
 /// | found | same | other | any | | refused |
-/// | found | same | same | same | same | begins at the mark |
+/// | found | same | same | same | same | begins at the mark, whatever came through the log |
 /// | found | same | same | any | newer than the mark's | begins past the guard |
 /// | found | same | same | other | same | refused |
 /// | found | same | same | any | older than the mark's | refused |
@@ -117,7 +122,7 @@ pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Be
     let known = found.map(|record| record.mark).max(facts.wal_mark);
     let past_the_guard =
         |cause| Ok(Beginning { floor: known.max(Some(facts.now)).unwrap_or(0).saturating_add(facts.guard_ms), cause });
-    let Some(Record { identity, .. }) = found else {
+    let Some(Record { mark, identity }) = found else {
         let floor = facts.now.saturating_add(facts.guard_ms).max(facts.wal_mark.unwrap_or(0));
         return Ok(Beginning { floor, cause: Cause::Missing });
     };
@@ -135,20 +140,20 @@ pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Be
     } else if identity.timeline < own.timeline {
         past_the_guard(if same_directory { Cause::Promotion } else { Cause::PromotedCopy })
     } else if same_directory {
-        Ok(Beginning { floor: known.unwrap_or(0), cause: Cause::Restart })
+        Ok(Beginning { floor: *mark, cause: Cause::Restart })
     } else {
         Err(Objection::Copy)
     }
 }
 
-/// Where the server begins if somebody vouches that nobody else issues its IDs; `None` if new IDs might equal old ones
+/// The mark of a server for which somebody vouches that nobody else issues its IDs; `None` if new IDs might equal old ones
 /// all the same, because they have another layout.
-pub fn accept(found: &Record, own: &Identity, facts: Facts) -> Option<Beginning> {
+pub fn accept(found: &Record, own: &Identity, facts: Facts) -> Option<UnixMs> {
     let floor = found.mark.max(facts.now).max(facts.wal_mark.unwrap_or(0)).saturating_add(facts.guard_ms);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
     let above =
         found.identity.layout == own.layout || lowest(&own.layout, floor) >= lowest(&found.identity.layout, found.mark);
-    above.then_some(Beginning { floor, cause: Cause::Accepted })
+    above.then_some(floor)
 }
 
 #[cfg(test)]
@@ -265,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_of_the_write_ahead_log_counts_in_every_row() {
+    fn the_mark_of_the_write_ahead_log_counts_unless_the_own_one_is_known_to_be_newer() {
         let wal_mark = Some(NOW + 9000);
         let facts = Facts { wal_mark, ..FACTS };
         assert_eq!(decide(None, &own(), facts).unwrap().floor, NOW + 9000);
         let mut record = Record { mark: MARK, identity: own() };
-        assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, NOW + 9000);
+        assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, MARK);
         record.identity.timeline = 2;
         assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, NOW + 11_000);
         let old = Facts { wal_mark: Some(NOW - 9000), ..FACTS };
@@ -297,8 +302,7 @@ mod tests {
     fn an_accepted_mark_begins_past_the_guard() {
         let mut record = Record { mark: NOW + 100, identity: own() };
         record.identity.system_identifier = 8;
-        let beginning = Beginning { floor: NOW + 2100, cause: Cause::Accepted };
-        assert_eq!(accept(&record, &own(), FACTS), Some(beginning));
+        assert_eq!(accept(&record, &own(), FACTS), Some(NOW + 2100));
     }
 
     #[test]

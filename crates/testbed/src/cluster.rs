@@ -4,6 +4,7 @@ use crate::Installation;
 use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
+use snowflake_core::{UnixMs, state_record};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -64,9 +65,7 @@ impl Builder {
     pub fn create(self) -> Cluster {
         let installation = Installation::shared();
         let directory = Scratch::new("snowflake-");
-        if running_as_root() {
-            give_away(directory.path());
-        }
+        give_away(directory.path());
         let cluster = Cluster { directory, installation, own_clock: self.own_clock, postmaster: None };
         cluster.set_clock(0.0);
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
@@ -105,6 +104,11 @@ impl Cluster {
     /// The file that keeps the durable mark.
     pub fn mark_file(&self) -> PathBuf {
         self.data().join("snowflake_pg/mark")
+    }
+
+    /// The durable mark on disk.
+    pub fn mark(&self) -> UnixMs {
+        mark_in(&self.mark_file())
     }
 
     /// Adds a line to postgresql.conf; the last one of a name counts.
@@ -296,12 +300,20 @@ impl Drop for Cluster {
     }
 }
 
+/// The durable mark in a state file.
+pub fn mark_in(path: &Path) -> UnixMs {
+    state_record::decode(&fs::read(path).expect("a state file")).expect("a whole record").mark
+}
+
 fn running_as_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// Makes the servers' user the owner of a directory.
-fn give_away(directory: &Path) {
+/// Makes the servers' user the owner of a directory; for anybody but root it is that already.
+pub fn give_away(directory: &Path) {
+    if !running_as_root() {
+        return;
+    }
     let id = |kind: &str| {
         let output = Command::new("id").args([kind, UNPRIVILEGED]).output().expect("id");
         String::from_utf8_lossy(&output.stdout).trim().parse().ok()

@@ -9,7 +9,7 @@ mod installation;
 mod load;
 mod scratch;
 
-pub use cluster::{Builder, Cluster};
+pub use cluster::{Builder, Cluster, give_away, mark_in};
 pub use installation::Installation;
 pub use load::{Load, Report, real_time};
 pub use postgres;

@@ -1,0 +1,65 @@
+//! The clock as far as it is believed: see [`snowflake_core::anchor`].
+
+use crate::errors::error;
+use crate::shmem::shared;
+use crate::{clock, gucs};
+use once_cell::sync::OnceCell;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+use snowflake_core::anchor::{Anchor, Belief, HOLD_MS};
+use snowflake_core::{UnixMs, display_time};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// An anchor that believes the clock as it was when the server started. Shared memory is set up again after a crash of a
+/// backend, and the clock may just have jumped then.
+pub fn at_server_start() -> Anchor {
+    static STARTED: OnceCell<(UnixMs, u64)> = OnceCell::new();
+    let &(now, monotonic) = STARTED.get_or_init(|| (clock::unix_ms(), clock::since_boot_ms()));
+    Anchor::new(now, monotonic)
+}
+
+/// Unix milliseconds, believed. Timestamps up to `issued` exist already.
+pub fn unix_ms(issued: UnixMs) -> UnixMs {
+    UnixMs::try_from(since_1970(issued).as_millis()).unwrap_or(UnixMs::MAX)
+}
+
+/// The time since 1970, believed. Timestamps up to `issued` exist already.
+pub fn since_1970(issued: UnixMs) -> Duration {
+    let real = clock::since_1970();
+    let now = UnixMs::try_from(real.as_millis()).unwrap_or(UnixMs::MAX);
+    let monotonic = clock::since_boot_ms();
+    match shared().anchor.judge(now, monotonic, issued, gucs::max_forward_jump_ms()) {
+        Belief::Right => real,
+        Belief::Held => {
+            warn(now, None);
+            real
+        }
+        Belief::Jumped { expected } => {
+            // Once a minute, whoever sees it first.
+            let last = shared().jump_warned_at.load(Ordering::Relaxed);
+            let due = last == 0 || monotonic.saturating_sub(last) >= HOLD_MS;
+            let warned_at = &shared().jump_warned_at;
+            if due && warned_at.compare_exchange(last, monotonic, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                warn(now, Some(expected));
+            }
+            Duration::from_millis(expected)
+        }
+    }
+}
+
+fn warn(now: UnixMs, expected: Option<UnixMs>) {
+    let code = PgSqlErrorCode::ERRCODE_WARNING;
+    let now = display_time(now);
+    let report = match expected {
+        Some(expected) => error(code, "the server's clock has jumped ahead, and is not believed yet")
+            .set_detail(format!(
+                "It says {now}, where {} was expected. IDs go on by the old clock until the new one has held for a \
+                 minute.",
+                display_time(expected)
+            ))
+            .set_hint("If the clock is right, call snowflake_accept_clock(). If it is not, set it back."),
+        None => error(code, "the server's clock has jumped ahead, and is believed from now on")
+            .set_detail(format!("It says {now}, and has held for a minute.")),
+    };
+    report.report(PgLogLevel::WARNING);
+}

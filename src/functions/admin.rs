@@ -1,0 +1,174 @@
+//! What only a DBA may do; `sql/snowflake_pg.sql` refuses it to everybody else. Each call is logged with who made it.
+
+use super::time::{timestamptz, unix_ms};
+use crate::errors::{Refusal, error, report};
+use crate::shmem::{self, MarkLock, shared};
+use crate::state_file::{StateDirectory, StateFileError};
+use crate::{clock, gucs, identity, issuer, mark, preload};
+use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, log};
+use snowflake_core::identity::{Objection, Record, accept, decide};
+use snowflake_core::layout::Layout;
+use snowflake_core::{UnixMs, display_time};
+use std::ffi::CStr;
+use std::sync::atomic::Ordering;
+
+/// Vouches that no other server issues this one's IDs, where the durable mark leaves that open. Returns from when on IDs
+/// are issued; NULL if there was nothing to accept.
+#[pg_extern(sql = false)]
+fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
+    let floor = or_raise(accept_identity(force));
+    if floor.is_none() {
+        notice!("there is nothing to accept");
+    }
+    floor.map(timestamptz)
+}
+
+fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
+    let _lock = lock_stopped()?;
+    if shared().generator.is_started() {
+        return Ok(None);
+    }
+    let directory = StateDirectory::open(&gucs::state_directory())?;
+    let own = identity::own(directory.identity()?)?;
+    let Some(found) = directory.read()? else { return Ok(None) };
+    let facts = mark::facts(Some(&found));
+    let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
+    let forced = || facts.now.max(found.mark).saturating_add(facts.guard_ms);
+    let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
+        report(
+            error(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "new IDs could equal old ones, as the layout has changed",
+            )
+            .set_detail(format!("It was {}, and is {}.", found.identity.layout, own.layout))
+            .set_hint("Set snowflake_pg.layout back, or call snowflake_accept_identity(force => true)."),
+        )
+    };
+    mark::persist(&directory, &Record { mark, identity: own })?;
+    let what = match objection {
+        Objection::Copy => "a copied directory",
+        Objection::OtherCluster => "another cluster's durable mark",
+        Objection::NewerTimeline => "the durable mark of a newer timeline",
+        Objection::OtherLayout => "another layout",
+    };
+    say(&format!("accepted {what}, IDs begin at {}", display_time(mark)));
+    Ok(Some(mark))
+}
+
+/// Puts a new durable mark in the place of a damaged one.
+#[pg_extern(sql = false)]
+fn snowflake_reset_state(floor: TimestampWithTimeZone) {
+    let (layout, _) = or_raise(configured());
+    let Some(mark) = unix_ms(floor).filter(|&at| floor.is_finite() && layout.tick_at(at).is_ok()) else {
+        report(error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is outside the layout").set_detail(
+            format!(
+                "IDs of this layout have timestamps from {} to {}.",
+                display_time(layout.epoch()),
+                display_time(layout.last_time())
+            ),
+        ))
+    };
+    or_raise(reset_state(mark));
+}
+
+fn reset_state(mark: UnixMs) -> Result<(), Refusal> {
+    let _lock = lock_stopped()?;
+    let directory = StateDirectory::open(&gucs::state_directory())?;
+    let own = identity::own(directory.identity()?)?;
+    match directory.read() {
+        Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
+        Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
+        _ => report(
+            error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
+                "To raise the lowest ID that can come next, call snowflake_advance(). To lower it, stop the server and \
+                 remove the file.",
+            ),
+        ),
+    }
+    mark::persist(&directory, &Record { mark, identity: own })?;
+    say(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
+    Ok(())
+}
+
+/// Makes every ID from now on greater than this one.
+#[pg_extern(sql = false)]
+fn snowflake_advance(past: i64, force: bool) {
+    or_raise(advance(past, force));
+}
+
+fn advance(past: i64, force: bool) -> Result<(), Refusal> {
+    let (layout, _) = configured()?;
+    let tick = u64::try_from(past).ok().map(|id| layout.first_tick_from(layout.issued_at(id)));
+    let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
+        report(
+            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout can be greater")
+                .set_detail(format!("The value is {past}, and the layout is {layout}.")),
+        )
+    };
+    let (now, at) = (clock::unix_ms(), layout.time_of(tick));
+    if at > now.saturating_add(gucs::max_forward_jump_ms()) && !force {
+        report(
+            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID is too far ahead of the clock")
+                .set_detail(format!(
+                    "It is of {}, the clock says {}, and snowflake_pg.max_forward_jump is {} ms.",
+                    display_time(at),
+                    display_time(now),
+                    gucs::max_forward_jump_ms()
+                ))
+                .set_hint("If IDs may stop until the clock is there, call snowflake_advance(past, force => true)."),
+        )
+    }
+    issuer::advance(tick)?;
+    say(&format!("advanced past {past}, IDs begin after {}", display_time(at)));
+    Ok(())
+}
+
+/// Believes the clock, however far it has jumped ahead.
+#[pg_extern(sql = false)]
+fn snowflake_accept_clock() {
+    or_raise(configured());
+    let now = clock::unix_ms();
+    if shared().anchor.has_jumped() {
+        say(&format!("accepted the clock, which says {}", display_time(now)));
+    } else {
+        notice!("the clock is believed already");
+    }
+    shared().anchor.accept(now, clock::since_boot_ms());
+    shared().jump_warned_at.store(0, Ordering::Relaxed);
+}
+
+fn or_raise<T>(result: Result<T, Refusal>) -> T {
+    result.unwrap_or_else(|refusal| refusal.raise())
+}
+
+fn configured() -> Result<(Layout, snowflake_core::layout::Series), Refusal> {
+    if preload::is_done() { identity::configured() } else { Err(Refusal::NotPreloaded) }
+}
+
+/// Takes the lock on a server that could issue IDs, and has the keeper look at what was done when it is released.
+fn lock_stopped() -> Result<impl Drop, Refusal> {
+    configured()?;
+    mark::may_start()?;
+    struct Locked(Option<MarkLock>);
+    impl Drop for Locked {
+        fn drop(&mut self) {
+            self.0 = None;
+            shared().wake_keeper();
+        }
+    }
+    loop {
+        if let Some(lock) = shmem::lock_mark_or_wait() {
+            return Ok(Locked(Some(lock)));
+        }
+    }
+}
+
+/// Logs what was done, and who did it.
+fn say(what: &str) {
+    // SAFETY: the user of a session always exists.
+    let user = unsafe { pg_sys::GetUserNameFromId(pg_sys::GetSessionUserId(), true) };
+    // SAFETY: a C string, or null if the role was dropped meanwhile.
+    let user = if user.is_null() { "?".into() } else { unsafe { CStr::from_ptr(user) }.to_string_lossy() };
+    log!("snowflake_pg: user \"{user}\" {what}");
+}

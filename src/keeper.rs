@@ -1,0 +1,179 @@
+//! The keeper: a background worker that does early what a backend would otherwise have to do while its client waits.
+//!
+//! When the server starts, it starts the generator, so that the log says at once what a DBA has to know, and the guard of
+//! a start without a mark has usually passed before the first call. While IDs are asked for, it extends the mark before
+//! anybody comes near it. When none are, it sleeps until a backend wakes it. Without it everything works, but for a call
+//! now and then that takes as long as the disk does (and for a mark that has to go through the write-ahead log, which
+//! only the keeper can do).
+
+use crate::errors::Refusal;
+use crate::gucs::WalMark;
+use crate::mark::Writer;
+use crate::shmem::shared;
+use crate::{anchor, gucs, identity, issuer, mark, wal_mark};
+use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
+use pgrx::prelude::*;
+use snowflake_core::layout::Layout;
+use std::ffi::c_int;
+use std::mem::{Discriminant, discriminant};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// After how long the postmaster starts a keeper again that has ended.
+const RESTART: Duration = Duration::from_secs(5);
+
+/// How long the keeper waits after a failure before it tries again, unless it is woken, and for how long it does not repeat
+/// what is in the way.
+const RETRY: Duration = Duration::from_secs(1);
+const REPEAT: Duration = Duration::from_secs(60);
+
+/// Asks the postmaster for a keeper. Only while preloading.
+pub fn register() {
+    let keeper = BackgroundWorkerBuilder::new("snowflake_pg keeper")
+        .set_library("snowflake_pg")
+        .set_function("snowflake_pg_keeper")
+        .set_start_time(BgWorkerStartTime::RecoveryFinished)
+        .set_restart_time(Some(RESTART));
+    if wal_mark::is_wanted() { keeper.enable_spi_access() } else { keeper.enable_shmem_access(None) }.load();
+}
+
+/// Where the keeper begins.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
+    handle_sigterm();
+    // SAFETY: a setting that is fixed when the server starts.
+    if unsafe { pg_sys::Logging_collector } {
+        // Without a collector this stands in the log already; what comes before the collector does not.
+        issuer::announce();
+    }
+    let Ok((layout, _)) = identity::configured() else { return };
+    // SAFETY: set when the process started.
+    let latch = unsafe { pg_sys::MyLatch };
+    shared().set_keeper(latch);
+    // SAFETY: the function takes any code and argument.
+    unsafe { pg_sys::before_shmem_exit(Some(resign), 0.into()) };
+    if wal_mark::is_wanted() {
+        wal_mark::connect();
+    }
+    Keeper { layout, issued: 0, told: None }.run();
+}
+
+/// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby.
+fn handle_sigterm() {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn die(_signal: c_int) {
+        // SAFETY: flags for signal handlers to set.
+        unsafe { pg_sys::InterruptPending = 1 };
+        // SAFETY: the same.
+        unsafe { pg_sys::ProcDiePending = 1 };
+        // SAFETY: set when the process started.
+        let latch = unsafe { pg_sys::MyLatch };
+        // SAFETY: a process's own latch may be set in a handler.
+        unsafe { pg_sys::SetLatch(latch) };
+    }
+    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+    use pg_sys::pqsignal;
+    #[cfg(feature = "pg18")]
+    use pg_sys::pqsignal_be as pqsignal;
+    // SAFETY: the handler does nothing but what a handler may.
+    unsafe { pqsignal(c_int::try_from(pg_sys::SIGTERM).expect("a signal"), Some(die)) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn resign(_code: c_int, _argument: pg_sys::Datum) {
+    shared().set_keeper(std::ptr::null_mut());
+}
+
+struct Keeper {
+    layout: Layout,
+    /// IDs issued when the keeper looked last.
+    issued: u64,
+    /// What was in the way last, and when that was logged.
+    told: Option<(Discriminant<Refusal>, Instant)>,
+}
+
+impl Keeper {
+    fn run(&mut self) {
+        loop {
+            pgrx::check_for_interrupts!();
+            if BackgroundWorker::sighup_received() {
+                // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
+                unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+            }
+            let next = match self.look() {
+                Ok(next) => next,
+                Err(refusal) => {
+                    self.tell(refusal);
+                    Some(RETRY)
+                }
+            };
+            // SIGTERM has a handler of its own, so this is false only when the postmaster is gone.
+            if !BackgroundWorker::wait_latch(next) {
+                return;
+            }
+        }
+    }
+
+    /// Does what is to be done, and says when to look again; `None` is when somebody asks.
+    fn look(&mut self) -> Result<Option<Duration>, Refusal> {
+        let generator = &shared().generator;
+        let issued = generator.issued();
+        let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
+        let started = generator.is_started();
+        if started && issued == self.issued && !wanted {
+            return Ok(None);
+        }
+        self.issued = issued;
+        self.extend(started)?;
+        self.told = None;
+        // A little before the backends would.
+        Ok(Some(Duration::from_millis(gucs::reserve_ahead_ms() * 2 / 5)))
+    }
+
+    /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.
+    fn extend(&mut self, started: bool) -> Result<(), Refusal> {
+        let (layout, shared) = (&self.layout, shared());
+        if wal_mark::is_wanted() && wal_mark::known().is_none() && !wal_mark::read() {
+            return self.without_sequence(started);
+        }
+        let limit = shared.generator.covered_until();
+        let (now, tick) = if started {
+            let wanted = shared.wanted.load(Ordering::Relaxed).saturating_sub(1);
+            (anchor::unix_ms(mark::issued(layout)), shared.generator.last_tick().max(wanted))
+        } else {
+            let plan = mark::plan()?;
+            (plan.now, mark::first_tick(layout, plan.beginning))
+        };
+        let mut mirrored = None;
+        if wal_mark::is_wanted() {
+            let mark = mark::mark_for(layout, tick, now, Writer::Backend)?;
+            if !wal_mark::write(mark) {
+                return self.without_sequence(started);
+            }
+            mirrored = Some(mark);
+        }
+        mark::keep(layout, tick, limit, mirrored)
+    }
+
+    /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.
+    fn without_sequence(&mut self, started: bool) -> Result<(), Refusal> {
+        if gucs::wal_mark() == WalMark::Require {
+            return Err(Refusal::NoSequence);
+        }
+        self.tell(Refusal::NoSequence);
+        let generator = &shared().generator;
+        let tick = if started { generator.last_tick() } else { 0 };
+        mark::keep(&self.layout, tick, generator.covered_until(), None)
+    }
+
+    /// Logs what is in the way: when it is new, and then once a minute.
+    fn tell(&mut self, refusal: Refusal) {
+        let kind = discriminant(&refusal);
+        if self.told.is_none_or(|(last, at)| last != kind || at.elapsed() >= REPEAT) {
+            self.told = Some((kind, Instant::now()));
+            refusal.report(PgLogLevel::WARNING);
+        }
+    }
+}

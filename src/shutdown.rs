@@ -1,0 +1,47 @@
+//! The end of a server that was asked to stop.
+//!
+//! The mark is ahead of the clock, and so IDs would be after a planned restart. When the postmaster ends without an error,
+//! all other processes are gone, and the last ID of this life is known: then, and only then, the mark can be lowered.
+
+use crate::shmem::shared;
+use crate::state_file::StateDirectory;
+use crate::{gucs, identity, mark};
+use pgrx::prelude::*;
+use snowflake_core::identity::Record;
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+/// Has the mark lowered when the postmaster ends. To be called in the postmaster, whenever shared memory has been set up.
+pub fn prepare() {
+    // SAFETY: the function takes any code and argument. It runs before shared memory is detached.
+    unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn at_exit(code: c_int, _argument: pg_sys::Datum) {
+    // SAFETY: fixed when a process starts.
+    let me = unsafe { pg_sys::MyProcPid };
+    // SAFETY: the same. Other processes forget this function when they start; this is for those that might not.
+    let postmaster = unsafe { pg_sys::PostmasterPid };
+    if code == 0 && me == postmaster {
+        lower_mark();
+    }
+}
+
+/// Lowers the mark to just above what was issued. `None` is that there was nothing to lower, or that it failed, which
+/// does no harm.
+fn lower_mark() -> Option<()> {
+    let generator = &shared().generator;
+    let (layout, _) = identity::configured().ok()?;
+    if !generator.is_started() || shared().hold_until.load(Ordering::Relaxed) > 0 {
+        return None;
+    }
+    let lowest = layout.time_of(generator.last_tick() + 1);
+    let directory = StateDirectory::open(&gucs::state_directory()).ok()?;
+    let own = identity::own(mark::still_the_same(&directory).ok()?).ok()?;
+    let found = directory.read().ok()??;
+    if lowest < found.mark && found.identity.is(&own) {
+        directory.write(&Record { mark: lowest, ..found }).ok()?;
+    }
+    Some(())
+}
