@@ -126,10 +126,20 @@ impl Keeper {
             return Ok(None);
         }
         self.issued = issued;
-        self.extend(started)?;
+        // A backend that has just extended the mark wakes the keeper to go on from there.
+        if !started || wanted || wal_mark::is_wanted() || self.is_due() {
+            self.extend(started)?;
+        }
         self.told = None;
         // A little before the backends would.
         Ok(Some(Duration::from_millis(gucs::reserve_ahead_ms() * 2 / 5)))
+    }
+
+    /// Whether a fair part of the reservation is used up.
+    fn is_due(&self) -> bool {
+        let issued = mark::issued(&self.layout);
+        let mark = self.layout.time_of(shared().generator.covered_until());
+        mark.saturating_sub(anchor::unix_ms(issued).max(issued)) < gucs::reserve_ahead_ms() * 4 / 5
     }
 
     /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.

@@ -134,8 +134,8 @@ fn a_missing_mark_starts_above_what_a_right_clock_can_have_issued_and_is_logged(
     cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     cluster.stop(Signal::INT);
     fs::remove_file(cluster.mark_file()).expect("the mark");
-    cluster.start();
     let before = real_time();
+    cluster.start();
     let id: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
     let issued_at = twitter().issued_at(id.cast_unsigned());
     assert!(issued_at >= before + 2000, "{issued_at} at {before}");
@@ -150,7 +150,9 @@ fn a_mark_that_cannot_be_written_stops_ids_at_the_old_one_until_it_can() {
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
     // Not even root can make a file where a directory stands, or remove one that is not empty.
     let obstacle = cluster.mark_file().with_extension("new");
-    fs::create_dir_all(obstacle.join("full")).expect("an obstacle");
+    while fs::create_dir_all(obstacle.join("full")).is_err() {
+        assert!(obstacle.is_file(), "somebody is writing the mark");
+    }
     let mark = cluster.mark();
     let mut last = 0;
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -236,6 +238,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
 
     // In its place stands a directory without a mark, in which none can be written.
     fs::rename(&volume, &away).expect("a volume that goes away");
+    make_writable(&volume);
     fs::create_dir_all(volume.join("mark.new/full")).expect("an obstacle");
     cluster.start();
     for _ in 0..2 {

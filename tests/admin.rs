@@ -1,0 +1,209 @@
+//! What a DBA can do, and what keeps a state directory to one server.
+
+use snowflake_core::layout::Layout;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use testbed::postgres::Client;
+use testbed::{Cluster, Signal, error, give_away, value};
+
+const NEXTVAL: &str = "SELECT snowflake_nextval()";
+
+fn server() -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(1).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
+    (cluster, client)
+}
+
+/// A server with a state directory outside of its data directory, and a mark that is written often.
+fn server_with_directory() -> (Cluster, PathBuf) {
+    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "200ms").create();
+    let directory = cluster.host().join("state");
+    make_directory(&directory);
+    cluster.configure("snowflake_pg.state_directory", directory.display());
+    cluster.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    (cluster, directory)
+}
+
+fn make_directory(directory: &Path) {
+    fs::create_dir(directory).expect("a directory");
+    fs::set_permissions(directory, Permissions::from_mode(0o700)).expect("own directory");
+    give_away(directory);
+}
+
+fn next(client: &mut Client) -> i64 {
+    value(client, NEXTVAL).parse().expect("an ID")
+}
+
+/// The lowest ID of a time that is this far from now.
+fn id_in(client: &mut Client, interval: &str) -> i64 {
+    value(client, &format!("SELECT snowflake_min_id(clock_timestamp() + '{interval}')")).parse().expect("an ID")
+}
+
+#[test]
+fn only_those_who_are_allowed_can_do_what_a_dba_does() {
+    let (_cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
+    for call in ["advance(1)", "accept_identity()", "reset_state(now())", "accept_clock()"] {
+        assert_eq!(error(&mut client, &format!("SELECT snowflake_{call}")).code().code(), "42501", "{call}");
+    }
+    client
+        .batch_execute("RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake_advance TO app; SET ROLE app")
+        .expect("a grant");
+    client.batch_execute("SELECT snowflake_advance(1)").expect("a granted call");
+}
+
+#[test]
+fn after_an_advance_every_id_is_greater_also_after_a_crash() {
+    let (mut cluster, mut client) = server();
+    let before = next(&mut client);
+    let past = id_in(&mut client, "3 s");
+    client.batch_execute(&format!("SELECT snowflake_advance({past})")).expect("an advance");
+    assert!(
+        cluster.log().contains(&format!("snowflake_pg: user \"postgres\" advanced past {past}")),
+        "{}",
+        cluster.log()
+    );
+    assert!(cluster.mark() > twitter().issued_at(past.cast_unsigned()), "the mark on disk covers it");
+    let first = next(&mut client);
+    assert!(first > past, "{first} after {past}");
+    client.batch_execute(&format!("SELECT snowflake_advance({before})")).expect("an advance past an old ID");
+    assert!(next(&mut client) > first, "never backwards");
+    drop(client);
+    cluster.restart(Signal::KILL);
+    let mut client = cluster.connect();
+    assert!(next(&mut client) > first);
+}
+
+#[test]
+fn an_advance_survives_a_crash_and_a_shutdown_that_come_before_the_next_id() {
+    let (mut cluster, mut client) = server();
+    for signal in [Signal::KILL, Signal::INT] {
+        let past = id_in(&mut client, "4 s");
+        client.batch_execute(&format!("SELECT snowflake_advance({past})")).expect("an advance");
+        drop(client);
+        cluster.restart(signal);
+        client = cluster.connect();
+        assert!(next(&mut client) > past);
+    }
+}
+
+#[test]
+fn an_advance_that_would_stop_ids_for_long_has_to_be_forced() {
+    let (_cluster, mut client) = server();
+    let before = next(&mut client);
+    let past = id_in(&mut client, "2 h");
+    let refused = error(&mut client, &format!("SELECT snowflake_advance({past})"));
+    assert_eq!((refused.code().code(), refused.message()), ("22003", "the ID is too far ahead of the clock"));
+    assert!(refused.hint().is_some_and(|hint| hint.contains("force => true")), "{refused:?}");
+    assert!(next(&mut client) > before, "nothing has changed");
+    for nothing in ["-1", "9223372036854775807"] {
+        assert_eq!(error(&mut client, &format!("SELECT snowflake_advance({nothing})")).code().code(), "22003");
+    }
+    client.batch_execute(&format!("SELECT snowflake_advance({past}, force => true)")).expect("an advance by force");
+    assert_eq!(error(&mut client, NEXTVAL).code().code(), "53400", "IDs stop until the clock is there");
+}
+
+#[test]
+fn a_server_in_good_order_has_nothing_to_accept_and_nothing_to_reset() {
+    let (_cluster, mut client) = server();
+    assert_eq!(value(&mut client, "SELECT snowflake_accept_identity()"), "NULL");
+    client.batch_execute("SELECT snowflake_accept_clock()").expect("a notice");
+    let refused = error(&mut client, "SELECT snowflake_reset_state(now())");
+    assert_eq!((refused.code().code(), refused.message()), ("55000", "the state file is not damaged"));
+    for outside in ["'2001-01-01'", "'infinity'", "'-infinity'"] {
+        assert_eq!(error(&mut client, &format!("SELECT snowflake_reset_state({outside})")).code().code(), "22008");
+    }
+    next(&mut client);
+}
+
+#[test]
+fn a_state_directory_that_others_can_get_at_is_refused() {
+    let (cluster, directory) = server_with_directory();
+    fs::set_permissions(&directory, Permissions::from_mode(0o755)).expect("own directory");
+    let refused = error(&mut cluster.connect(), NEXTVAL);
+    assert_eq!(refused.code().code(), "55000");
+    assert!(refused.message().ends_with("has invalid permissions"), "{refused:?}");
+    assert_eq!(refused.detail(), Some("Permissions are 0755, and should be 0700 or 0750."));
+    for mode in [0o700, 0o750] {
+        fs::set_permissions(&directory, Permissions::from_mode(mode)).expect("own directory");
+        cluster.connect().batch_execute(NEXTVAL).expect("a directory of its own");
+    }
+    let mode = fs::metadata(directory.join("mark")).expect("a mark").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    // What is planted in the way of the temporary file is not followed.
+    let victim = cluster.host().join("victim");
+    fs::write(&victim, "precious").expect("a file");
+    let planted = directory.join("mark.new");
+    while symlink(&victim, &planted).is_err() {}
+    let until = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < until {
+        cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+        sleep(Duration::from_millis(100));
+    }
+    assert_eq!(fs::read_to_string(&victim).expect("a file"), "precious");
+    assert!(!planted.is_symlink());
+}
+
+/// Each would take the other's mark for its own.
+#[test]
+fn two_servers_that_share_a_state_directory_are_told() {
+    let (first, directory) = server_with_directory();
+    first.connect().batch_execute(NEXTVAL).expect("an ID");
+    let server = |worker| {
+        let builder = Cluster::builder().worker(worker).set("snowflake_pg.state_directory", directory.display());
+        let cluster = builder.start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster
+    };
+    for worker in [1, 2] {
+        let second = server(worker);
+        let refused = error(&mut second.connect(), NEXTVAL);
+        let message = "the durable mark belongs to another database cluster";
+        assert_eq!((refused.code().code(), refused.message()), ("55000", message));
+        assert!(second.log().contains(message), "{}", second.log());
+        first.connect().batch_execute(NEXTVAL).expect("the first one goes on");
+        // Somebody accepts it all the same.
+        second
+            .connect()
+            .batch_execute("SELECT snowflake_accept_identity(); SELECT snowflake_nextval()")
+            .expect("an ID");
+        let refused = loop {
+            if let Err(refused) = first.connect().batch_execute(NEXTVAL) {
+                break refused.as_db_error().expect("the server's error").clone();
+            }
+        };
+        assert_eq!(refused.code().code(), "55000");
+        assert!(refused.message().ends_with("has become that of another server"), "{refused:?}");
+        drop(second);
+        fs::remove_file(directory.join("mark")).expect("the mark");
+        first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
+    }
+}
+
+/// A volume that is swapped under a running server: marks in the new one would not count when the old one is back.
+#[test]
+fn a_state_directory_that_is_swapped_under_a_running_server_is_refused() {
+    let (cluster, directory) = server_with_directory();
+    let away = directory.with_extension("away");
+    let mut client = cluster.connect();
+    client.batch_execute(NEXTVAL).expect("an ID");
+    fs::rename(&directory, &away).expect("a volume that goes away");
+    make_directory(&directory);
+    sleep(Duration::from_millis(400));
+    let refused = error(&mut client, NEXTVAL);
+    assert!(refused.message().ends_with("has become that of another server"), "{refused:?}");
+    assert!(!directory.join("mark").exists(), "nothing is written there");
+    fs::remove_dir(&directory).expect("the mount point");
+    fs::rename(&away, &directory).expect("a volume that comes back");
+    client.batch_execute(NEXTVAL).expect("an ID");
+}
+
+fn twitter() -> Layout {
+    "twitter".parse().expect("a preset")
+}
