@@ -166,9 +166,11 @@ fn lock_stopped() -> Result<impl Drop, Refusal> {
 
 /// Logs what was done, and who did it.
 fn say(what: &str) {
-    // SAFETY: the user of a session always exists.
-    let user = unsafe { pg_sys::GetUserNameFromId(pg_sys::GetSessionUserId(), true) };
-    // SAFETY: a C string, or null if the role was dropped meanwhile.
+    // SAFETY: every session has a user,
+    let user = unsafe { pg_sys::GetSessionUserId() };
+    // SAFETY: and who was dropped meanwhile has no name.
+    let user = unsafe { pg_sys::GetUserNameFromId(user, true) };
+    // SAFETY: a C string where it is not null.
     let user = if user.is_null() { "?".into() } else { unsafe { CStr::from_ptr(user) }.to_string_lossy() };
     log!("snowflake_pg: user \"{user}\" {what}");
 }
