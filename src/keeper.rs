@@ -10,7 +10,7 @@ use crate::errors::Refusal;
 use crate::gucs::WalMark;
 use crate::mark::Writer;
 use crate::shmem::shared;
-use crate::{anchor, gucs, identity, issuer, mark, wal_mark};
+use crate::{anchor, gucs, identity, issuer, mark, wait, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -29,12 +29,13 @@ const REPEAT: Duration = Duration::from_secs(60);
 
 /// Asks the postmaster for a keeper. Only while preloading.
 pub fn register() {
-    let keeper = BackgroundWorkerBuilder::new("snowflake_pg keeper")
+    BackgroundWorkerBuilder::new("snowflake_pg keeper")
         .set_library("snowflake_pg")
         .set_function("snowflake_pg_keeper")
         .set_start_time(BgWorkerStartTime::RecoveryFinished)
-        .set_restart_time(Some(RESTART));
-    if wal_mark::is_wanted() { keeper.enable_spi_access() } else { keeper.enable_shmem_access(None) }.load();
+        .set_restart_time(Some(RESTART))
+        .enable_spi_access()
+        .load();
 }
 
 /// Where the keeper begins.
@@ -54,9 +55,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     shared().set_keeper(latch);
     // SAFETY: the function takes any code and argument.
     unsafe { pg_sys::before_shmem_exit(Some(resign), 0.into()) };
-    if wal_mark::is_wanted() {
-        wal_mark::connect();
-    }
+    wal_mark::connect();
     Keeper { layout, issued: 0, told: None }.run();
 }
 
@@ -97,6 +96,12 @@ struct Keeper {
 impl Keeper {
     fn run(&mut self) {
         loop {
+            // SAFETY: a flag of this process.
+            if unsafe { pg_sys::ProcDiePending } != 0 {
+                // Without a FATAL in the log of every shutdown. With 0, the postmaster would not start a keeper again.
+                // SAFETY: nothing is held here.
+                unsafe { pg_sys::proc_exit(1) };
+            }
             pgrx::check_for_interrupts!();
             if BackgroundWorker::sighup_received() {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
@@ -109,10 +114,7 @@ impl Keeper {
                     Some(RETRY)
                 }
             };
-            // SIGTERM has a handler of its own, so this is false only when the postmaster is gone.
-            if !BackgroundWorker::wait_latch(next) {
-                return;
-            }
+            wait::on_latch(next);
         }
     }
 
@@ -130,7 +132,6 @@ impl Keeper {
         if !started || wanted || wal_mark::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
-        self.told = None;
         // A little before the backends would.
         Ok(Some(Duration::from_millis(gucs::reserve_ahead_ms() * 2 / 5)))
     }
@@ -178,7 +179,7 @@ impl Keeper {
         mark::keep(&self.layout, tick, generator.covered_until(), None)
     }
 
-    /// Logs what is in the way: when it is new, and then once a minute.
+    /// Logs what is in the way: when it is another thing than before, and then once a minute.
     fn tell(&mut self, refusal: Refusal) {
         let kind = discriminant(&refusal);
         if self.told.is_none_or(|(last, at)| last != kind || at.elapsed() >= REPEAT) {

@@ -48,14 +48,23 @@ fn sleep(time: Duration) {
     if time < SHORT {
         std::thread::sleep(time);
     } else {
-        let timeout = std::ffi::c_long::try_from(time.min(LONG).as_millis()).expect("LONG is short");
-        let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-        // SAFETY: set by PostgreSQL when it starts a backend.
-        let latch = unsafe { pg_sys::MyLatch };
-        // SAFETY: a backend's own latch can be waited on at any time.
-        unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, pg_sys::PG_WAIT_EXTENSION) };
-        // SAFETY: as above.
-        unsafe { pg_sys::ResetLatch(latch) };
+        on_latch(Some(time.min(LONG)));
     }
     pgrx::check_for_interrupts!();
+}
+
+/// Sleeps until somebody wakes this process, or for this time. Ends the process when the postmaster is gone.
+pub fn on_latch(at_most: Option<Duration>) {
+    let mut events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let mut timeout = -1;
+    if let Some(time) = at_most {
+        events |= pg_sys::WL_TIMEOUT;
+        timeout = std::ffi::c_long::try_from(time.as_millis()).unwrap_or(std::ffi::c_long::MAX);
+    }
+    // SAFETY: set by PostgreSQL when it starts a process.
+    let latch = unsafe { pg_sys::MyLatch };
+    // SAFETY: a process's own latch can be waited on at any time.
+    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, pg_sys::PG_WAIT_EXTENSION) };
+    // SAFETY: as above.
+    unsafe { pg_sys::ResetLatch(latch) };
 }

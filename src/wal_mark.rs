@@ -33,10 +33,11 @@ pub fn known() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)
 }
 
-/// As the keeper: connects to the database with the sequence. Ends the process if there is none of that name.
+/// As the keeper: connects to the database with the sequence, if the mark is to go there, and to none otherwise: but as
+/// what does not connect at all does not stand in pg_stat_activity. Ends the process if there is no such database.
 pub fn connect() {
     let database = gucs::wal_mark_database();
-    BackgroundWorker::connect_worker_to_spi(Some(&database.to_string_lossy()), None);
+    BackgroundWorker::connect_worker_to_spi(is_wanted().then_some(&database.to_string_lossy()), None);
     // Whatever the server's default: what is mirrored has to be flushed, and to have arrived where that is waited for.
     // SAFETY: two C strings.
     unsafe {
