@@ -79,12 +79,14 @@ pub fn announce() {
         Ok(_) | Err(Refusal::WorkerUnset) => {}
         Err(refusal) => refusal.report(PgLogLevel::WARNING),
     }
-    if gucs::reserve_ahead_ms() > gucs::max_borrow_ms() {
+    if gucs::guard_ms() > gucs::max_borrow_ms() {
         error(
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
-            "snowflake_pg.reserve_ahead is greater than snowflake_pg.max_borrow",
+            "snowflake_pg.reserve_ahead or snowflake_pg.failover_guard is greater than snowflake_pg.max_borrow",
         )
-        .set_detail("After a restart IDs begin at the durable mark, and the first calls will wait for the clock.")
+        .set_detail(
+            "After a crash or a promotion IDs begin that far ahead, and the first calls will wait for the clock.",
+        )
         .report(PgLogLevel::WARNING);
     }
 }

@@ -222,7 +222,8 @@ pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Res
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
     let reserve_ahead_ms = gucs::reserve_ahead_ms().max(4 * shared().last_write_ms.load(Ordering::Relaxed));
-    let wanted = reservation::next_mark(now, layout.time_of(tick), reserve_ahead_ms);
+    let mark = layout.time_of(shared().generator.covered_until());
+    let wanted = reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms);
     match writer {
         // What the log says is what may be used, and the log may have taken a while.
         Writer::Keeper(Some(mirrored)) if gucs::wal_mark() == WalMark::Require => Ok(mirrored),

@@ -14,9 +14,10 @@ use crate::UnixMs;
 /// would leave it far ahead of the clock.
 const LEAST_STEP_MS: u64 = 50;
 
-/// The new durable mark, for a server whose clock says `now` and that needs a timestamp of `needed` covered.
-pub fn next_mark(now: UnixMs, needed: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
-    now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS))
+/// The new durable mark, for a server whose clock says `now` and that needs a timestamp of `needed` covered. Never below the
+/// old `mark`, also when the clock has been set back: everything up to there may be issued while this is being written.
+pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
+    now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS)).max(mark)
 }
 
 /// From when on the mark should be extended again, while there is still room: half-way.
@@ -38,13 +39,18 @@ mod tests {
 
     #[test]
     fn a_mark_runs_reserve_ahead_in_front_of_the_clock() {
-        assert_eq!(next_mark(10_000, 10_000, 2000), 12_000);
+        assert_eq!(next_mark(10_000, 10_000, 0, 2000), 12_000);
     }
 
     #[test]
     fn a_mark_always_covers_the_timestamp_that_needs_it() {
-        assert_eq!(next_mark(10_000, 14_000, 2000), 14_050);
-        assert_eq!(next_mark(0, u64::MAX, 2000), u64::MAX);
+        assert_eq!(next_mark(10_000, 14_000, 0, 2000), 14_050);
+        assert_eq!(next_mark(0, u64::MAX, 0, 2000), u64::MAX);
+    }
+
+    #[test]
+    fn a_mark_is_never_lowered_by_a_clock_that_was_set_back() {
+        assert_eq!(next_mark(7_000, 11_000, 12_000, 2000), 12_000);
     }
 
     #[test]
@@ -54,7 +60,7 @@ mod tests {
         for crash in 0..20 {
             let now = 100_000 + crash * 100;
             // The server comes back, and needs its first timestamp covered: the mark itself.
-            mark = next_mark(now, mark.max(now), reserve_ahead);
+            mark = next_mark(now, mark.max(now), 0, reserve_ahead);
             assert!(mark - now <= reserve_ahead, "{} ms ahead after crash {crash}", mark - now);
         }
     }

@@ -9,7 +9,7 @@ use snowflake_core::identity::{Directory, Facts, Identity, Record, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::{Position, Tick, UnixMs, reservation};
 
-const BITS: u32 = 3;
+const BITS: u32 = 1;
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
 const FAILOVER_GUARD: u64 = 1000;
@@ -23,6 +23,8 @@ enum Event {
     Step(i64),
     /// A client asks for this many IDs.
     Call(u32),
+    /// Clients ask for as many IDs as there are, for this long.
+    Saturate(u64),
     /// The server dies and comes back.
     Crash,
     /// The server is stopped as planned, which lowers the mark to what was issued.
@@ -37,7 +39,9 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => (1_u64..3000).prop_map(Event::Pass),
         2 => (-12_000_i64..12_000).prop_map(Event::Step),
+        2 => (-3_000_i64..0).prop_map(Event::Step),
         8 => (1_u32..40).prop_map(Event::Call),
+        1 => (1_u64..1500).prop_map(Event::Saturate),
         2 => Just(Event::Crash),
         1 => Just(Event::Shutdown),
         1 => Just(Event::CrashAfterWrite),
@@ -75,6 +79,12 @@ impl Server {
             Event::Pass(ms) => self.clock += ms,
             Event::Step(ms) => self.clock = self.clock.saturating_add_signed(ms).max(1),
             Event::Call(want) => self.call(want),
+            Event::Saturate(ms) => {
+                for _ in 0..ms {
+                    self.clock += 1;
+                    self.call(1 << BITS);
+                }
+            }
             Event::Crash => self.generator = Generator::new(BITS),
             Event::Shutdown => {
                 if self.generator.is_started() && self.disk_works {
@@ -90,10 +100,14 @@ impl Server {
             }
             Event::Disk { works } => self.disk_works = works,
         }
+        assert!(
+            Some(self.generator.covered_until()) <= self.disk.max(Some(0)),
+            "I1: what may be issued is not covered by the mark on disk"
+        );
     }
 
     fn write(&mut self, needed: Tick) -> Option<UnixMs> {
-        let mark = reservation::next_mark(self.clock, needed, RESERVE_AHEAD);
+        let mark = reservation::next_mark(self.clock, needed, self.generator.covered_until(), RESERVE_AHEAD);
         self.disk_works.then(|| *self.disk.insert(mark))
     }
 
