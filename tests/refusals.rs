@@ -1,7 +1,7 @@
 //! When no ID can be issued: the error says why, and what to do.
 
 use testbed::postgres::error::DbError;
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, error, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -10,39 +10,6 @@ fn assert_refused(error: &DbError, code: &str, message: &str, detail: Option<&st
         (error.code().code(), error.message(), error.detail(), error.hint()),
         (code, message, detail, Some(hint))
     );
-}
-
-#[test]
-fn without_preload_everything_works_but_issuing_and_the_session_survives() {
-    let cluster = Cluster::builder().set("timezone", "UTC").start();
-    let mut client = cluster.connect();
-    client
-        .batch_execute(
-            "CREATE EXTENSION snowflake_pg;
-             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())",
-        )
-        .expect("what a restored dump needs");
-    for query in [NEXTVAL, "SELECT snowflake_nextvals(5)", "INSERT INTO orders DEFAULT VALUES"] {
-        assert_refused(
-            &error(&mut client, query),
-            "55000",
-            "snowflake_pg must be loaded by shared_preload_libraries to issue IDs",
-            None,
-            "Add snowflake_pg to shared_preload_libraries in postgresql.conf, set snowflake_pg.worker_id there, and \
-             restart the server.",
-        );
-    }
-    let decoded = "(\"2022-06-28 16:07:40.105+00\",11,26,0)";
-    assert_eq!(value(&mut client, "SELECT snowflake_decode(1541815603606036480)"), decoded);
-    assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "not preloaded");
-
-    // The layout that is configured counts, as it does on a server that issues; nonsense is refused.
-    client.batch_execute("SET snowflake_pg.layout = 'flat'").expect("a variable nobody knows");
-    assert_eq!(value(&mut client, "SELECT worker_id FROM snowflake_decode(1541815603606036480)"), "378");
-    client.batch_execute("SET snowflake_pg.layout = 'round'").expect("a variable nobody knows");
-    let refused = error(&mut client, "SELECT snowflake_timestamp(1)");
-    let message = "invalid value for parameter \"snowflake_pg.layout\": \"round\"";
-    assert_eq!((refused.code().code(), refused.message()), ("F0000", message));
 }
 
 #[test]
@@ -154,100 +121,4 @@ fn a_misspelt_variable_is_refused() {
     let cluster = Cluster::builder().worker(0).start();
     let refused = error(&mut cluster.connect(), "SET snowflake_pg.worker = 1");
     assert_eq!(refused.message(), "invalid configuration parameter name \"snowflake_pg.worker\"");
-}
-
-#[test]
-fn a_standby_refuses_every_call_and_leaves_the_state_file_alone() {
-    let mut cluster = Cluster::builder().worker(1).start();
-    let mut client = cluster.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let before: i64 = value(&mut client, NEXTVAL).parse().expect("an ID");
-    drop(client);
-    cluster.stop(Signal::INT);
-    let mark = std::fs::read(cluster.mark_file()).expect("a mark");
-    std::fs::write(cluster.data().join("standby.signal"), "").expect("a standby");
-    cluster.start();
-
-    let mut client = cluster.connect();
-    for query in [NEXTVAL, "SELECT snowflake_nextvals(5)", NEXTVAL] {
-        assert_refused(
-            &error(&mut client, query),
-            "25006",
-            "cannot issue IDs during recovery",
-            Some("This server is a standby, or has not finished its recovery."),
-            "Connect to the primary server. Decoding works here.",
-        );
-    }
-    assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "standby");
-    assert_eq!(value(&mut client, &format!("SELECT worker_id FROM snowflake_decode({before})")), "1");
-    assert_eq!(std::fs::read(cluster.mark_file()).expect("a mark"), mark);
-
-    client.batch_execute("SELECT pg_promote()").expect("a promotion");
-    let after: i64 = value(&mut client, NEXTVAL).parse().expect("an ID");
-    assert!(after > before, "{after} after {before}");
-}
-
-#[test]
-fn the_worker_id_cannot_be_changed_without_a_restart() {
-    let mut cluster = Cluster::builder().worker(1).start();
-    let mut client = cluster.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg; CREATE ROLE app LOGIN").expect("the extension");
-    for query in [
-        "SET snowflake_pg.worker_id = 2",
-        "SET LOCAL snowflake_pg.worker_id = 2",
-        "SELECT set_config('snowflake_pg.worker_id', '2', false)",
-        "SET snowflake_pg.layout = 'flat'",
-        "SET snowflake_pg.state_directory = 'elsewhere'",
-        "ALTER ROLE app SET snowflake_pg.worker_id = 2",
-        "ALTER DATABASE postgres SET snowflake_pg.worker_id = 2",
-        "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql SET snowflake_pg.worker_id = 2 RETURN 1",
-        "SET snowflake_pg.max_borrow = '1h'",
-    ] {
-        let refused = error(&mut client, query);
-        assert_eq!(refused.code().code(), "55P02", "{query}");
-    }
-    let refused = cluster.config().options("-c snowflake_pg.worker_id=2").connect(testbed::postgres::NoTls);
-    let refused = refused.err().expect("no session with a worker ID of its own");
-    assert_eq!(refused.as_db_error().expect("the server's error").code().code(), "55P02");
-
-    client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = 2").expect("a setting for later");
-    cluster.reload();
-    let mut client = cluster.connect();
-    let pending = "SELECT pending_restart FROM pg_settings WHERE name = 'snowflake_pg.worker_id'";
-    assert_eq!(value(&mut client, pending), "t");
-    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
-    assert_eq!(value(&mut client, worker), "1");
-    drop(client);
-    cluster.restart(Signal::INT);
-    assert_eq!(value(&mut cluster.connect(), worker), "2");
-}
-
-#[test]
-fn a_clock_outside_the_layout_is_refused_and_never_wraps() {
-    let cluster = Cluster::builder().worker(0).own_clock().start();
-    let mut client = cluster.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let before: i64 = value(&mut client, NEXTVAL).parse().expect("an ID");
-    let years = 365.25 * 86400.0;
-
-    for offset in [-20.0 * years, -60.0 * years] {
-        cluster.set_clock(offset);
-        let refused = error(&mut client, NEXTVAL);
-        assert_eq!(
-            (refused.code().code(), refused.message()),
-            ("55000", "the server's clock is before the epoch of the layout")
-        );
-        assert!(refused.hint().is_some_and(|hint| hint.starts_with("Set the clock")), "{refused:?}");
-    }
-    // So far ahead it is believed only when somebody says so.
-    cluster.set_clock(60.0 * years);
-    client.batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
-    let refused = error(&mut client, NEXTVAL);
-    assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
-    assert!(refused.detail().is_some_and(|detail| detail.contains("2080-07-10T17:30:30.208Z")), "{refused:?}");
-    assert!(refused.hint().is_some_and(|hint| hint.starts_with("Check the clock.")), "{refused:?}");
-
-    cluster.set_clock(0.0);
-    let after: i64 = value(&mut client, NEXTVAL).parse().expect("an ID");
-    assert!(after > before && after - before < 1 << 40, "{after} after {before}");
 }

@@ -4,11 +4,15 @@
 //! A short form runs in `make test`; `make test-faults` runs every row as often as its promise deserves. Both end with a
 //! table of what was seen.
 
+mod calls;
+mod clock;
+mod disk;
+mod fixture;
 mod processes;
 mod suite;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    suite::run(&[processes::FAULTS].concat())
+    suite::run(&[processes::FAULTS, disk::FAULTS, clock::FAULTS, calls::FAULTS].concat())
 }

@@ -1,32 +1,186 @@
-//! Processes that end without warning.
+//! Processes that end without warning, or that are not there.
 
+use crate::fixture::{RESERVE_AHEAD_MS, assert_kept_without_errors, server, signed};
 use crate::suite::{Evidence, Fault};
-use snowflake_core::layout::Layout;
 use std::thread::sleep;
-use std::time::Duration;
-use testbed::{Cluster, Load};
+use std::time::{Duration, Instant};
+use testbed::{Cluster, Load, Signal, Witness, real_time};
 
-pub const FAULTS: &[Fault] =
-    &[Fault { row: 1, promise: "ids_stay_unique_when_backends_are_killed", short: 10, full: 50, run: backends_killed }];
+pub const FAULTS: &[Fault] = &[
+    Fault { row: 1, promise: "ids_stay_unique_when_backends_are_killed", short: 10, full: 50, run: backends_killed },
+    Fault {
+        row: 2,
+        promise: "ids_stay_unique_when_the_whole_server_is_killed",
+        short: 6,
+        full: 60,
+        run: server_killed,
+    },
+    Fault {
+        row: 3,
+        promise: "ids_stay_unique_when_the_clock_goes_back_at_every_restart",
+        short: 8,
+        full: 50,
+        run: clock_goes_back_at_every_restart,
+    },
+    Fault {
+        row: 4,
+        promise: "quick_crashes_do_not_drive_the_server_away_from_its_clock",
+        short: 8,
+        full: 20,
+        run: quick_crashes,
+    },
+    Fault { row: 25, promise: "ids_stay_unique_through_single_user_mode", short: 2, full: 10, run: single_user_mode },
+    Fault {
+        row: 27,
+        promise: "a_keeper_that_is_terminated_is_not_missed_and_comes_back",
+        short: 1,
+        full: 8,
+        run: keeper_terminated,
+    },
+    Fault { row: 27, promise: "a_server_without_a_keeper_refuses_nothing", short: 2, full: 20, run: no_keeper },
+];
 
-/// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
-const RESERVE_AHEAD_MS: i64 = 2000;
+/// How long something may take that is sure to happen. Only to end a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn load(cluster: &Cluster) -> Load {
+    Load::start(cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)")
+}
 
 fn backends_killed(rounds: usize) -> Evidence {
-    let cluster = Cluster::builder().worker(1).start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let load = Load::start(&cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)");
+    let cluster = server(Cluster::builder().worker(1));
+    let load = load(&cluster);
     for _ in 0..rounds {
         sleep(Duration::from_millis(100));
         cluster.kill_backend();
     }
     sleep(Duration::from_millis(100));
     let report = load.finish();
-    report.assert_unique_and_ordered();
-    assert!(report.errors().is_empty(), "{:?}", report.errors());
     assert!(report.outages() > 0, "the crashes were noticed");
-    let layout: Layout = "twitter".parse().expect("a preset");
-    let lead = report.largest_lead_ms(&layout, 0);
+    let evidence = assert_kept_without_errors(rounds, &report, 0);
+    let lead = evidence.lead_ms.expect("a lead");
     assert!(lead <= RESERVE_AHEAD_MS, "{lead} ms ahead");
-    Evidence::new(rounds, &report).crashes(rounds).lead_ms(lead)
+    evidence.crashes(rounds)
+}
+
+/// Once with the postmaster last, and once with the postmaster alone: its children end when they notice.
+fn server_killed(rounds: usize) -> Evidence {
+    let mut cluster = server(Cluster::builder().worker(1));
+    let load = load(&cluster);
+    for round in 0..rounds {
+        sleep(Duration::from_millis(150));
+        if round % 2 == 0 {
+            cluster.kill_all();
+        } else {
+            cluster.stop(Signal::KILL);
+        }
+        cluster.start();
+    }
+    sleep(Duration::from_millis(150));
+    let report = load.finish();
+    assert!(report.outages() > 0, "the crashes were noticed");
+    assert_kept_without_errors(rounds, &report, 0).crashes(rounds)
+}
+
+fn clock_goes_back_at_every_restart(rounds: usize) -> Evidence {
+    let mut cluster = server(Cluster::builder().worker(1).own_clock());
+    let load = load(&cluster);
+    for round in 0..rounds {
+        sleep(Duration::from_millis(100));
+        cluster.stop(Signal::QUIT);
+        cluster.set_clock(if round % 2 == 0 { -1.0 } else { 0.0 });
+        cluster.start();
+    }
+    sleep(Duration::from_millis(100));
+    assert_kept_without_errors(rounds, &load.finish(), -1000).crashes(rounds)
+}
+
+/// Every crash brings the server to its mark. If the next mark were counted from there, and not from the clock, each
+/// would take it further.
+fn quick_crashes(rounds: usize) -> Evidence {
+    let cluster = server(Cluster::builder().worker(1));
+    let mut witness = Witness::of(&cluster);
+    for _ in 0..rounds {
+        witness.next_id().expect("an ID");
+        cluster.kill_backend();
+        witness.connect(&cluster);
+    }
+    witness.next_id().expect("an ID");
+    let ahead = signed(cluster.mark()) - signed(real_time());
+    assert!(ahead <= RESERVE_AHEAD_MS, "the mark is {ahead} ms ahead");
+    assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds)
+}
+
+fn single_user_mode(rounds: usize) -> Evidence {
+    let mut cluster = server(Cluster::builder().worker(1));
+    let mut witness = Witness::of(&cluster);
+    for round in 0..rounds {
+        witness.ask("SELECT snowflake_nextvals(5000)").expect("IDs");
+        // After a crash, single-user mode is also what recovers.
+        cluster.stop(if round % 2 == 0 { Signal::INT } else { Signal::QUIT });
+        let printed = cluster.single_user(
+            "SELECT snowflake_nextval() AS id FROM generate_series(1, 1000)\nSELECT snowflake_nextvals(1000) AS id\n",
+        );
+        // A row is printed as: 1: id = "1541815603606036480"	(typeid = 20, …
+        let ids = printed.lines().filter_map(|line| line.split('"').nth(1)?.parse::<i64>().ok());
+        let ids: Vec<_> = ids.collect();
+        assert_eq!(ids.len(), 2000, "{printed}");
+        witness.keep(ids);
+        cluster.start();
+        witness.connect(&cluster);
+    }
+    witness.ask("SELECT snowflake_nextvals(5000)").expect("IDs");
+    assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds / 2)
+}
+
+/// The process number of the keeper, once there is one that is not `before`.
+fn keeper(witness: &mut Witness, before: i32) -> i32 {
+    let query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper' AND pid <> $1";
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(row) = witness.session().query_opt(query, &[&before]).expect("a query") {
+            return row.get(0);
+        }
+        assert!(Instant::now() < deadline, "there is no keeper");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// With marks that last for a moment only, so that they have to be extended while the keeper is away.
+fn keeper_terminated(rounds: usize) -> Evidence {
+    let cluster = server(Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "100ms"));
+    let load = load(&cluster);
+    let mut witness = Witness::of(&cluster);
+    let mut terminated = 0;
+    for _ in 0..rounds {
+        terminated = keeper(&mut witness, terminated);
+        witness.session().query_one("SELECT pg_terminate_backend($1)", &[&terminated]).expect("a signal");
+        let mark = cluster.mark();
+        sleep(Duration::from_millis(500));
+        assert!(cluster.mark() > mark, "the mark stays where it was");
+    }
+    keeper(&mut witness, terminated);
+    sleep(Duration::from_millis(300));
+    assert_kept_without_errors(rounds, &load.finish(), 0)
+}
+
+fn no_keeper(rounds: usize) -> Evidence {
+    let builder = Cluster::builder().worker(1).set("max_worker_processes", 0);
+    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "100ms"));
+    let mut witness = Witness::of(&cluster);
+    witness.next_id().expect("an ID");
+    let load = load(&cluster);
+    for round in 0..rounds {
+        let mark = cluster.mark();
+        sleep(Duration::from_millis(500));
+        assert!(cluster.mark() > mark, "the mark stays where it was");
+        if round % 2 == 0 {
+            cluster.kill_backend();
+        }
+    }
+    let query = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
+    let keepers: i64 = cluster.connect().query_one(query, &[]).expect("a query").get(0);
+    assert_eq!(keepers, 0, "the test means something only without one");
+    let report = load.finish();
+    assert_kept_without_errors(rounds, &report, 0).crashes(rounds.div_ceil(2))
 }

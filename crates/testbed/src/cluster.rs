@@ -1,12 +1,13 @@
 //! One throwaway server.
 
 use crate::Installation;
+use crate::disk::Disk;
 use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::{UnixMs, state_record};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Builder {
     settings: Vec<(String, String)>,
     own_clock: bool,
+    faulty_disk: bool,
 }
 
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
@@ -33,6 +35,7 @@ pub struct Cluster {
     directory: Scratch,
     installation: Arc<Installation>,
     own_clock: bool,
+    disk: Option<Disk>,
     postmaster: Option<Child>,
 }
 
@@ -54,6 +57,12 @@ impl Builder {
         self
     }
 
+    /// A disk of its own under the state directory, which obeys [`Cluster::disk`].
+    pub fn faulty_disk(mut self) -> Self {
+        self.faulty_disk = true;
+        self
+    }
+
     /// Makes a server, and starts it.
     pub fn start(self) -> Cluster {
         let mut cluster = self.create();
@@ -66,7 +75,8 @@ impl Builder {
         let installation = Installation::shared();
         let directory = Scratch::new("snowflake-");
         give_away(directory.path());
-        let cluster = Cluster { directory, installation, own_clock: self.own_clock, postmaster: None };
+        let disk = self.faulty_disk.then(|| Disk::new(&directory.path().join("data")));
+        let cluster = Cluster { directory, installation, own_clock: self.own_clock, disk, postmaster: None };
         cluster.set_clock(0.0);
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
         let initdb = cluster
@@ -109,6 +119,11 @@ impl Cluster {
     /// The durable mark on disk.
     pub fn mark(&self) -> UnixMs {
         mark_in(&self.mark_file())
+    }
+
+    /// The disk under the state directory, of a server that has its own.
+    pub fn disk(&self) -> &Disk {
+        self.disk.as_ref().expect("a disk of its own")
     }
 
     /// Adds a line to postgresql.conf; the last one of a name counts.
@@ -174,6 +189,27 @@ impl Cluster {
             send(child, Signal::KILL);
         }
         self.stop(Signal::KILL);
+    }
+
+    /// Cuts the power of a server that has its own disk: every process ends at once, and of the state directory only what
+    /// was flushed is left.
+    pub fn cut_power(&mut self) {
+        self.kill_all();
+        self.disk().forget_what_was_not_flushed();
+    }
+
+    /// Runs statements, one a line, on a stopped server in single-user mode, and returns what it prints.
+    pub fn single_user(&self, statements: &str) -> String {
+        assert!(self.postmaster.is_none(), "a running server");
+        let mut command = self.command("postgres");
+        command.arg("--single").arg("-D").arg(self.data()).arg("postgres");
+        let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("single-user mode");
+        child.stdin.take().expect("a pipe").write_all(statements.as_bytes()).expect("a server that reads");
+        let output = child.wait_with_output().expect("single-user mode");
+        assert!(output.status.success(), "{}", self.log());
+        String::from_utf8(output.stdout).expect("text")
     }
 
     /// Kills one of the backends that serve clients, which makes PostgreSQL start all over, and waits until it has.
@@ -262,15 +298,22 @@ impl Cluster {
             .current_dir(self.directory.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // By env, and not around setpriv: what root's process makes, the servers' user can't use.
+        command.args(["--", "env"]);
+        let mut preloaded = Vec::new();
         if self.own_clock {
             // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
-            // By env, and not around setpriv: what root's process makes, the servers' user can't use.
-            let clock = self.clock_path();
-            command.args(["--", "env", "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"]);
-            command.arg(format!("LD_PRELOAD={}", faketime().display()));
-            command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()));
-        } else {
-            command.arg("--");
+            preloaded.push(faketime());
+            command.args(["FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"]);
+            command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));
+        }
+        if let Some(disk) = &self.disk {
+            preloaded.push(disk.library());
+            command.args(disk.environment());
+        }
+        if !preloaded.is_empty() {
+            let preloaded: Vec<_> = preloaded.iter().map(|path| path.display().to_string()).collect();
+            command.arg(format!("LD_PRELOAD={}", preloaded.join(":")));
         }
         command.arg(self.installation.program(program));
         command
@@ -309,8 +352,8 @@ fn running_as_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// Makes the servers' user the owner of a directory; for anybody but root it is that already.
-pub fn give_away(directory: &Path) {
+/// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.
+pub fn give_away(path: &Path) {
     if !running_as_root() {
         return;
     }
@@ -320,7 +363,7 @@ pub fn give_away(directory: &Path) {
     };
     let (user, group) = (id("-u"), id("-g"));
     assert!(user.is_some(), "there is no user {UNPRIVILEGED}, which Debian's package postgresql-common makes");
-    chown(directory, user, group).expect("own directory");
+    chown(path, user, group).expect("own file or directory");
 }
 
 fn children(parent: u32) -> Vec<u32> {

@@ -5,13 +5,15 @@
 //! or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user `postgres`.
 
 mod cluster;
+mod disk;
 mod installation;
 mod load;
 mod scratch;
 
 pub use cluster::{Builder, Cluster, give_away, mark_in};
+pub use disk::{Disk, Order};
 pub use installation::Installation;
-pub use load::{Load, Report, real_time};
+pub use load::{Load, Report, Witness, real_time};
 pub use postgres;
 pub use rustix::process::Signal;
 pub use scratch::shield;

@@ -4,7 +4,8 @@
 //! not do: a crash takes those that give evidence with it.
 
 use crate::Cluster;
-use postgres::{Client, Config, NoTls};
+use postgres::error::DbError;
+use postgres::{Client, Config, NoTls, Row};
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 use std::collections::BTreeMap;
@@ -17,6 +18,13 @@ use std::time::{Duration, SystemTime};
 pub struct Load {
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Received>>,
+}
+
+/// A client that a test drives call by call, and that keeps what it has received, over all its sessions.
+#[derive(Default)]
+pub struct Witness {
+    session: Option<Client>,
+    seen: Received,
 }
 
 /// What one client has seen, over all the sessions it has had one after the other.
@@ -65,6 +73,60 @@ impl Load {
     }
 }
 
+impl Witness {
+    /// A client of this server.
+    pub fn of(cluster: &Cluster) -> Self {
+        let mut witness = Self::default();
+        witness.connect(cluster);
+        witness
+    }
+
+    /// In a new session from now on.
+    pub fn connect(&mut self, cluster: &Cluster) {
+        self.session = Some(cluster.connect());
+    }
+
+    /// In this session from now on.
+    pub fn take_over(&mut self, session: Client) {
+        self.session = Some(session);
+    }
+
+    /// Its session, for what returns no IDs.
+    pub fn session(&mut self) -> &mut Client {
+        self.session.as_mut().expect("a session")
+    }
+
+    /// Asks for IDs, in the only column of a query. The session must last.
+    pub fn ask(&mut self, query: &str) -> Result<Vec<i64>, Box<DbError>> {
+        let session = self.session.as_mut().expect("a session");
+        let answer = session.query(query, &[]);
+        let failure = answer.as_ref().err().and_then(|error| error.as_db_error()).cloned().map(Box::new);
+        let before = self.seen.ids.len();
+        self.seen.keep(answer);
+        failure.map_or_else(|| Ok(self.seen.ids[before..].to_vec()), Err)
+    }
+
+    /// The next ID.
+    pub fn next_id(&mut self) -> Result<i64, Box<DbError>> {
+        self.ask("SELECT snowflake_nextval()").map(|ids| ids[0])
+    }
+
+    /// The error that the next ID must end with.
+    pub fn refusal(&mut self) -> Box<DbError> {
+        self.next_id().expect_err("a refusal")
+    }
+
+    /// Keeps IDs that were received in another way.
+    pub fn keep(&mut self, ids: impl IntoIterator<Item = i64>) {
+        self.seen.ids.extend(ids);
+    }
+
+    /// Ends the session, and says what was seen.
+    pub fn report(self) -> Report {
+        Report { clients: vec![self.seen] }
+    }
+}
+
 impl Received {
     /// Asks until the session is lost or it is time to stop.
     fn session(&mut self, config: &Config, query: &str, stop: &AtomicBool) {
@@ -74,12 +136,13 @@ impl Received {
             return;
         };
         while !stop.load(Ordering::Relaxed) && !client.is_closed() {
-            self.ask(&mut client, query);
+            self.keep(client.query(query, &[]));
         }
     }
 
-    fn ask(&mut self, client: &mut Client, query: &str) {
-        match client.query(query, &[]) {
+    /// Keeps what an answer brought.
+    fn keep(&mut self, answer: Result<Vec<Row>, postgres::Error>) {
+        match answer {
             Ok(rows) => {
                 self.ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
                 if let Some(&last) = self.ids.last() {
@@ -87,8 +150,8 @@ impl Received {
                 }
             }
             Err(error) => match error.as_db_error() {
-                // Class 57 is the server going down; another end of the session has no code at all.
-                Some(error) if !error.code().code().starts_with("57") => {
+                // 57P is the server going down; another end of the session has no code at all.
+                Some(error) if !error.code().code().starts_with("57P") => {
                     *self.errors.entry(format!("{} {}", error.code().code(), error.message())).or_default() += 1;
                 }
                 _ => self.outages += 1,
@@ -109,6 +172,11 @@ impl Report {
         self.clients.extend(other.clients);
     }
 
+    /// Every ID that was received.
+    pub fn received(&self) -> impl Iterator<Item = i64> {
+        self.clients.iter().flat_map(|client| client.ids.iter().copied())
+    }
+
     /// How many IDs were received.
     pub fn ids(&self) -> usize {
         self.clients.iter().map(|client| client.ids.len()).sum()
@@ -116,8 +184,9 @@ impl Report {
 
     /// How many IDs were received more than once.
     pub fn duplicates(&self) -> usize {
-        let mut all: Vec<_> = self.clients.iter().flat_map(|client| &client.ids).collect();
-        all.sort_unstable();
+        let mut all: Vec<_> = self.received().collect();
+        // Not sort_unstable(): each client's are sorted already, which this makes use of.
+        all.sort();
         all.windows(2).filter(|pair| pair[0] == pair[1]).count()
     }
 

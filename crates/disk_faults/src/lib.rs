@@ -1,0 +1,164 @@
+//! A disk that fills up, fails, is slow, and forgets what was not flushed.
+//!
+//! Loaded into a server's processes by `LD_PRELOAD`, this library stands in for the functions of the C library that write
+//! and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable (see
+//! [`flushed`]); everywhere else it only passes calls on. Two environment variables tell it where:
+//! [`DIRECTORY`](flushed::DIRECTORY) and [`HOME`](flushed::HOME).
+
+#![allow(unsafe_code, reason = "it stands in for functions of the C library")]
+
+pub mod flushed;
+
+use flushed::{Key, ORDER, Order, Store};
+use libc::{c_char, c_int, c_long, c_void, size_t, ssize_t};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::thread::sleep;
+
+/// The directory that is watched, and what is noted of it.
+struct Disk {
+    directory: PathBuf,
+    store: Store,
+}
+
+/// `None` in a process that was not told where.
+static DISK: LazyLock<Option<Disk>> = LazyLock::new(|| {
+    let path = |name| std::env::var_os(name).map(PathBuf::from);
+    Some(Disk { directory: path(flushed::DIRECTORY)?, store: Store::new(path(flushed::HOME)?) })
+});
+
+/// What a flush makes durable: the bytes of a file, or the entries of a directory.
+struct Flushed {
+    key: Key,
+    bytes: Vec<u8>,
+}
+
+impl Flushed {
+    fn by_path(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        let bytes = if found.is_dir() { entries(path)?.into_bytes() } else { fs::read(path)? };
+        Ok(Self { key: Key::of(&found)?, bytes })
+    }
+}
+
+/// A line for each entry: its key and its name. One that vanishes meanwhile is none.
+fn entries(directory: &Path) -> io::Result<String> {
+    let mut lines = String::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if let Ok(Key(key)) = entry.metadata().and_then(|found| Key::of(&found)) {
+            lines += &format!("{key} {}\n", entry.file_name().to_string_lossy());
+        }
+    }
+    Ok(lines)
+}
+
+impl Store {
+    /// The order in force.
+    fn order(&self) -> Order {
+        let text = fs::read_to_string(self.path(ORDER)).unwrap_or_default();
+        text.parse().unwrap_or(Order::Work)
+    }
+
+    /// Notes what was flushed.
+    fn keep(&self, flushed: &Flushed) -> io::Result<()> {
+        self.replace(&flushed.key.0, &flushed.bytes)
+    }
+}
+
+/// Where a file is, as seen from the directory that is watched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In it.
+    Inside,
+    /// It is the directory.
+    Itself,
+    /// It is the directory that holds it.
+    Parent,
+}
+
+/// As write(2).
+///
+/// # Safety
+///
+/// `buffer` must hold `count` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(file: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
+    if let Some((disk, Place::Inside)) = place(file)
+        && disk.store.order() == Order::Full
+    {
+        return ssize_t::try_from(fail(libc::ENOSPC)).unwrap_or(-1);
+    }
+    // SAFETY: the caller's own arguments.
+    let written = unsafe { libc::syscall(libc::SYS_write, file, buffer, count) };
+    ssize_t::try_from(written).unwrap_or(-1)
+}
+
+/// As fsync(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fsync(file: c_int) -> c_int {
+    flush(file, libc::SYS_fsync)
+}
+
+/// As fdatasync(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fdatasync(file: c_int) -> c_int {
+    flush(file, libc::SYS_fdatasync)
+}
+
+fn flush(file: c_int, call: c_long) -> c_int {
+    // SAFETY: the call takes nothing but a file.
+    let really_flush = || c_int::try_from(unsafe { libc::syscall(call, file) }).unwrap_or(-1);
+    let Some((disk, place)) = place(file) else { return really_flush() };
+    match (disk.store.order(), place) {
+        (Order::FailFileFlush, Place::Inside) | (Order::FailDirectoryFlush, Place::Itself) => return fail(libc::EIO),
+        (Order::Slow(delay), Place::Inside | Place::Itself) => sleep(delay),
+        _ => {}
+    }
+    // What was there when the flush began: something written meanwhile need not be durable after it.
+    let flushed = Flushed::by_path(Path::new(&format!("/proc/self/fd/{file}")));
+    let result = really_flush();
+    match flushed {
+        Ok(flushed) if result == 0 && disk.store.keep(&flushed).is_err() => fail(libc::EIO),
+        Err(_) => fail(libc::EIO),
+        _ => result,
+    }
+}
+
+fn fail(code: c_int) -> c_int {
+    // SAFETY: the address of this thread's error number.
+    let error_number = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *error_number = code };
+    -1
+}
+
+/// Where an open file is, if it is of interest. PostgreSQL writes in signal handlers, too, so nothing is allocated here.
+fn place(file: c_int) -> Option<(&'static Disk, Place)> {
+    let disk = DISK.as_ref()?;
+    let mut buffer = [0; libc::PATH_MAX as usize];
+    let path = path_of(file, &mut buffer)?;
+    let directory = disk.directory.as_os_str().as_bytes();
+    if path == directory {
+        return Some((disk, Place::Itself));
+    }
+    match path.strip_prefix(directory) {
+        Some(rest) if rest.starts_with(b"/") => Some((disk, Place::Inside)),
+        _ if Some(path) == disk.directory.parent().map(|parent| parent.as_os_str().as_bytes()) => {
+            Some((disk, Place::Parent))
+        }
+        _ => None,
+    }
+}
+
+fn path_of(file: c_int, buffer: &mut [u8]) -> Option<&[u8]> {
+    let mut link = [0; 32];
+    write!(&mut link[..], "/proc/self/fd/{file}\0").ok()?;
+    let link = link.as_ptr().cast::<c_char>();
+    // SAFETY: a C string, and a buffer of the length that is given.
+    let length = unsafe { libc::readlink(link, buffer.as_mut_ptr().cast(), buffer.len()) };
+    buffer.get(..usize::try_from(length).ok()?)
+}

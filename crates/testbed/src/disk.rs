@@ -1,0 +1,109 @@
+//! A disk under the state directory that obeys orders, and that forgets what was not flushed when its power is cut.
+
+#[path = "../../disk_faults/src/flushed.rs"]
+mod flushed;
+
+use crate::cluster::{give_away, mark_in};
+pub use flushed::Order;
+use flushed::{DIRECTORY, HOME, Key, ORDER, Store};
+use snowflake_core::UnixMs;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The disk under a server's state directory.
+#[derive(Debug)]
+pub struct Disk {
+    home: PathBuf,
+    directory: PathBuf,
+    store: Store,
+}
+
+impl Disk {
+    /// For a server whose data directory will be this one. Has a directory of its own beside it.
+    pub(crate) fn new(data: &Path) -> Self {
+        // The names by which the system calls them: processes are asked what their open files are.
+        let beside = data.parent().and_then(|parent| parent.canonicalize().ok()).expect("the server's directory");
+        let home = beside.join("disk");
+        let directory = beside.join(data.file_name().expect("a data directory")).join("snowflake_pg");
+        fs::create_dir(&home).expect("the disk's directory");
+        give_away(&home);
+        fs::copy(library(), home.join("library.so"))
+            .unwrap_or_else(|error| panic!("{}: {error}; cargo build -p disk_faults makes it", library().display()));
+        let disk = Self { store: Store::new(home.clone()), home, directory };
+        disk.obey(Order::Work);
+        disk
+    }
+
+    /// What the servers' processes have to load.
+    pub(crate) fn library(&self) -> PathBuf {
+        self.home.join("library.so")
+    }
+
+    /// What the library has to know.
+    pub(crate) fn environment(&self) -> [String; 2] {
+        [format!("{DIRECTORY}={}", self.directory.display()), format!("{HOME}={}", self.home.display())]
+    }
+
+    /// From now on the disk does this.
+    pub fn obey(&self, order: Order) {
+        self.store.replace(ORDER, order.to_string().as_bytes()).expect("the disk's order");
+        let readable = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(self.store.path(ORDER), readable).expect("the disk's order");
+    }
+
+    /// The durable mark that would be left if the power were cut now.
+    pub fn flushed_mark(&self) -> Option<UnixMs> {
+        let Key(mark) = self.flushed_entries()?.remove("mark")?;
+        Some(mark_in(&self.store.path(&mark)))
+    }
+
+    /// Leaves of the state directory what the power being cut leaves: what was flushed. To be called when no process is
+    /// left that could write.
+    pub(crate) fn forget_what_was_not_flushed(&self) {
+        let Some(flushed) = self.flushed_entries() else {
+            let _ = fs::remove_dir_all(&self.directory); // It may never have been there.
+            return;
+        };
+        for entry in fs::read_dir(&self.directory).expect("the state directory") {
+            fs::remove_file(entry.expect("an entry").path()).expect("a file of the state directory");
+        }
+        for (name, key) in flushed {
+            let path = self.directory.join(name);
+            fs::write(&path, self.store.file(&key)).expect("a file of the state directory");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file of the state directory");
+            give_away(&path);
+        }
+    }
+
+    /// The entries of the state directory, as they were flushed; `None` if it itself was not.
+    fn flushed_entries(&self) -> Option<BTreeMap<String, Key>> {
+        let key = |path: &Path| Key::of(&fs::metadata(path).ok()?).ok();
+        let data = key(self.directory.parent()?).expect("the data directory");
+        let key = key(&self.directory)?;
+        let known = self.store.directory(&data).get("snowflake_pg") == Some(&key);
+        known.then(|| self.store.directory(&key))
+    }
+}
+
+impl Store {
+    /// The bytes of a file at its last flush; a file that never was flushed has none.
+    fn file(&self, Key(key): &Key) -> Vec<u8> {
+        fs::read(self.path(key)).unwrap_or_default()
+    }
+
+    /// The entries of a directory at its last flush, by their names.
+    fn directory(&self, key: &Key) -> BTreeMap<String, Key> {
+        let text = String::from_utf8_lossy(&self.file(key)).into_owned();
+        let entry = |line: &str| line.split_once(' ').map(|(key, name)| (name.to_owned(), Key(key.to_owned())));
+        text.lines().filter_map(entry).collect()
+    }
+}
+
+/// The built library. This program lies in a directory beside it.
+fn library() -> PathBuf {
+    let program = std::env::current_exe().expect("the path of this program");
+    let built = program.ancestors().nth(2).expect("cargo's directory of what it built");
+    built.join("libdisk_faults.so")
+}

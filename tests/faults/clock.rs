@@ -1,0 +1,320 @@
+//! Clocks that are set, stepped, strobed, or nowhere near the time.
+
+use crate::fixture::{
+    MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, issued_at, server, signed,
+};
+use crate::suite::{Evidence, Fault};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use testbed::{Cluster, Load, Report, Signal, Witness, real_time};
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        row: 8,
+        promise: "a_clock_set_back_by_less_than_max_borrow_goes_unnoticed",
+        short: 1,
+        full: 5,
+        run: set_back_a_little,
+    },
+    Fault {
+        row: 8,
+        promise: "a_clock_set_back_goes_unnoticed_by_a_saturated_server_that_has_just_started",
+        short: 1,
+        full: 5,
+        run: set_back_at_the_start,
+    },
+    Fault {
+        row: 9,
+        promise: "a_clock_set_back_by_more_than_max_borrow_is_refused_until_it_has_caught_up",
+        short: 1,
+        full: 3,
+        run: set_back_far,
+    },
+    Fault {
+        row: 10,
+        promise: "a_clock_set_back_across_a_restart_is_refused_until_it_has_caught_up",
+        short: 1,
+        full: 3,
+        run: set_back_across_a_restart,
+    },
+    Fault {
+        row: 11,
+        promise: "a_clock_that_is_a_day_ahead_for_a_while_leaves_no_trace",
+        short: 1,
+        full: 3,
+        run: a_day_ahead,
+    },
+    Fault {
+        row: 11,
+        promise: "a_clock_that_was_a_day_behind_is_believed_when_it_is_accepted",
+        short: 1,
+        full: 3,
+        run: a_day_ahead_accepted,
+    },
+    Fault {
+        row: 11,
+        promise: "a_clock_that_was_a_day_behind_is_believed_when_it_has_held_for_a_minute",
+        short: 0,
+        full: 1,
+        run: a_day_ahead_held,
+    },
+    Fault {
+        row: 12,
+        promise: "a_clock_outside_the_layout_is_refused_and_never_wraps",
+        short: 1,
+        full: 5,
+        run: outside,
+    },
+    Fault { row: 13, promise: "a_leap_second_goes_unnoticed_at_full_load", short: 1, full: 10, run: leap_seconds },
+    Fault { row: 14, promise: "a_clock_that_strobes_goes_unnoticed", short: 4, full: 60, run: strobing },
+];
+
+/// How long something may take that is sure to happen. Only to end a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const DAY_MS: i64 = 86_400_000;
+
+/// A server with a clock of its own that has issued an ID.
+fn server_with_clock() -> Cluster {
+    let cluster = server(Cluster::builder().worker(1).own_clock());
+    Witness::of(&cluster).next_id().expect("an ID");
+    cluster
+}
+
+fn load(cluster: &Cluster) -> Load {
+    Load::start(cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 100)")
+}
+
+/// Waits until a server whose clock is too far behind issues IDs again, and says how long that took.
+fn recovery(cluster: &Cluster) -> Duration {
+    let mut client = cluster.connect();
+    let since = Instant::now();
+    while client.batch_execute("SELECT snowflake_nextval()").is_err() {
+        assert!(since.elapsed() < PATIENCE, "no ID for {PATIENCE:?}");
+    }
+    since.elapsed()
+}
+
+fn set_back_a_little(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let mut report = Report::default();
+    let mut lead = 0;
+    for _ in 0..rounds {
+        let right = load(&cluster);
+        sleep(Duration::from_millis(300));
+        report.merge(right.finish());
+        cluster.set_clock(-3.0);
+        let behind = load(&cluster);
+        sleep(Duration::from_millis(1500));
+        let behind = behind.finish();
+        lead = lead.max(assert_kept_without_errors(rounds, &behind, -3000).lead_ms.expect("a lead"));
+        report.merge(behind);
+        cluster.set_clock(0.0);
+    }
+    assert_kept_without_errors(rounds, &report, -3000).lead_ms(lead)
+}
+
+/// A saturated server uses up ticks while it is ahead, so its mark has to be extended by a clock that is behind.
+fn set_back_at_the_start(rounds: usize) -> Evidence {
+    let mut cluster = server_with_clock();
+    let mut report = Report::default();
+    for _ in 0..rounds {
+        cluster.set_clock(-3.0);
+        let load = Load::start(&cluster, 2, "SELECT max(id) FROM snowflake_nextvals(50000) id");
+        sleep(Duration::from_millis(2800));
+        report.merge(load.finish());
+        cluster.set_clock(0.0);
+        // Not before the clock has passed what was issued: a crash takes the server further ahead.
+        sleep(Duration::from_secs(2));
+        cluster.restart(Signal::INT);
+    }
+    assert_kept_without_errors(rounds, &report, -3000)
+}
+
+fn set_back_far(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let mut report = Report::default();
+    for round in 1..=rounds {
+        let before = load(&cluster);
+        sleep(Duration::from_millis(300));
+        report.merge(before.finish());
+        let offset = -10 * i64::try_from(round).expect("a few");
+        cluster.set_clock(seconds(offset));
+        let after = load(&cluster);
+        let outage = recovery(&cluster);
+        sleep(Duration::from_millis(300));
+        let after = after.finish();
+        assert!(outage > Duration::from_secs(3), "refused for {outage:?}");
+        let errors = after.errors();
+        let only = "53400 the server's clock is too far behind the last ID issued";
+        assert!(errors.len() == 1 && errors.contains_key(only), "{errors:?}");
+        assert_kept(rounds, &after, offset * 1000);
+        report.merge(after);
+        // Until IDs are by the clock again, so that the next step is as far as this one.
+        sleep(Duration::from_secs(5));
+    }
+    report.assert_unique_and_ordered();
+    Evidence::new(rounds, &report)
+}
+
+fn set_back_across_a_restart(rounds: usize) -> Evidence {
+    let mut cluster = server_with_clock();
+    let mut report = Report::default();
+    for round in 1..=rounds {
+        let before = load(&cluster);
+        sleep(Duration::from_millis(300));
+        report.merge(before.finish());
+        let offset = -10 * i64::try_from(round).expect("a few");
+        cluster.stop(Signal::INT);
+        cluster.set_clock(seconds(offset));
+        cluster.start();
+        let mut witness = Witness::of(&cluster);
+        let refused = witness.refusal();
+        assert_eq!(refused.code().code(), "53400");
+        assert!(refused.detail().is_some_and(|detail| detail.ends_with("snowflake_pg.max_borrow is 5000 ms.")));
+        assert!(refused.hint().is_some_and(|hint| hint.starts_with("Check the clock.")), "{refused:?}");
+        let after = load(&cluster);
+        recovery(&cluster);
+        sleep(Duration::from_millis(300));
+        let mut after = after.finish();
+        after.merge(witness.report());
+        assert_kept(rounds, &after, offset * 1000);
+        report.merge(after);
+        sleep(Duration::from_secs(5));
+    }
+    report.assert_unique_and_ordered();
+    Evidence::new(rounds, &report)
+}
+
+fn seconds(seconds: i64) -> f64 {
+    f64::from(i32::try_from(seconds).expect("a few seconds"))
+}
+
+/// For five seconds a day ahead, and then right again. What is not believed must not get into the mark either, not even
+/// for a moment: from there is no way back.
+fn a_day_ahead(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let load = load(&cluster);
+    for _ in 0..rounds {
+        sleep(Duration::from_millis(300));
+        cluster.set_clock(86_400.0);
+        let until = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < until {
+            let ahead = signed(cluster.mark()) - signed(real_time());
+            assert!(ahead <= RESERVE_AHEAD_MS + 3_600_000, "the mark is {ahead} ms ahead");
+            sleep(Duration::from_millis(50));
+        }
+        cluster.set_clock(0.0);
+        sleep(Duration::from_secs(3));
+    }
+    let report = load.finish();
+    let evidence = assert_kept_without_errors(rounds, &report, 0);
+    assert!(cluster.log().contains("WARNING:  snowflake_pg: "), "{}", cluster.log());
+    evidence
+}
+
+/// The clock was a day behind, and now it is right.
+fn put_right(round: usize) -> (Cluster, Witness) {
+    let cluster = server(Cluster::builder().worker(1).own_clock());
+    let mut witness = Witness::of(&cluster);
+    witness.next_id().expect("an ID by the old clock");
+    cluster.set_clock(86_400.0);
+    let id = witness.next_id().expect("an ID");
+    assert!(signed(issued_at(id)) - signed(real_time()) <= MAX_BORROW_MS, "not believed at once, in round {round}");
+    (cluster, witness)
+}
+
+fn a_day_ahead_accepted(rounds: usize) -> Evidence {
+    let mut report = Report::default();
+    for round in 0..rounds {
+        let (_cluster, mut witness) = put_right(round);
+        witness.session().batch_execute("SELECT snowflake_accept_clock()").expect("a clock that is accepted");
+        let ahead = signed(issued_at(witness.next_id().expect("an ID"))) - signed(real_time());
+        assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock");
+        report.merge(witness.report());
+    }
+    assert_kept_without_errors(rounds, &report, DAY_MS)
+}
+
+fn a_day_ahead_held(rounds: usize) -> Evidence {
+    let mut report = Report::default();
+    for round in 0..rounds {
+        let (cluster, witness) = put_right(round);
+        let load = load(&cluster);
+        sleep(Duration::from_secs(70));
+        report.merge(load.finish());
+        report.merge(witness.report());
+        let last = report.received().max().expect("IDs");
+        let ahead = signed(issued_at(last)) - signed(real_time());
+        assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock");
+    }
+    assert_kept_without_errors(rounds, &report, DAY_MS)
+}
+
+fn outside(rounds: usize) -> Evidence {
+    let cluster = server(Cluster::builder().worker(0).own_clock());
+    let mut witness = Witness::of(&cluster);
+    let years = 365.25 * 86400.0;
+    let mut before = witness.next_id().expect("an ID");
+    for _ in 0..rounds {
+        // Before the epoch, and before 1970.
+        for offset in [-20.0 * years, -60.0 * years] {
+            cluster.set_clock(offset);
+            let refused = witness.refusal();
+            assert_eq!(
+                (refused.code().code(), refused.message()),
+                ("55000", "the server's clock is before the epoch of the layout")
+            );
+            assert!(refused.hint().is_some_and(|hint| hint.starts_with("Set the clock")), "{refused:?}");
+        }
+        // So far ahead it is believed only when somebody says so.
+        cluster.set_clock(60.0 * years);
+        witness.session().batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
+        let refused = witness.refusal();
+        assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
+        assert!(refused.detail().is_some_and(|detail| detail.contains("2080-07-10T17:30:30.208Z")), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| hint.starts_with("Check the clock.")), "{refused:?}");
+
+        cluster.set_clock(0.0);
+        let after = witness.next_id().expect("an ID");
+        assert!(after > before && after - before < 1 << 40, "{after} after {before}");
+        before = after;
+    }
+    assert_kept(rounds, &witness.report(), 0)
+}
+
+/// One second comes twice, over and over. Clients that ask for as much as they can get leave no room in any tick.
+fn leap_seconds(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let many = Load::start(&cluster, 2, "SELECT max(id) FROM snowflake_nextvals(50000) id");
+    let few = load(&cluster);
+    let mut offset = 0;
+    for _ in 0..rounds {
+        sleep(Duration::from_millis(500));
+        offset -= 1;
+        cluster.set_clock(seconds(offset));
+        sleep(Duration::from_millis(1500));
+    }
+    let mut report = many.finish();
+    report.merge(few.finish());
+    // By the clock as it is at the end, and as it never was further behind before.
+    let earlier_steps = offset.abs().saturating_sub(1) * 1000;
+    let lead = report.largest_lead_ms(&crate::fixture::twitter(), offset * 1000);
+    assert!(lead <= MAX_BORROW_MS + earlier_steps, "{lead} ms ahead of the clock");
+    assert!(report.errors().is_empty(), "{:?}", report.errors());
+    report.assert_unique_and_ordered();
+    Evidence::new(rounds, &report)
+}
+
+fn strobing(seconds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let load = load(&cluster);
+    let until = Instant::now() + Duration::from_secs(u64::try_from(seconds).expect("a minute"));
+    while Instant::now() < until {
+        for offset in [0.2, -0.2] {
+            cluster.set_clock(offset);
+            sleep(Duration::from_millis(10));
+        }
+    }
+    assert_kept_without_errors(seconds, &load.finish(), -200)
+}

@@ -1,0 +1,61 @@
+//! What the rows have in common.
+
+use crate::suite::Evidence;
+use snowflake_core::UnixMs;
+use snowflake_core::layout::Layout;
+use std::thread;
+use testbed::{Builder, Cluster, Report};
+
+/// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
+pub const RESERVE_AHEAD_MS: i64 = 2000;
+
+/// How far a server may be ahead of its clock, whatever happens.
+pub const MAX_BORROW_MS: i64 = 5000;
+
+/// A running server with the extension.
+pub fn server(builder: Builder) -> Cluster {
+    let cluster = builder.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+/// The layout of all servers here.
+pub fn twitter() -> Layout {
+    "twitter".parse().expect("a preset")
+}
+
+/// When an ID says that it was issued.
+pub fn issued_at(id: i64) -> UnixMs {
+    assert!(id > 0, "{id} has wrapped");
+    twitter().issued_at(id.cast_unsigned())
+}
+
+/// A time as a signed number, to be subtracted from.
+pub fn signed(ms: UnixMs) -> i64 {
+    i64::try_from(ms).expect("this age")
+}
+
+/// The promises of a server whose clock was `offset_ms` from the real one, or further ahead.
+pub fn assert_kept(rounds: usize, report: &Report, offset_ms: i64) -> Evidence {
+    report.assert_unique_and_ordered();
+    let lead = report.largest_lead_ms(&twitter(), offset_ms);
+    assert!(lead <= MAX_BORROW_MS, "{lead} ms ahead of the clock");
+    Evidence::new(rounds, report).lead_ms(lead)
+}
+
+/// The same, of a server that did not refuse a single call.
+pub fn assert_kept_without_errors(rounds: usize, report: &Report, offset_ms: i64) -> Evidence {
+    assert!(report.errors().is_empty(), "{:?}", report.errors());
+    assert_kept(rounds, report, offset_ms)
+}
+
+/// Lets so many clients work at the same time, and says what all of them have seen. Each is given its number.
+pub fn at_once(clients: usize, client: impl Fn(usize) -> Report + Sync) -> Report {
+    let client = &client;
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..clients).map(|number| scope.spawn(move || client(number))).collect();
+        let mut report = Report::default();
+        clients.into_iter().for_each(|client| report.merge(client.join().expect("a client that holds the promise")));
+        report
+    })
+}
