@@ -2,6 +2,7 @@
 # make install    put what was built into the PostgreSQL of PG_CONFIG
 # make run        show the main job on throwaway servers
 # make test       prove every promise
+# make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
 # make lint       check format and style
 # make bench      measure the cost of an ID against PostgreSQL's own functions
 # make clean      remove everything that was built
@@ -20,7 +21,7 @@ cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
 features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
-.PHONY: all setup build install run test test-core test-loom test-servers lint bench clean
+.PHONY: all setup build install run test test-core test-loom test-servers test-faults lint bench clean
 
 all: build
 
@@ -56,13 +57,19 @@ test-loom: setup
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
+	cargo build --locked --package disk_faults
 	cargo test --locked --package testbed
+
+test-faults: build
+	@echo "==> Testing on real servers: every fault, in full"
+	cargo build --locked --package disk_faults
+	SNOWFLAKE_PG_FAULTS=full cargo test --locked --package testbed --test faults
 
 lint: setup
 	cargo fmt --all --check
-	cargo clippy --locked --package snowflake_core --package testbed --all-targets -- --deny warnings
+	cargo clippy --locked --package snowflake_core --package testbed --package disk_faults --all-targets -- --deny warnings
 	$(cargo_extension) clippy $(features) -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed --package disk_faults
 
 bench: build
 	@echo "==> Measuring (about a minute)"

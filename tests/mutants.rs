@@ -257,6 +257,8 @@ impl Tree {
             .expect("cargo");
         // A mutant that does not compile proves nothing.
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let disk = self.cargo().args(["build", "--locked", "--quiet", "--package", "disk_faults"]).status();
+        assert!(disk.expect("cargo").success(), "the library that row 5 loads");
         Ok(())
     }
 
