@@ -3,8 +3,10 @@
 # make run        show the main job on throwaway servers
 # make test       prove every promise
 # make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
+# make test-mutants  take guards out of the code, and show which test notices (about 15 minutes)
 # make lint       check format and style
 # make bench      measure the cost of an ID against PostgreSQL's own functions
+# make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make clean      remove everything that was built
 #
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
@@ -21,7 +23,8 @@ cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
 features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
-.PHONY: all setup build install run test test-core test-loom test-servers test-faults lint bench clean
+.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench compare-crash \
+	clean
 
 all: build
 
@@ -65,6 +68,10 @@ test-faults: build
 	cargo build --locked --package disk_faults
 	SNOWFLAKE_PG_FAULTS=full cargo test --locked --package testbed --test faults
 
+test-mutants: setup
+	@echo "==> Taking out one guard after the other, and looking which test notices"
+	cargo run --locked --package testbed --example mutants -- $(MUTANTS)
+
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --locked --package snowflake_core --package testbed --package disk_faults --all-targets -- --deny warnings
@@ -74,6 +81,10 @@ lint: setup
 bench: build
 	@echo "==> Measuring (about a minute)"
 	cargo bench --locked --profile dev --package testbed --bench cost
+
+compare-crash: build
+	cargo build --locked --package testbed --example compare_crash
+	@target/debug/examples/compare_crash $(ROUNDS)
 
 clean:
 	cargo clean

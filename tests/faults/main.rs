@@ -6,13 +6,28 @@
 
 mod calls;
 mod clock;
+mod copies;
 mod disk;
+mod failover;
 mod fixture;
+mod nodes;
 mod processes;
 mod suite;
+mod upgrades;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    suite::run(&[processes::FAULTS, disk::FAULTS, clock::FAULTS, calls::FAULTS].concat())
+    suite::run(
+        &[
+            processes::FAULTS,
+            disk::FAULTS,
+            clock::FAULTS,
+            calls::FAULTS,
+            failover::FAULTS,
+            copies::FAULTS,
+            upgrades::FAULTS,
+        ]
+        .concat(),
+    )
 }

@@ -6,9 +6,9 @@ use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::{UnixMs, state_record};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -33,6 +33,7 @@ pub struct Builder {
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
 pub struct Cluster {
     directory: Scratch,
+    data: PathBuf,
     installation: Arc<Installation>,
     own_clock: bool,
     disk: Option<Disk>,
@@ -70,14 +71,21 @@ impl Builder {
         cluster
     }
 
-    /// Makes a server.
-    pub fn create(self) -> Cluster {
+    /// A server without a data directory.
+    pub(crate) fn bare(&self) -> Cluster {
         let installation = Installation::shared();
         let directory = Scratch::new("snowflake-");
         give_away(directory.path());
-        let disk = self.faulty_disk.then(|| Disk::new(&directory.path().join("data")));
-        let cluster = Cluster { directory, installation, own_clock: self.own_clock, disk, postmaster: None };
+        let data = directory.path().join("data");
+        let disk = self.faulty_disk.then(|| Disk::new(&data));
+        let cluster = Cluster { directory, data, installation, own_clock: self.own_clock, disk, postmaster: None };
         cluster.set_clock(0.0);
+        cluster
+    }
+
+    /// Makes a server.
+    pub fn create(self) -> Cluster {
+        let cluster = self.bare();
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
         let initdb = cluster
             .command("initdb")
@@ -86,12 +94,17 @@ impl Builder {
             .output()
             .expect("initdb");
         assert!(initdb.status.success(), "initdb: {}", String::from_utf8_lossy(&initdb.stderr));
+        self.configure(&cluster);
+        cluster
+    }
+
+    /// Writes what this server is to be like into the end of its postgresql.conf.
+    pub(crate) fn configure(&self, cluster: &Cluster) {
         cluster.configure("listen_addresses", "");
-        cluster.configure("unix_socket_directories", cluster.directory.path().display());
+        cluster.configure("unix_socket_directories", cluster.host().display());
         for (name, value) in &self.settings {
             cluster.configure(name, value);
         }
-        cluster
     }
 }
 
@@ -103,7 +116,23 @@ impl Cluster {
 
     /// The data directory.
     pub fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.data.clone()
+    }
+
+    /// Moves the data directory of a stopped server to another name.
+    pub fn move_data(&mut self, name: &str) {
+        assert!(self.postmaster.is_none(), "moved while it runs");
+        let moved = self.directory.path().join(name);
+        fs::rename(&self.data, &moved).expect("the data directory");
+        self.data = moved;
+    }
+
+    /// A new directory that belongs to the servers' user alone.
+    pub fn make_directory(&self, name: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        DirBuilder::new().mode(0o700).create(&path).expect("own directory");
+        give_away(&path);
+        path
     }
 
     /// The directory of the socket; what psql takes as -h.
@@ -180,6 +209,12 @@ impl Cluster {
     pub fn restart(&mut self, how: Signal) {
         self.stop(how);
         self.start();
+    }
+
+    /// The processes of the running server, the postmaster first.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let postmaster = self.postmaster.as_ref().expect("a running server").id();
+        [vec![postmaster], children(postmaster)].concat()
     }
 
     /// Kills every process of the server and then the postmaster, without a word to any.
@@ -286,7 +321,7 @@ impl Cluster {
     }
 
     /// A program of PostgreSQL's, run by the servers' user, by the server's clock, that ends when this process does.
-    fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "QUIT"]);
         if running_as_root() {
@@ -317,6 +352,12 @@ impl Cluster {
         }
         command.arg(self.installation.program(program));
         command
+    }
+
+    /// The directory of PostgreSQL's programs.
+    pub(crate) fn bindir(&self) -> PathBuf {
+        let postgres = self.installation.program("postgres");
+        postgres.parent().expect("a program lies in a directory").to_owned()
     }
 
     fn log_path(&self) -> PathBuf {

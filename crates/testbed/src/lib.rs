@@ -5,12 +5,14 @@
 //! or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user `postgres`.
 
 mod cluster;
+mod copies;
 mod disk;
 mod installation;
 mod load;
 mod scratch;
 
 pub use cluster::{Builder, Cluster, give_away, mark_in};
+pub use copies::Frozen;
 pub use disk::{Disk, Order};
 pub use installation::Installation;
 pub use load::{Load, Report, Witness, real_time};

@@ -10,13 +10,18 @@ use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, sleep};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long to wait for IDs. Far longer than they take: only to end a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Clients at work.
 pub struct Load {
     stop: Arc<AtomicBool>,
+    /// How many IDs have been received up to now.
+    received: Arc<AtomicUsize>,
     clients: Vec<JoinHandle<Received>>,
 }
 
@@ -51,19 +56,31 @@ impl Load {
     /// server.
     pub fn start(cluster: &Cluster, clients: usize, query: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
+        let received = Arc::new(AtomicUsize::new(0));
         let clients = (0..clients)
             .map(|_| {
                 let (config, query, stop) = (cluster.config(), query.to_owned(), Arc::clone(&stop));
+                let count = Arc::clone(&received);
                 thread::spawn(move || {
                     let mut received = Received::default();
                     while !stop.load(Ordering::Relaxed) {
-                        received.session(&config, &query, &stop);
+                        received.session(&config, &query, &stop, &count);
                     }
                     received
                 })
             })
             .collect();
-        Self { stop, clients }
+        Self { stop, received, clients }
+    }
+
+    /// Waits until the clients have received some thousand IDs more, so that not all were on their way already.
+    pub fn wait_for_ids(&self) {
+        let received = || self.received.load(Ordering::Relaxed);
+        let (before, deadline) = (received(), Instant::now() + PATIENCE);
+        while received() < before + 5000 {
+            assert!(Instant::now() < deadline, "no more IDs after {before}");
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// Stops the clients, and says what they have seen.
@@ -129,14 +146,21 @@ impl Witness {
 
 impl Received {
     /// Asks until the session is lost or it is time to stop.
-    fn session(&mut self, config: &Config, query: &str, stop: &AtomicBool) {
+    fn session(&mut self, config: &Config, query: &str, stop: &AtomicBool, count: &AtomicUsize) {
         let Ok(mut client) = config.connect(NoTls) else {
             self.outages += 1;
             sleep(Duration::from_millis(5));
             return;
         };
         while !stop.load(Ordering::Relaxed) && !client.is_closed() {
+            let before = self.ids.len();
             self.keep(client.query(query, &[]));
+            let received = self.ids.len() - before;
+            count.fetch_add(received, Ordering::Relaxed);
+            if received == 0 {
+                // A server that refuses needs the processor for getting over it.
+                sleep(Duration::from_millis(1));
+            }
         }
     }
 
@@ -180,6 +204,12 @@ impl Report {
     /// How many IDs were received.
     pub fn ids(&self) -> usize {
         self.clients.iter().map(|client| client.ids.len()).sum()
+    }
+
+    /// The lowest and the highest ID.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        let all = || self.clients.iter().flat_map(|client| client.ids.iter().copied());
+        all().min().zip(all().max())
     }
 
     /// How many IDs were received more than once.

@@ -1,0 +1,154 @@
+//! Servers that come from other servers: standbys, copies, backups, upgrades.
+
+use crate::cluster::{Builder, Cluster};
+use crate::scratch::send;
+use crate::value;
+use rustix::process::Signal;
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to get where another one is. Far longer than it does: only to end a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Builder {
+    /// A copy of a running server, made by pg_basebackup. Not started; when it is, it is no standby.
+    pub fn backup_of(self, source: &Cluster) -> Cluster {
+        let cluster = self.bare();
+        let mut backup = cluster.command("pg_basebackup");
+        backup.args(["--checkpoint=fast", "--no-sync", "--username=postgres", "--host"]).arg(source.host());
+        run(backup.arg("--pgdata").arg(cluster.data()));
+        self.configure(&cluster);
+        cluster
+    }
+
+    /// A standby that streams from a running server.
+    pub fn standby_of(self, primary: &Cluster) -> Cluster {
+        let mut standby = self.backup_of(primary);
+        standby.follow(primary);
+        standby
+    }
+
+    /// A copy of a stopped server, file by file. Not started.
+    pub fn copy_of(self, stopped: &Cluster) -> Cluster {
+        let cluster = self.bare();
+        run(Command::new("cp").arg("-a").arg(stopped.data()).arg(cluster.data()));
+        self.configure(&cluster);
+        cluster
+    }
+
+    /// What pg_upgrade makes of a stopped server. Not started.
+    pub fn upgrade_of(self, old: &Cluster) -> Cluster {
+        let new = self.create();
+        let mut upgrade = new.command("pg_upgrade");
+        upgrade.args(["--username=postgres", "--old-bindir"]).arg(old.bindir()).arg("--new-bindir").arg(new.bindir());
+        run(upgrade.arg("--old-datadir").arg(old.data()).arg("--new-datadir").arg(new.data()));
+        new
+    }
+}
+
+impl Cluster {
+    /// Starts a stopped server as a standby, and waits until it streams.
+    pub fn follow(&mut self, primary: &Cluster) {
+        fs::write(self.data().join("standby.signal"), "").expect("a standby");
+        self.configure("primary_conninfo", format!("host={} user=postgres", primary.host().display()));
+        // A standby that has lost its primary may sleep so long before it notices that it is promoted.
+        self.configure("wal_retrieve_retry_interval", "100ms");
+        self.start();
+        primary.wait_until("SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming')");
+    }
+
+    /// Makes a standby a primary, and waits until it is one.
+    pub fn promote(&self) {
+        assert_eq!(value(&mut self.connect(), "SELECT pg_promote()"), "t", "{}", self.log());
+    }
+
+    /// Waits until a standby has replayed everything that its primary, which has been shut down, has left behind.
+    pub fn wait_for_replay_of(&self, stopped: &Cluster) {
+        let output = self.command("pg_controldata").arg(stopped.data()).output().expect("pg_controldata");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let end = text.lines().find_map(|line| line.strip_prefix("Latest checkpoint location:"));
+        let end = end.unwrap_or_else(|| panic!("the last checkpoint in:\n{text}")).trim();
+        self.wait_until(&format!("SELECT pg_last_wal_replay_lsn() > '{end}'::pg_lsn"));
+    }
+
+    /// Turns a stopped server back to where it can follow another one, by pg_rewind. Keeps its configuration.
+    pub fn rewind(&self, source: &Cluster) {
+        let configuration = self.data().join("postgresql.conf");
+        let ours = fs::read(&configuration).expect("postgresql.conf");
+        let mut rewind = self.command("pg_rewind");
+        rewind.arg("--no-sync").arg("--target-pgdata").arg(self.data()).arg("--source-server");
+        run(rewind.arg(format!("host={} user=postgres dbname=postgres", source.host().display())));
+        fs::write(&configuration, ours).expect("postgresql.conf");
+    }
+
+    /// Archives write-ahead log in a directory of its own from the next start on.
+    pub fn archive(&self) {
+        let archive = self.make_directory("archive");
+        self.configure("archive_mode", "on");
+        self.configure("archive_command", format!("cp %p {}/%f", archive.display()));
+    }
+
+    /// Waits until everything that was written up to now is in the archive.
+    pub fn wait_for_archive(&self) {
+        let segment = value(&mut self.connect(), "SELECT pg_walfile_name(pg_switch_wal())");
+        self.wait_until(&format!("SELECT coalesce(last_archived_wal >= '{segment}', false) FROM pg_stat_archiver"));
+    }
+
+    /// Starts a backup from which a point in time is recovered by another server's archive, and waits until it is a
+    /// primary.
+    pub fn recover(&mut self, source: &Cluster, until: &str) {
+        fs::write(self.data().join("recovery.signal"), "").expect("a recovery");
+        self.configure("archive_mode", "off");
+        self.configure("restore_command", format!("cp {}/archive/%f %p", source.host().display()));
+        self.configure("recovery_target_time", until);
+        self.configure("recovery_target_action", "promote");
+        self.start();
+        self.wait_until("SELECT NOT pg_is_in_recovery()");
+    }
+
+    /// Restores what pg_dump makes of another server's database.
+    pub fn restore_dump_of(&self, source: &Cluster) {
+        let file = self.host().join("dump");
+        let mut dump = self.command("pg_dump");
+        dump.args(["--username=postgres", "--host"]).arg(source.host()).arg("--file").arg(&file);
+        run(dump.arg("postgres"));
+        run(self.psql().args(["--set=ON_ERROR_STOP=1", "--file"]).arg(&file));
+    }
+
+    /// Waits until a query's only value is true.
+    pub fn wait_until(&self, query: &str) {
+        let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
+        while value(&mut client, query) != "t" {
+            assert!(Instant::now() < deadline, "never true: {query}\n{}", self.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Stops all processes of the server in the middle of what they do, until what is returned is dropped.
+    pub fn freeze(&self) -> Frozen<'_> {
+        let processes = self.processes();
+        processes.iter().for_each(|&process| send(process, Signal::STOP));
+        Frozen { _cluster: self, processes }
+    }
+}
+
+/// A server whose processes stand still. They go on when this is dropped, so that the server can be stopped.
+pub struct Frozen<'a> {
+    _cluster: &'a Cluster,
+    processes: Vec<u32>,
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.processes.iter().for_each(|&process| send(process, Signal::CONT));
+    }
+}
+
+/// Runs a program that must succeed.
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&said));
+}

@@ -1,0 +1,221 @@
+//! A server's files in another place, or from another time: copies, rewinds and backups.
+
+use crate::nodes::{
+    GUARD_MS, IDS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors, start,
+    twitter,
+};
+use crate::suite::{Evidence, Fault};
+use testbed::{Cluster, Load, Report, Signal, real_time, value};
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        row: 20,
+        promise: "a_base_backup_with_its_originals_worker_issues_nothing_until_it_is_accepted",
+        short: 1,
+        full: 3,
+        run: |rounds| in_rounds(rounds, |_| accepted_copy(backed_up)),
+    },
+    Fault {
+        row: 20,
+        promise: "a_copied_directory_with_its_originals_worker_issues_nothing_until_it_is_accepted",
+        short: 1,
+        full: 3,
+        run: |rounds| in_rounds(rounds, |_| accepted_copy(copied)),
+    },
+    Fault {
+        row: 20,
+        promise: "a_copy_with_a_worker_of_its_own_works_at_once",
+        short: 2,
+        full: 4,
+        run: |rounds| in_rounds(rounds, |round| copy_with_its_own_worker([backed_up, copied][round % 2])),
+    },
+    Fault { row: 20, promise: "the_original_is_never_taken_for_a_copy", short: 1, full: 5, run: original },
+    Fault {
+        row: 21,
+        promise: "a_primary_that_was_rewound_and_promoted_back_repeats_nothing",
+        short: 1,
+        full: 5,
+        run: |rounds| in_rounds(rounds, |_| rewound_and_promoted_back(2)),
+    },
+    Fault {
+        row: 21,
+        promise: "the_same_holds_when_both_nodes_have_one_worker_that_moves",
+        short: 1,
+        full: 5,
+        run: |rounds| in_rounds(rounds, |_| rewound_and_promoted_back(1)),
+    },
+    Fault {
+        row: 22,
+        promise: "a_server_recovered_to_a_point_in_time_begins_beyond_what_it_issued_after_it",
+        short: 1,
+        full: 5,
+        run: recovered_to_a_point_in_time,
+    },
+];
+
+/// The evidence of rounds that end with what clients have received.
+fn in_rounds(rounds: usize, round: impl FnMut(usize) -> Report) -> Evidence {
+    let mut all = Report::default();
+    (0..rounds).map(round).for_each(|report| all.merge(report));
+    all.assert_unique_and_ordered();
+    Evidence::new(rounds, &all).lead_ms(lead_ms(&all, 0))
+}
+
+/// A copy of a server, and what clients have received from the original before it was stopped.
+type Copied = (Cluster, Report);
+
+/// By pg_basebackup. The original goes on for a while, then stops for good.
+fn backed_up(worker: i32) -> Copied {
+    let mut original = start(Cluster::builder().worker(1));
+    let mut ids = some_ids_without_errors(&original);
+    let copy = Cluster::builder().set("snowflake_pg.worker_id", worker).backup_of(&original);
+    ids.merge(some_ids_without_errors(&original));
+    original.stop(Signal::INT);
+    (copy, ids)
+}
+
+/// By `cp -a` while the original was stopped. Then the original goes on for a while, and stops for good.
+fn copied(worker: i32) -> Copied {
+    let mut original = start(Cluster::builder().worker(1));
+    let mut ids = some_ids_without_errors(&original);
+    original.stop(Signal::INT);
+    let copy = Cluster::builder().set("snowflake_pg.worker_id", worker).copy_of(&original);
+    original.start();
+    ids.merge(some_ids_without_errors(&original));
+    original.stop(Signal::INT);
+    (copy, ids)
+}
+
+fn accepted_copy(copied: fn(i32) -> Copied) -> Report {
+    let (mut copy, mut ids) = copied(1);
+    copy.start();
+    assert_refused(&copy, "copy");
+    crash(&mut copy);
+    assert_refused(&copy, "copy");
+    copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+    let accepted = some_ids_without_errors(&copy);
+    assert_above(&accepted, &ids);
+    // Once is enough.
+    copy.restart(Signal::INT);
+    let later = some_ids_without_errors(&copy);
+    assert_above(&later, &accepted);
+    ids.merge(accepted);
+    ids.merge(later);
+    ids
+}
+
+fn copy_with_its_own_worker(copied: fn(i32) -> Copied) -> Report {
+    let (mut copy, mut ids) = copied(2);
+    copy.start();
+    ids.merge(some_ids_without_errors(&copy));
+    assert!(copy.log().contains("WARNING:  snowflake_pg"), "{}", copy.log());
+    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+    assert_eq!(value(&mut copy.connect(), worker), "2");
+    copy.restart(Signal::INT);
+    ids.merge(some_ids_without_errors(&copy));
+    ids
+}
+
+fn original(rounds: usize) -> Evidence {
+    let mut original = start(Cluster::builder().worker(1));
+    let mut all = some_ids_without_errors(&original);
+    let mut issued_since = |original: &Cluster| {
+        let ids = some_ids_without_errors(original);
+        assert_above(&ids, &all);
+        all.merge(ids);
+    };
+    for round in 0..rounds {
+        crash(&mut original);
+        issued_since(&original);
+        original.restart(Signal::INT);
+        issued_since(&original);
+        original.stop(Signal::INT);
+        original.move_data(&format!("moved{round}"));
+        original.start();
+        issued_since(&original);
+    }
+    // A copy that lies beside it is none of its business.
+    original.stop(Signal::INT);
+    let _copy = Cluster::builder().copy_of(&original);
+    original.start();
+    issued_since(&original);
+    let log = original.log();
+    assert!(!log.contains("WARNING:  snowflake_pg"), "{log}");
+    all.assert_unique_and_ordered();
+    Evidence::new(rounds, &all).crashes(rounds).lead_ms(lead_ms(&all, 0))
+}
+
+/// Node A, of worker 1, is followed by B. B is promoted while A still goes on; then A is rewound, follows B, and takes
+/// over again.
+fn rewound_and_promoted_back(worker_of_b: i32) -> Report {
+    let server = Cluster::builder().worker(1).set("wal_log_hints", "on").set("wal_keep_size", "128MB");
+    let mut a = start(server);
+    a.connect().batch_execute("CREATE TABLE t (i integer)").expect("a table");
+    let mut b = Cluster::builder().set("snowflake_pg.worker_id", worker_of_b).standby_of(&a);
+
+    let mut before = some_ids_without_errors(&a);
+    b.promote();
+    a.connect().batch_execute("INSERT INTO t SELECT generate_series(1, 1000)").expect("rows that B never sees");
+    let load_of_b = Load::start(&b, 2, IDS);
+    load_of_b.wait_for_ids();
+    // Two servers can't issue IDs of one worker at the same time: then A goes on with rows alone.
+    if worker_of_b != 1 {
+        before.merge(some_ids_without_errors(&a));
+    }
+    a.stop(Signal::INT);
+
+    a.rewind(&b);
+    a.follow(&b);
+    assert_eq!(value(&mut a.connect(), "SELECT count(*) FROM t"), "0", "A is where B is");
+    load_of_b.wait_for_ids();
+    b.stop(Signal::INT);
+    let meanwhile = load_of_b.finish();
+    a.wait_for_replay_of(&b);
+    a.promote();
+    let after = some_ids_without_errors(&a);
+    let log = a.log();
+    assert!(log.contains("WARNING:  snowflake_pg"), "the mark that came from B is noticed: {log}");
+
+    assert_only_errors(&meanwhile, &[]);
+    let mut all = before;
+    all.merge(meanwhile);
+    assert_above(&after, &all);
+    all.merge(after);
+    all
+}
+
+fn recovered_to_a_point_in_time(rounds: usize) -> Evidence {
+    let evidence = in_rounds(rounds, |_| {
+        let mut server = Cluster::builder().worker(1).create();
+        server.archive();
+        server.start();
+        let mut client = server.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        let mut ids = some_ids_without_errors(&server);
+        let mut backup = Cluster::builder().backup_of(&server);
+
+        let load = Load::start(&server, 2, IDS);
+        load.wait_for_ids();
+        let moment = value(&mut client, "SELECT clock_timestamp()");
+        load.wait_for_ids();
+        client.batch_execute("CREATE TABLE mistake ()").expect("a table");
+        server.wait_for_archive();
+        load.wait_for_ids();
+        drop(client);
+        server.kill_all();
+        ids.merge(load.finish());
+        assert_only_errors(&ids, &[]);
+
+        let began = real_time();
+        backup.recover(&server, &moment);
+        assert_eq!(value(&mut backup.connect(), "SELECT to_regclass('mistake')"), "NULL", "back in time");
+        let after = some_ids_without_errors(&backup);
+        assert_above(&after, &ids);
+        let (lowest, _) = after.range().expect("IDs");
+        let floor = twitter().issued_at(lowest.cast_unsigned());
+        assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
+        ids.merge(after);
+        ids
+    });
+    evidence.crashes(rounds)
+}

@@ -1,0 +1,306 @@
+//! A standby takes over: from a primary that is dead, or only seems to be.
+
+use crate::nodes::{
+    GUARD_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start, twitter,
+};
+use crate::suite::{Evidence, Fault};
+use snowflake_core::UnixMs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use testbed::{Builder, Cluster, Load, Report, Signal, real_time, value};
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        row: 17,
+        promise: "a_standby_behind_the_clock_takes_over_its_primarys_worker_by_the_wal_mark",
+        short: 1,
+        full: 5,
+        run: standby_behind_the_clock,
+    },
+    Fault {
+        row: 17,
+        promise: "a_standby_behind_the_clock_takes_over_with_a_worker_of_its_own",
+        short: 1,
+        full: 5,
+        run: standby_with_its_own_worker,
+    },
+    Fault {
+        row: 17,
+        promise: "a_standby_with_a_right_clock_takes_over_its_primarys_worker",
+        short: 1,
+        full: 5,
+        run: |rounds| standby_with_a_right_clock(|| start(Cluster::builder().worker(1)), rounds),
+    },
+    Fault {
+        row: 17,
+        promise: "a_standby_with_a_right_clock_takes_over_while_the_wal_mark_is_preferred",
+        short: 1,
+        full: 5,
+        run: |rounds| standby_with_a_right_clock(|| with_wal_mark("prefer"), rounds),
+    },
+    Fault { row: 19, promise: "both_sides_of_a_split_brain_issue_different_ids", short: 1, full: 10, run: split_brain },
+    Fault {
+        row: 28,
+        promise: "a_fast_shutdown_ends_while_no_standby_answers",
+        short: 1,
+        full: 5,
+        run: shutdown_without_a_standby,
+    },
+    Fault {
+        row: 28,
+        promise: "no_id_comes_of_a_mark_whose_acknowledgement_was_cancelled",
+        short: 1,
+        full: 3,
+        run: |rounds| keeper_disturbed("pg_cancel_backend", rounds),
+    },
+    Fault {
+        row: 28,
+        promise: "no_id_comes_of_a_mark_whose_keeper_was_terminated_while_it_waited",
+        short: 1,
+        full: 3,
+        run: |rounds| keeper_disturbed("pg_terminate_backend", rounds),
+    },
+];
+
+/// How far the standby's clock is behind the primary's.
+const BEHIND_MS: i64 = 5000;
+
+/// A server that mirrors its mark through WAL, for its standbys.
+fn with_wal_mark(wal_mark: &str) -> Cluster {
+    let primary = start(Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark));
+    assert_eq!(value(&mut primary.connect(), "SHOW snowflake_pg.wal_mark"), wal_mark);
+    primary
+}
+
+/// A standby whose clock is behind from its start on. (PostgreSQL waits by the clock before it looks for WAL again, so a step
+/// back would only make the promotion late.)
+fn behind(standby: Builder, primary: &Cluster) -> Cluster {
+    let mut standby = standby.own_clock().backup_of(primary);
+    standby.set_clock(-5.0);
+    standby.follow(primary);
+    standby
+}
+
+/// How far ahead a server looks that is to look ahead little, in milliseconds.
+const LITTLE_MS: UnixMs = 200;
+
+/// A server that looks so little ahead that two nodes issue IDs at the same times: then it is their workers alone that
+/// tell their IDs apart.
+fn with_its_own_worker(worker: i32) -> Builder {
+    Cluster::builder()
+        .worker(worker)
+        .set("snowflake_pg.reserve_ahead", LITTLE_MS)
+        .set("snowflake_pg.failover_guard", LITTLE_MS)
+}
+
+/// The IDs of two nodes are of the same times, at least in part.
+fn assert_overlap(one: &Report, other: &Report) {
+    let layout = twitter();
+    let times = [one, other].map(|report| {
+        let (lowest, highest) = report.range().expect("IDs");
+        [lowest, highest].map(|id| layout.issued_at(id.cast_unsigned()))
+    });
+    assert!(times[0][0] < times[1][1] && times[1][0] < times[0][1], "the row shows nothing: {times:?}");
+}
+
+/// Lets the primary answer to nobody from now on but the standby that it has.
+fn replicate_synchronously(primary: &Cluster) {
+    primary.configure("synchronous_standby_names", "*");
+    primary.reload();
+    primary.wait_until("SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')");
+}
+
+/// Kills a primary under this load, at this time or a little later, and promotes its standby, which clients keep asking all the
+/// while. What the clients of each have received.
+fn take_over(mut primary: Cluster, old: Load, standby: &Cluster, at: UnixMs) -> (Report, Report) {
+    let new = Load::start(standby, 2, IDS);
+    old.wait_for_ids();
+    sleep(Duration::from_millis(300.max(at.saturating_sub(real_time()))));
+    primary.kill_all();
+    standby.promote();
+    new.wait_for_ids();
+    sleep(Duration::from_millis(300));
+    assert!(primary.try_connect().is_err(), "the old primary is alive");
+    let (old, new) = (old.finish(), new.finish());
+    assert_only_errors(&old, &[]);
+    (old, new)
+}
+
+/// The evidence of rounds with a primary and its standby each.
+fn in_rounds(rounds: usize, mut round: impl FnMut(&mut Report) -> i64) -> Evidence {
+    let mut all = Report::default();
+    let lead = (0..rounds).map(|_| round(&mut all)).max().unwrap_or(0);
+    all.assert_unique_and_ordered();
+    Evidence::new(rounds, &all).lead_ms(lead)
+}
+
+fn standby_behind_the_clock(rounds: usize) -> Evidence {
+    let evidence = in_rounds(rounds, |all| {
+        let primary = with_wal_mark("require");
+        let before = some_ids_without_errors(&primary);
+        let standby = behind(Cluster::builder(), &primary);
+        replicate_synchronously(&primary);
+        let old = Load::start(&primary, 2, IDS);
+        let (mut old, new) = take_over(primary, old, &standby, 0);
+        old.merge(before);
+        // In recovery before the promotion, and too far behind what the primary has issued right after it.
+        assert_only_errors(&new, &["25006", "53400"]);
+        assert_above(&new, &old);
+        let lead = lead_ms(&old, 0).max(lead_ms(&new, -BEHIND_MS));
+        together(all, [old, new]);
+        lead
+    });
+    evidence.crashes(rounds)
+}
+
+fn standby_with_its_own_worker(rounds: usize) -> Evidence {
+    let evidence = in_rounds(rounds, |all| {
+        let primary = start(with_its_own_worker(1));
+        let old = Load::start(&primary, 2, IDS);
+        old.wait_for_ids();
+        let standby = behind(with_its_own_worker(2), &primary);
+        // Past where the standby will begin.
+        let at = standby.mark() + LITTLE_MS + 300;
+        let (old, new) = take_over(primary, old, &standby, at);
+        assert_only_errors(&new, &["25006", "53400"]);
+        assert_overlap(&old, &new);
+        let lead = lead_ms(&old, 0).max(lead_ms(&new, -BEHIND_MS));
+        together(all, [old, new]);
+        lead
+    });
+    evidence.crashes(rounds)
+}
+
+fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Evidence {
+    let evidence = in_rounds(rounds, |all| {
+        let mut primary = primary();
+        let before = some_ids_without_errors(&primary);
+        let standby = Cluster::builder().standby_of(&primary);
+        // Ahead of its clock: that is what the guard is for.
+        crash(&mut primary);
+        let began = real_time();
+        let old = Load::start(&primary, 2, IDS);
+        let (mut old, new) = take_over(primary, old, &standby, 0);
+        old.merge(before);
+        assert_only_errors(&new, &["25006"]);
+        assert_above(&new, &old);
+        let (lowest, _) = new.range().expect("IDs");
+        let floor = twitter().issued_at(lowest.cast_unsigned());
+        assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
+        let lead = lead_ms(&old, 0).max(lead_ms(&new, 0));
+        together(all, [old, new]);
+        lead
+    });
+    evidence.crashes(2 * rounds)
+}
+
+fn split_brain(rounds: usize) -> Evidence {
+    in_rounds(rounds, |all| {
+        let primary = start(with_its_own_worker(1));
+        let standby = with_its_own_worker(2).standby_of(&primary);
+        let old = Load::start(&primary, 2, IDS);
+        old.wait_for_ids();
+        let frozen = primary.freeze();
+        standby.promote();
+        let new = Load::start(&standby, 2, IDS);
+        new.wait_for_ids();
+        drop(frozen);
+        old.wait_for_ids();
+        new.wait_for_ids();
+        // Until neither is ahead of its clock any more.
+        sleep(Duration::from_secs(1));
+        let (old, new) = (old.finish(), new.finish());
+        assert_only_errors(&old, &[]);
+        assert_only_errors(&new, &[]);
+        assert_overlap(&old, &new);
+        let lead = lead_ms(&old, 0).max(lead_ms(&new, 0));
+        together(all, [old, new]);
+        lead
+    })
+}
+
+/// Lets commits on this server wait for a standby that does not exist, and returns clients that do. No ID can be issued
+/// from here on: the last mark that was acknowledged has passed, so every further one needs a new mark.
+fn take_the_standby_away(primary: &Cluster) -> Load {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while primary.mark() >= real_time() {
+        assert!(Instant::now() < deadline, "the mark is extended though nobody asks for IDs");
+        sleep(Duration::from_millis(20));
+    }
+    primary.configure("synchronous_standby_names", "nobody");
+    primary.reload();
+    let commits = Load::start(primary, 2, "INSERT INTO t DEFAULT VALUES RETURNING 0::bigint");
+    primary.wait_until(
+        "SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'INSERT INTO t %'",
+    );
+    commits
+}
+
+/// A server with a required mark, and a table for [`take_the_standby_away`].
+fn with_required_mark() -> Cluster {
+    let primary = with_wal_mark("require");
+    primary.connect().batch_execute("CREATE TABLE t ()").expect("a table");
+    primary
+}
+
+/// What a fast shutdown is promised to take at most.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+fn shutdown_without_a_standby(rounds: usize) -> Evidence {
+    let mut primary = with_required_mark();
+    in_rounds(rounds, |all| {
+        let before = some_ids_without_errors(&primary);
+        let commits = take_the_standby_away(&primary);
+        let load = Load::start(&primary, 2, IDS);
+        primary.wait_until(KEEPER_WAITS);
+        let began = Instant::now();
+        primary.stop(Signal::INT);
+        let took = began.elapsed();
+        assert!(took < SHUTDOWN, "the shutdown took {took:?}:\n{}", primary.log());
+        let waiting = load.finish();
+        assert_eq!(waiting.ids(), 0, "IDs above a mark that nobody has acknowledged");
+        commits.finish();
+        primary.configure("synchronous_standby_names", "");
+        primary.start();
+        let after = some_ids_without_errors(&primary);
+        assert_above(&after, &before);
+        let lead = lead_ms(&before, 0).max(lead_ms(&after, 0));
+        together(all, [before, waiting, after]);
+        lead
+    })
+}
+
+/// Whether the keeper waits for a standby.
+const KEEPER_WAITS: &str = "SELECT EXISTS (SELECT FROM pg_stat_activity
+    WHERE backend_type = 'snowflake_pg keeper' AND wait_event = 'SyncRep')";
+
+/// A wait for a standby that is cut short has committed here alone, which is no acknowledgement.
+fn keeper_disturbed(signal: &str, rounds: usize) -> Evidence {
+    let primary = with_required_mark();
+    in_rounds(rounds, |all| {
+        let before = some_ids_without_errors(&primary);
+        let commits = take_the_standby_away(&primary);
+        let load = Load::start(&primary, 2, IDS);
+        primary.wait_until(KEEPER_WAITS);
+        let keeper = "FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
+        primary.connect().batch_execute(&format!("SELECT {signal}(pid) {keeper}")).expect("a signal");
+        sleep(Duration::from_secs(1));
+        let waiting = load.finish();
+        assert_eq!(waiting.ids(), 0, "IDs above a mark that nobody has acknowledged");
+        assert_only_errors(&waiting, &["55000"]);
+        primary.configure("synchronous_standby_names", "");
+        primary.reload();
+        commits.finish();
+        let after = some_ids(&primary);
+        // A keeper that was terminated comes back a few seconds later.
+        assert_only_errors(&after, &["55000"]);
+        assert_above(&after, &before);
+        let lead = lead_ms(&before, 0).max(lead_ms(&after, 0));
+        together(all, [before, waiting, after]);
+        lead
+    })
+}
+
+fn together(all: &mut Report, reports: impl IntoIterator<Item = Report>) {
+    reports.into_iter().for_each(|report| all.merge(report));
+}
