@@ -42,8 +42,8 @@ pub fn register() {
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
-    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
-    handle_sigterm();
+    handle_signals();
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     // SAFETY: a setting that is fixed when the server starts.
     if unsafe { pg_sys::Logging_collector } {
         // Without a collector this stands in the log already; what comes before the collector does not.
@@ -59,8 +59,9 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     Keeper { layout, issued: 0, told: None }.run();
 }
 
-/// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby.
-fn handle_sigterm() {
+/// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby. Takes no
+/// notice of SIGINT, which would end that wait without an answer.
+fn handle_signals() {
     #[pg_guard]
     unsafe extern "C-unwind" fn die(_signal: c_int) {
         // SAFETY: flags for signal handlers to set.
@@ -72,12 +73,26 @@ fn handle_sigterm() {
         // SAFETY: a process's own latch may be set in a handler.
         unsafe { pg_sys::SetLatch(latch) };
     }
+    #[pg_guard]
+    unsafe extern "C-unwind" fn ignore(_signal: c_int) {}
     #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
     use pg_sys::pqsignal;
     #[cfg(feature = "pg18")]
     use pg_sys::pqsignal_be as pqsignal;
     // SAFETY: the handler does nothing but what a handler may.
     unsafe { pqsignal(c_int::try_from(pg_sys::SIGTERM).expect("a signal"), Some(die)) };
+    // SAFETY: the same.
+    unsafe { pqsignal(c_int::try_from(pg_sys::SIGINT).expect("a signal"), Some(ignore)) };
+}
+
+/// Ends the keeper if it was told to.
+fn end_if_told() {
+    // SAFETY: a flag of this process.
+    if unsafe { pg_sys::ProcDiePending } != 0 {
+        // Without a FATAL in the log of every shutdown. After 0 the postmaster would not start a keeper again.
+        // SAFETY: nothing is held here.
+        unsafe { pg_sys::proc_exit(1) };
+    }
 }
 
 #[pg_guard]
@@ -96,12 +111,7 @@ struct Keeper {
 impl Keeper {
     fn run(&mut self) {
         loop {
-            // SAFETY: a flag of this process.
-            if unsafe { pg_sys::ProcDiePending } != 0 {
-                // Without a FATAL in the log of every shutdown. With 0, the postmaster would not start a keeper again.
-                // SAFETY: nothing is held here.
-                unsafe { pg_sys::proc_exit(1) };
-            }
+            end_if_told();
             pgrx::check_for_interrupts!();
             if BackgroundWorker::sighup_received() {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
@@ -163,6 +173,8 @@ impl Keeper {
             if !wal_mark::write(mark) {
                 return self.without_sequence(started);
             }
+            // A wait for a synchronous standby also ends when the process has to. Then nobody has acknowledged the mark.
+            end_if_told();
             mirrored = Some(mark);
         }
         mark::keep(layout, tick, limit, mirrored)

@@ -37,6 +37,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
         return wal_mark::ask_keeper(layout, tick);
     }
     if gucs::wal_mark() == WalMark::Prefer && !shared().generator.is_started() {
+        may_start()?;
         wal_mark::wait_for_reading();
     }
     let Some(lock) = shmem::lock_mark_or_wait() else { return Ok(None) };

@@ -24,23 +24,25 @@ impl Patience {
         Self { budget, since: None }
     }
 
-    /// Sleeps until the clock reaches `until`, and says whether it did within the budget. A clock that gets there
-    /// restores the budget: waiting for one tick after another is how a full generator works, not a clock that is
-    /// behind. Can be cancelled like any query. Timestamps up to `issued` exist already.
+    /// Sleeps until the clock reaches `until`, but not for long: what to wait for may be another time by then, when the
+    /// clock has been set. False when the budget is used up. A clock that gets there restores the budget: waiting for
+    /// one tick after another is how a full generator works, not a clock that is behind. Can be cancelled like any
+    /// query. Timestamps up to `issued` exist already.
     pub fn wait_until(&mut self, until: UnixMs, issued: UnixMs) -> bool {
         let until = Duration::from_millis(until);
-        loop {
-            let remaining = until.saturating_sub(anchor::since_1970(issued));
-            if remaining.is_zero() {
-                self.since = None;
-                return true;
-            }
+        let remaining = || until.saturating_sub(anchor::since_1970(issued));
+        let time = remaining();
+        if !time.is_zero() {
             let left = self.budget.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
             if left.is_zero() {
                 return false;
             }
-            sleep(remaining.min(left));
+            sleep(time.min(left));
         }
+        if remaining().is_zero() {
+            self.since = None;
+        }
+        true
     }
 }
 

@@ -82,7 +82,7 @@ pub fn write(mark: UnixMs) -> bool {
     written.is_some()
 }
 
-/// Lets a backend that is about to start the generator wait a moment for the keeper, which may have to read the mark first.
+/// Lets a backend that is about to start the generator wait a moment for the keeper, which has to read the mark first.
 pub fn wait_for_reading() {
     let until = Instant::now() + READING;
     while known().is_none() && Instant::now() < until {
@@ -95,8 +95,11 @@ pub fn wait_for_reading() {
 /// [`mark::cover`].
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
     let shared = shared();
-    if !shared.generator.is_started() && known().is_some() {
-        mark::plan()?; // If it can't be started, this says why.
+    if !shared.generator.is_started() {
+        mark::may_start()?;
+        if known().is_some() {
+            mark::plan()?; // If it can't be started, this says why.
+        }
     }
     let patience = LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()));
     let until = Instant::now() + patience;
@@ -111,7 +114,6 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
             return Ok(None);
         }
         if Instant::now() >= until {
-            mark::may_start()?;
             return Err(Refusal::WalMark(patience));
         }
         shared.wake_keeper();
