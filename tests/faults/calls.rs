@@ -5,6 +5,7 @@ use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::collections::HashMap;
 use std::fs;
+use std::panic::resume_unwind;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::NoTls;
@@ -89,7 +90,7 @@ fn interrupt(cluster: &Cluster, witness: &mut Witness, query: &str, (how, logs):
             cluster.connect().batch_execute(&format!("SELECT {how}({backend})")).expect("a signal");
         }
         let told = Instant::now();
-        let (answer, ended) = call.join().expect("a call that ends");
+        let (answer, ended) = call.join().unwrap_or_else(|panic| resume_unwind(panic));
         let took = ended.saturating_duration_since(told);
         assert!(took < PROMPT, "{how} took {took:?}");
         // Or none at all: a client whose session is terminated does not always get to read why.

@@ -248,7 +248,7 @@ fn a_day_ahead_held(rounds: usize) -> Evidence {
     let mut report = Report::default();
     for round in 0..rounds {
         let (cluster, witness) = put_right(round);
-        let load = load(&cluster);
+        let load = Load::start(&cluster, 2, "SELECT snowflake_nextval() FROM generate_series(1, 10)");
         sleep(Duration::from_secs(70));
         report.merge(load.finish());
         report.merge(witness.report());

@@ -3,6 +3,7 @@
 use crate::suite::Evidence;
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
+use std::panic::resume_unwind;
 use std::thread;
 use testbed::{Builder, Cluster, Report};
 
@@ -55,7 +56,9 @@ pub fn at_once(clients: usize, client: impl Fn(usize) -> Report + Sync) -> Repor
     thread::scope(|scope| {
         let clients: Vec<_> = (0..clients).map(|number| scope.spawn(move || client(number))).collect();
         let mut report = Report::default();
-        clients.into_iter().for_each(|client| report.merge(client.join().expect("a client that holds the promise")));
+        for client in clients {
+            report.merge(client.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
         report
     })
 }
