@@ -8,7 +8,7 @@ use testbed::{Cluster, Signal, error, give_away};
 /// Draws IDs right after a crash, when they are as far ahead of the clock as they get.
 fn draw_ahead(cluster: &mut Cluster, ids: &mut Vec<i64>) {
     cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("a mark");
-    cluster.restart(Signal::QUIT);
+    cluster.restart(Signal::KILL);
     let rows = cluster.connect().query("SELECT snowflake_nextvals(20000)", &[]).expect("IDs");
     ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
     cluster.stop(Signal::QUIT);
