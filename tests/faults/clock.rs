@@ -235,10 +235,10 @@ fn put_right(round: usize) -> (Cluster, Witness) {
 fn a_day_ahead_accepted(rounds: usize) -> Evidence {
     let mut report = Report::default();
     for round in 0..rounds {
-        let (_cluster, mut witness) = put_right(round);
+        let (cluster, mut witness) = put_right(round);
         witness.session().batch_execute("SELECT snowflake_accept_clock()").expect("a clock that is accepted");
         let ahead = signed(issued_at(witness.next_id().expect("an ID"))) - signed(real_time());
-        assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock");
+        assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock:\n{}", cluster.log());
         report.merge(witness.report());
     }
     assert_kept_without_errors(rounds, &report, DAY_MS)
@@ -254,7 +254,7 @@ fn a_day_ahead_held(rounds: usize) -> Evidence {
         report.merge(witness.report());
         let last = report.received().max().expect("IDs");
         let ahead = signed(issued_at(last)) - signed(real_time());
-        assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock");
+        assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock:\n{}", cluster.log());
     }
     assert_kept_without_errors(rounds, &report, DAY_MS)
 }

@@ -4,17 +4,20 @@
 //! and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable (see
 //! [`flushed`]); everywhere else it only passes calls on. Two environment variables tell it where:
 //! [`DIRECTORY`](flushed::DIRECTORY) and [`HOME`](flushed::HOME).
+//!
+//! Servers with a clock of their own load it, too: see [`select`].
 
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
 
 pub mod flushed;
 
 use flushed::{Key, ORDER, Order, Store};
-use libc::{c_char, c_int, c_long, c_void, size_t, ssize_t};
+use libc::{c_char, c_int, c_long, c_void, fd_set, size_t, ssize_t, timespec, timeval};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::LazyLock;
 use std::thread::sleep;
 
@@ -107,6 +110,30 @@ pub extern "C" fn fsync(file: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn fdatasync(file: c_int) -> c_int {
     flush(file, libc::SYS_fdatasync)
+}
+
+/// As select(2), past libfaketime's: while a process is in there, libfaketime shows it the true time. PostgreSQL 15's
+/// postmaster starts the keeper in a signal handler that interrupts select, and the keeper would see the true time forever.
+///
+/// # Safety
+///
+/// As for select(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn select(
+    end: c_int,
+    readable: *mut fd_set,
+    writable: *mut fd_set,
+    exceptional: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    // SAFETY: the caller's own argument, which may be NULL.
+    let timeout = unsafe { timeout.as_ref() };
+    let timeout = timeout.map(|time| timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let signals: *const c_void = ptr::null();
+    // SAFETY: the caller's own arguments, and no signals to mask meanwhile.
+    let ready = unsafe { libc::syscall(libc::SYS_pselect6, end, readable, writable, exceptional, timeout, signals) };
+    c_int::try_from(ready).unwrap_or(-1)
 }
 
 fn flush(file: c_int, call: c_long) -> c_int {

@@ -1,7 +1,7 @@
 //! One throwaway server.
 
 use crate::Installation;
-use crate::disk::Disk;
+use crate::disk::{Disk, install_library};
 use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// The user that servers of root run as.
 const UNPRIVILEGED: &str = "postgres";
+
+/// The library of crates/disk_faults, in the directory of a server that needs it.
+const LIBRARY: &str = "faults.so";
 
 /// How long a server may take to start or stop. Far longer than it does: only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,6 +80,9 @@ impl Builder {
         let directory = Scratch::new("snowflake-");
         give_away(directory.path());
         let data = directory.path().join("data");
+        if self.own_clock || self.faulty_disk {
+            install_library(&directory.path().join(LIBRARY));
+        }
         let disk = self.faulty_disk.then(|| Disk::new(&data));
         let cluster = Cluster { directory, data, installation, own_clock: self.own_clock, disk, postmaster: None };
         cluster.set_clock(0.0);
@@ -335,7 +341,8 @@ impl Cluster {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         // By env, and not around setpriv: what root's process makes, the servers' user can't use.
         command.args(["--", "env"]);
-        let mut preloaded = Vec::new();
+        // Ours first: it has to stand before libfaketime.
+        let mut preloaded = vec![self.directory.path().join(LIBRARY)];
         if self.own_clock {
             // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
             preloaded.push(faketime());
@@ -343,10 +350,9 @@ impl Cluster {
             command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));
         }
         if let Some(disk) = &self.disk {
-            preloaded.push(disk.library());
             command.args(disk.environment());
         }
-        if !preloaded.is_empty() {
+        if self.own_clock || self.disk.is_some() {
             let preloaded: Vec<_> = preloaded.iter().map(|path| path.display().to_string()).collect();
             command.arg(format!("LD_PRELOAD={}", preloaded.join(":")));
         }

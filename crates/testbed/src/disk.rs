@@ -29,16 +29,9 @@ impl Disk {
         let directory = beside.join(data.file_name().expect("a data directory")).join("snowflake_pg");
         fs::create_dir(&home).expect("the disk's directory");
         give_away(&home);
-        fs::copy(library(), home.join("library.so"))
-            .unwrap_or_else(|error| panic!("{}: {error}; cargo build -p disk_faults makes it", library().display()));
         let disk = Self { store: Store::new(home.clone()), home, directory };
         disk.obey(Order::Work);
         disk
-    }
-
-    /// What the servers' processes have to load.
-    pub(crate) fn library(&self) -> PathBuf {
-        self.home.join("library.so")
     }
 
     /// What the library has to know.
@@ -99,6 +92,13 @@ impl Store {
         let entry = |line: &str| line.split_once(' ').map(|(key, name)| (name.to_owned(), Key(key.to_owned())));
         text.lines().filter_map(entry).collect()
     }
+}
+
+/// Puts the library where the servers' user can read it.
+pub(crate) fn install_library(to: &Path) {
+    let library = library();
+    fs::copy(&library, to)
+        .unwrap_or_else(|error| panic!("{}: {error}; cargo build -p disk_faults makes it", library.display()));
 }
 
 /// The built library. This program lies in a directory beside it.
