@@ -215,14 +215,12 @@ pub fn first_tick(layout: &Layout, beginning: Beginning) -> Tick {
 }
 
 /// The mark to write for a server that needs this tick.
-///
-/// Where the disk is slow, it reserves for several writes: a mark that has passed before it is on disk would have to be
-/// written again at once, and again.
 pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Result<UnixMs, Refusal> {
     if tick > layout.last_tick() {
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
-    let reserve_ahead_ms = gucs::reserve_ahead_ms().max(4 * shared().last_write_ms.load(Ordering::Relaxed));
+    let last_writes_ms = [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed));
+    let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), last_writes_ms);
     let mark = layout.time_of(shared().generator.covered_until());
     let wanted = reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms);
     match writer {
@@ -238,7 +236,8 @@ pub fn persist(directory: &StateDirectory, record: &Record) -> Result<(), StateF
     let began = Instant::now();
     directory.write(record)?;
     let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX / 8);
-    shared().last_write_ms.store(took, Ordering::Relaxed);
+    let [last, before] = &shared().last_writes_ms;
+    before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
     Ok(())
 }
 

@@ -24,8 +24,8 @@ pub struct Shared {
     /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
     pub hold_until: AtomicU64,
-    /// How long the last write of the mark took, in milliseconds. Written under the lock.
-    pub last_write_ms: AtomicU64,
+    /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
+    pub last_writes_ms: [AtomicU64; 2],
     /// The inode number and the birth of the directory in which the mark lies. Written under the lock, when the
     /// generator starts.
     pub directory: [AtomicU64; 2],
@@ -70,7 +70,7 @@ impl Shared {
             anchor: anchor::at_server_start(),
             jump_warned_at: AtomicU64::new(0),
             hold_until: AtomicU64::new(0),
-            last_write_ms: AtomicU64::new(0),
+            last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],
             wal_mark: AtomicU64::new(0),
             wanted: AtomicU64::new(0),

@@ -80,7 +80,7 @@ const MUTANTS: &[Mutant] = &[
                 "let (layout, series) = identity::configured()?;\n        crate::shutdown::prepare();\n        Ok(",
             ),
         ],
-        against: Servers { binary: "faults", tests: "row_01" },
+        against: Servers { binary: "faults", tests: "row_03" },
     },
     Mutant {
         name: "a damaged state file counts as a missing one",
@@ -94,7 +94,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a start without a mark does not wait for its guard",
         edits: &[("src/mark.rs", "if beginning.cause == Cause::Missing {", "if false {")],
-        against: Servers { binary: "crashes", tests: "" },
+        against: Servers { binary: "faults", tests: "row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
@@ -174,7 +174,7 @@ const MUTANTS: &[Mutant] = &[
             "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c VOLATILE",
             "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c STABLE",
         )],
-        against: Servers { binary: "faults", tests: "row_31" },
+        against: Servers { binary: "sql_surface", tests: "an_id_that_a_query" },
     },
     Mutant {
         name: "the state is stored without looking whether another caller was faster",

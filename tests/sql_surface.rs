@@ -139,6 +139,15 @@ fn ids_can_be_taken_in_a_parallel_plan() {
     assert_eq!(value(&mut client, query), "200000");
 }
 
+/// A function that is not VOLATILE would be called again wherever its value is used.
+#[test]
+fn an_id_that_a_query_uses_twice_is_one_id() {
+    let (_cluster, mut client) = server();
+    let query = "WITH ids AS (SELECT snowflake_nextval() AS id FROM generate_series(1, 1000))
+        SELECT count(*) FROM ids WHERE id < id OR id > id";
+    assert_eq!(value(&mut client, query), "0");
+}
+
 #[test]
 fn status_shows_the_configuration_the_mark_and_what_was_issued() {
     let (_cluster, mut client) = server();

@@ -34,7 +34,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let Some(found) = directory.read()? else { return Ok(None) };
     let facts = mark::facts(Some(&found));
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
-    let forced = || facts.now.max(found.mark).saturating_add(facts.guard_ms);
+    let forced = || facts.now.saturating_add(facts.guard_ms).max(found.mark);
     let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
         report(
             error(

@@ -4,7 +4,7 @@ use crate::fixture::{RESERVE_AHEAD_MS, assert_kept_without_errors, server, signe
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Signal, Witness, real_time};
+use testbed::{Cluster, Load, Report, Signal, Witness, real_time};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 1, promise: "ids_stay_unique_when_backends_are_killed", short: 10, full: 50, run: backends_killed },
@@ -21,6 +21,13 @@ pub const FAULTS: &[Fault] = &[
         short: 8,
         full: 50,
         run: clock_goes_back_at_every_restart,
+    },
+    Fault {
+        row: 3,
+        promise: "sessions_that_end_leave_the_mark_above_what_others_issue",
+        short: 4,
+        full: 30,
+        run: sessions_end,
     },
     Fault {
         row: 4,
@@ -187,4 +194,25 @@ fn no_keeper(rounds: usize) -> Evidence {
     assert_eq!(keepers, 0, "the test means something only without one");
     let report = load.finish();
     assert_kept_without_errors(rounds, &report, 0).crashes(rounds.div_ceil(2))
+}
+
+/// Only the postmaster may lower the mark, when nobody else is left. Then the server is killed, and comes back with its clock
+/// set back, so that nothing but the mark keeps IDs from coming twice.
+fn sessions_end(rounds: usize) -> Evidence {
+    let mut cluster = server(Cluster::builder().worker(1).own_clock());
+    let load = load(&cluster);
+    let mut report = Report::default();
+    for round in 0..rounds {
+        for _ in 0..20 {
+            let mut witness = Witness::of(&cluster);
+            witness.next_id().expect("an ID");
+            report.merge(witness.report());
+        }
+        sleep(Duration::from_millis(30));
+        cluster.kill_all();
+        cluster.set_clock(if round % 2 == 0 { -1.0 } else { 0.0 });
+        cluster.start();
+    }
+    report.merge(load.finish());
+    assert_kept_without_errors(rounds, &report, -1000).crashes(rounds)
 }

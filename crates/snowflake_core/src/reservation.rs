@@ -20,6 +20,16 @@ pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u6
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS)).max(mark)
 }
 
+/// How far ahead to reserve, when the last two writes of the mark took so long (in milliseconds).
+///
+/// On a disk that takes longer than `reserve_ahead`, a mark has passed before it is there, and would have to be written again
+/// at once, and again. One slow write is not enough to reserve more: after a crash IDs begin at the mark, and they should
+/// not be further ahead of the clock than they were meant to be because a disk was busy once.
+pub fn reserve_ms(reserve_ahead_ms: u64, last_writes_ms: [u64; 2]) -> u64 {
+    let both_took = last_writes_ms[0].min(last_writes_ms[1]);
+    reserve_ahead_ms.max(both_took.saturating_add(both_took / 2))
+}
+
 /// From when on the mark should be extended again, while there is still room: half-way.
 pub fn early(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     let from = now.max(needed).min(mark);
@@ -46,6 +56,14 @@ mod tests {
     fn a_mark_always_covers_the_timestamp_that_needs_it() {
         assert_eq!(next_mark(10_000, 14_000, 0, 2000), 14_050);
         assert_eq!(next_mark(0, u64::MAX, 0, 2000), u64::MAX);
+    }
+
+    #[test]
+    fn only_a_disk_that_stays_slow_makes_the_reservation_longer() {
+        assert_eq!(reserve_ms(2000, [10, 10]), 2000);
+        assert_eq!(reserve_ms(2000, [9000, 10]), 2000);
+        assert_eq!(reserve_ms(2000, [1000, 1200]), 2000);
+        assert_eq!(reserve_ms(2000, [9000, 4000]), 6000);
     }
 
     #[test]
