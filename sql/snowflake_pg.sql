@@ -65,7 +65,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: configuration in force, durable mark, and what was issued since it started';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); standby; not preloaded; worker unset; misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (until a mark that may have been lost no longer matters); standby; not preloaded; worker unset; misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
@@ -107,3 +107,6 @@ REVOKE ALL ON FUNCTION
 CREATE SEQUENCE snowflake_wal_mark;
 COMMENT ON SEQUENCE snowflake_wal_mark IS
     'carries the durable mark, in Unix milliseconds, to standbys: see snowflake_pg.wal_mark; not for drawing numbers';
+-- A mark that has gone through the log must not be lost with an older sequence, when the extension is created anew.
+SELECT pg_catalog.setval('snowflake_wal_mark', (EXTRACT(epoch FROM durable_mark) * 1000)::bigint)
+    FROM snowflake_get_status() WHERE durable_mark IS NOT NULL;

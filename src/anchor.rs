@@ -7,15 +7,25 @@ use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_core::anchor::{Anchor, Belief, HOLD_MS};
 use snowflake_core::{UnixMs, display_time};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// An anchor that believes the clock as it was when the server started. Shared memory is set up again after a crash of a
-/// backend, and the clock may just have jumped then.
-pub fn at_server_start() -> Anchor {
-    static STARTED: OnceCell<(UnixMs, u64)> = OnceCell::new();
-    let &(now, monotonic) = STARTED.get_or_init(|| (clock::unix_ms(), clock::since_boot_ms()));
-    Anchor::new(now, monotonic)
+/// What was believed when the postmaster started, or when shared memory was given up after a crash: clock less monotonic
+/// clock, wrapping. Every process has its own; it counts in the postmaster.
+static BELIEVED: OnceCell<AtomicU64> = OnceCell::new();
+
+fn believed() -> &'static AtomicU64 {
+    BELIEVED.get_or_init(|| AtomicU64::new(clock::unix_ms().wrapping_sub(clock::since_boot_ms())))
+}
+
+/// An anchor for new shared memory: with what was believed before, since the clock may have jumped just now.
+pub fn first() -> Anchor {
+    Anchor::new(believed().load(Ordering::Relaxed), 0)
+}
+
+/// Keeps what is believed while shared memory is set up anew.
+pub fn remember() {
+    believed().store(shared().anchor.believed(), Ordering::Relaxed);
 }
 
 /// Unix milliseconds, believed. Timestamps up to `issued` exist already.

@@ -78,6 +78,14 @@ impl Refusal {
         report(self.into())
     }
 
+    /// The operating system's number of the error, if it comes from there.
+    pub fn os_error(&self) -> Option<i32> {
+        match self {
+            Self::StateFile(StateFileError::Io { source, .. }) => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
     /// Logs the refusal where nobody has asked for an ID.
     pub fn report(self, level: PgLogLevel) {
         ErrorReport::from(self).report(level);

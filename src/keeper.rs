@@ -45,7 +45,8 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     handle_signals();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     // SAFETY: a setting that is fixed when the server starts.
-    if unsafe { pg_sys::Logging_collector } {
+    let collected = unsafe { pg_sys::Logging_collector };
+    if collected && !shared().announced.swap(true, Ordering::Relaxed) {
         // Without a collector this stands in the log already; what comes before the collector does not.
         issuer::announce();
     }
@@ -56,7 +57,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     // SAFETY: the function takes any code and argument.
     unsafe { pg_sys::before_shmem_exit(Some(resign), 0.into()) };
     wal_mark::connect();
-    Keeper { layout, issued: 0, told: None }.run();
+    Keeper { layout, issued: 0, told: Vec::new(), has_read: false }.run();
 }
 
 /// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby. Takes no
@@ -85,6 +86,15 @@ fn handle_signals() {
     unsafe { pqsignal(c_int::try_from(pg_sys::SIGINT).expect("a signal"), Some(ignore)) };
 }
 
+/// Sleeps for this time, whoever wants something: backends that wait for the keeper wake it again and again.
+fn rest(time: Duration) {
+    let until = Instant::now() + time;
+    while let Some(remaining) = until.checked_duration_since(Instant::now()) {
+        wait::on_latch(Some(remaining));
+        end_if_told();
+    }
+}
+
 /// Ends the keeper if it was told to.
 fn end_if_told() {
     // SAFETY: a flag of this process.
@@ -104,8 +114,10 @@ struct Keeper {
     layout: Layout,
     /// IDs issued when the keeper looked last.
     issued: u64,
-    /// What was in the way last, and when that was logged.
-    told: Option<(Discriminant<Refusal>, Instant)>,
+    /// What was in the way, and when that was logged last.
+    told: Vec<(Discriminant<Refusal>, Instant)>,
+    /// Whether there was a sequence when the keeper looked.
+    has_read: bool,
 }
 
 impl Keeper {
@@ -117,14 +129,17 @@ impl Keeper {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
             }
-            let next = match self.look() {
-                Ok(next) => next,
-                Err(refusal) => {
-                    self.tell(refusal);
-                    Some(RETRY)
+            match self.look() {
+                Ok(next) => {
+                    shared().keeper_error.store(0, Ordering::Relaxed);
+                    wait::on_latch(next);
                 }
-            };
-            wait::on_latch(next);
+                Err(refusal) => {
+                    shared().keeper_error.store(refusal.os_error().unwrap_or(0), Ordering::Relaxed);
+                    self.tell(refusal);
+                    rest(RETRY);
+                }
+            }
         }
     }
 
@@ -142,22 +157,24 @@ impl Keeper {
         if !started || wanted || wal_mark::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
-        // A little before the backends would.
-        Ok(Some(Duration::from_millis(gucs::reserve_ahead_ms() * 2 / 5)))
+        Ok(Some(Duration::from_millis(gucs::reserve_ahead_ms() / 2)))
     }
 
     /// Whether a fair part of the reservation is used up.
     fn is_due(&self) -> bool {
         let issued = mark::issued(&self.layout);
         let mark = self.layout.time_of(shared().generator.covered_until());
-        mark.saturating_sub(anchor::unix_ms(issued).max(issued)) < gucs::reserve_ahead_ms() * 4 / 5
+        mark.saturating_sub(anchor::unix_ms(issued).max(issued)) < gucs::reserve_ahead_ms() * 3 / 4
     }
 
     /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.
     fn extend(&mut self, started: bool) -> Result<(), Refusal> {
         let (layout, shared) = (&self.layout, shared());
-        if wal_mark::is_wanted() && wal_mark::known().is_none() && !wal_mark::read() {
-            return self.without_sequence(started);
+        if wal_mark::is_wanted() && !self.has_read {
+            self.has_read = wal_mark::read();
+            if !self.has_read {
+                return self.without_sequence(started);
+            }
         }
         let limit = shared.generator.covered_until();
         let (now, tick) = if started {
@@ -168,7 +185,7 @@ impl Keeper {
             (plan.now, mark::first_tick(layout, plan.beginning))
         };
         let mut mirrored = None;
-        if wal_mark::is_wanted() {
+        if wal_mark::is_wanted() && now >= shared.hold_until.load(Ordering::Relaxed) {
             let mark = mark::mark_for(layout, tick, now, Writer::Backend)?;
             if !wal_mark::write(mark) {
                 return self.without_sequence(started);
@@ -191,11 +208,12 @@ impl Keeper {
         mark::keep(&self.layout, tick, generator.covered_until(), None)
     }
 
-    /// Logs what is in the way: when it is another thing than before, and then once a minute.
+    /// Logs what is in the way, each thing once a minute.
     fn tell(&mut self, refusal: Refusal) {
         let kind = discriminant(&refusal);
-        if self.told.is_none_or(|(last, at)| last != kind || at.elapsed() >= REPEAT) {
-            self.told = Some((kind, Instant::now()));
+        self.told.retain(|(_, at)| at.elapsed() < REPEAT);
+        if self.told.iter().all(|(told, _)| *told != kind) {
+            self.told.push((kind, Instant::now()));
             refusal.report(PgLogLevel::WARNING);
         }
     }

@@ -7,7 +7,7 @@
 //! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read.
 //!
 //! The mark is written under a lock, once for everybody who waits for it: by the keeper while IDs are asked for, by the
-//! backend that comes half-way to the mark first, or by any that comes to it. No demand, no writes.
+//! backend that comes near it first, or by any that comes to it. No demand, no writes.
 
 use crate::errors::Refusal;
 use crate::gucs::WalMark;
@@ -75,24 +75,24 @@ pub fn keep(layout: &Layout, tick: Tick, limit: Tick, mirrored: Option<UnixMs>) 
 
 /// What was done under the lock.
 enum Written {
-    /// The generator was started; this has to be told.
-    Started(Beginning),
+    /// It was found where IDs begin; this has to be told.
+    Found(Beginning),
     /// Nothing may be issued before this time.
     Held(UnixMs),
-    /// The mark covers the tick.
-    Covered,
+    /// What could be done is done.
+    Done,
 }
 
 /// Logs what has to be: not under the lock, since a client that asks for log messages and does not read them must not
 /// hold up everybody else.
 fn after_release(written: Written) -> Option<UnixMs> {
     match written {
-        Written::Started(beginning) => {
+        Written::Found(beginning) => {
             tell(beginning);
             None
         }
         Written::Held(until) => Some(until),
-        Written::Covered => None,
+        Written::Done => None,
     }
 }
 
@@ -117,15 +117,9 @@ fn tell(Beginning { floor, cause }: Beginning) {
 fn write(layout: &Layout, tick: Tick, limit: Tick, writer: Writer) -> Result<Written, Refusal> {
     let shared = shared();
     if !shared.generator.is_started() {
-        return start(layout, writer).map(Written::Started);
+        return start(layout, writer);
     }
     let now = anchor::unix_ms(issued(layout));
-    let hold_until = shared.hold_until.load(Ordering::Relaxed);
-    if now < hold_until {
-        return Ok(Written::Held(hold_until));
-    }
-    // Once passed, for good: a clock that is set back later is an ordinary one that is behind.
-    shared.hold_until.store(0, Ordering::Relaxed);
     if shared.generator.covered_until() <= limit {
         let needed = tick.max(shared.generator.last_tick());
         let directory = StateDirectory::open(&gucs::state_directory())?;
@@ -135,7 +129,7 @@ fn write(layout: &Layout, tick: Tick, limit: Tick, writer: Writer) -> Result<Wri
         persist(&directory, &Record { mark, identity: own })?;
         allow(layout, needed, now, mark);
     }
-    Ok(Written::Covered)
+    Ok(Written::Done)
 }
 
 /// The last timestamp that was issued or, before the first, the floor.
@@ -190,23 +184,35 @@ pub fn plan() -> Result<Plan, Refusal> {
 /// Not before the first mark of this life is on disk: a directory that can't be written may be the wrong one, and the
 /// right one, with the right mark in it, may come back. For the same reason a server that finds no mark waits until its
 /// clock has passed the floor, instead of going ahead of it: what it has issued by then, a right clock has passed, too.
-fn start(layout: &Layout, writer: Writer) -> Result<Beginning, Refusal> {
-    let Plan { directory, own, now, beginning } = plan()?;
+/// Until then it writes nothing, so that a crash meanwhile makes it wait anew.
+fn start(layout: &Layout, writer: Writer) -> Result<Written, Refusal> {
+    let Plan { directory, own, now, mut beginning } = plan()?;
+    let hold_until = &shared().hold_until;
+    if beginning.cause == Cause::Missing {
+        match hold_until.load(Ordering::Relaxed) {
+            0 => {
+                hold_until.store(beginning.floor, Ordering::Relaxed);
+                return Ok(Written::Found(beginning));
+            }
+            until if now < until => return Ok(Written::Held(until)),
+            until => beginning.floor = until,
+        }
+    }
     let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
     let first = first_tick(layout, beginning);
     let mark = mark_for(layout, first, now, writer)?;
+    if mark <= layout.time_of(first) {
+        return Ok(Written::Done); // What went through the log is not enough any more. The keeper looks again.
+    }
     persist(&directory, &Record { mark, identity: own })?;
     let shared = shared();
     shared.directory[0].store(own.directory.inode, Ordering::Relaxed);
     shared.directory[1].store(own.directory.born_ns, Ordering::Relaxed);
-    if beginning.cause == Cause::Missing {
-        shared.hold_until.store(beginning.floor, Ordering::Relaxed);
-        shared.generator.start(first, now_tick);
-    } else {
-        shared.generator.start(first, now_tick);
-        allow(layout, first, now, mark);
-    }
-    Ok(beginning)
+    // For good: a clock that is set back later is an ordinary one that is behind.
+    let held = hold_until.swap(0, Ordering::Relaxed) > 0;
+    shared.generator.start(first, now_tick);
+    allow(layout, first, now, mark);
+    Ok(if held { Written::Done } else { Written::Found(beginning) })
 }
 
 /// The first tick of a beginning. Position 0 is what a generator holds that was not started, so tick 0 is never issued.
@@ -220,7 +226,7 @@ pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Res
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
     let last_writes_ms = [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed));
-    let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), last_writes_ms);
+    let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms);
     let mark = layout.time_of(shared().generator.covered_until());
     let wanted = reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms);
     match writer {
@@ -229,6 +235,12 @@ pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Res
         Writer::Keeper(mirrored) => Ok(wanted.max(mirrored.unwrap_or(0))),
         Writer::Backend => Ok(wanted),
     }
+}
+
+/// A failure to write the mark that another process has met, by the operating system's number.
+pub fn write_error(number: i32) -> StateFileError {
+    let path = gucs::state_directory();
+    StateFileError::Io { action: "write the mark in", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
 /// Makes a record durable, and notes how long that took.

@@ -10,7 +10,7 @@ use pgrx::{PgAtomic, pg_shmem_init};
 use snowflake_core::anchor::Anchor;
 use snowflake_core::generator::Generator;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What lies in shared memory.
@@ -31,8 +31,14 @@ pub struct Shared {
     pub directory: [AtomicU64; 2],
     /// The mark that came through the write-ahead log, plus 1; 0 until the keeper has looked. Written by the keeper.
     pub wal_mark: AtomicU64,
-    /// The greatest tick that anybody wants covered, plus 1. Raised by backends that may not extend the mark themselves.
+    /// The greatest tick that anybody wants covered, plus 1. Raised by backends that may not extend the mark themselves,
+    /// and lowered to 0 by those that give up.
     pub wanted: AtomicU64,
+    /// The operating system's number of the error that keeps the keeper from writing the mark; 0 while it can. Written
+    /// by the keeper.
+    pub keeper_error: AtomicI32,
+    /// Whether a keeper has logged the configuration.
+    pub announced: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
     /// Held while the generator is started and while the mark is written.
@@ -67,13 +73,15 @@ impl Shared {
         let new = Self {
             // Without a layout, no bits: the generator is never started then.
             generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
-            anchor: anchor::at_server_start(),
+            anchor: anchor::first(),
             jump_warned_at: AtomicU64::new(0),
             hold_until: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],
             wal_mark: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
+            keeper_error: AtomicI32::new(0),
+            announced: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
             lock: UnsafeCell::default(),
             released: UnsafeCell::default(),

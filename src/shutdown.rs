@@ -5,11 +5,10 @@
 
 use crate::shmem::shared;
 use crate::state_file::StateDirectory;
-use crate::{gucs, identity, mark};
+use crate::{anchor, gucs, identity, mark};
 use pgrx::prelude::*;
 use snowflake_core::identity::Record;
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
 
 /// Has the mark lowered when the postmaster ends. To be called in the postmaster, whenever shared memory has been set up.
 pub fn prepare() {
@@ -23,8 +22,14 @@ unsafe extern "C-unwind" fn at_exit(code: c_int, _argument: pg_sys::Datum) {
     let me = unsafe { pg_sys::MyProcPid };
     // SAFETY: the same. Other processes forget this function when they start; this is for those that might not.
     let postmaster = unsafe { pg_sys::PostmasterPid };
-    if code == 0 && me == postmaster {
+    if me != postmaster {
+        return;
+    }
+    if code == 0 {
         lower_mark();
+    } else {
+        // Shared memory will be set up anew after a crash.
+        anchor::remember();
     }
 }
 
@@ -33,7 +38,7 @@ unsafe extern "C-unwind" fn at_exit(code: c_int, _argument: pg_sys::Datum) {
 fn lower_mark() -> Option<()> {
     let generator = &shared().generator;
     let (layout, _) = identity::configured().ok()?;
-    if !generator.is_started() || shared().hold_until.load(Ordering::Relaxed) > 0 {
+    if !generator.is_started() {
         return None;
     }
     let lowest = layout.time_of(generator.last_tick() + 1);

@@ -8,11 +8,12 @@
 use crate::errors::Refusal;
 use crate::gucs::{self, WalMark};
 use crate::shmem::{self, shared};
-use crate::{anchor, mark};
+use crate::{anchor, mark, preload};
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
+use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -22,11 +23,25 @@ const READING: Duration = Duration::from_secs(2);
 /// How long a call waits for the keeper at least, whatever `max_wait` says: the log may have to go to another server.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The sequence of the extension, wherever that was created.
+/// The sequence of the extension, wherever that was created. Every name and operator says where it is from: the database's
+/// owner must not be able to put others in their place, as the keeper may do everything.
 const SEQUENCE: &str = "SELECT c.oid FROM pg_catalog.pg_extension e
-    JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid
-    JOIN pg_catalog.pg_class c ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid
-    WHERE e.extname = 'snowflake_pg' AND c.relkind = 'S' AND c.relname = 'snowflake_wal_mark'";
+    JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+        AND d.refobjid OPERATOR(pg_catalog.=) e.oid
+    JOIN pg_catalog.pg_class c ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND d.objid OPERATOR(pg_catalog.=) c.oid
+    WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_pg' AND c.relkind OPERATOR(pg_catalog.=) 'S'
+        AND c.relname OPERATOR(pg_catalog.=) 'snowflake_wal_mark'";
+
+/// What the keeper's session does not leave to settings of the server, the database or a role: what is mirrored has to be
+/// flushed, and to have arrived where that is waited for; it may always be written; and nothing is found by search_path.
+const SETTINGS: [(&CStr, &CStr); 5] = [
+    (c"synchronous_commit", c"on"),
+    (c"default_transaction_read_only", c"off"),
+    (c"search_path", c""),
+    (c"lock_timeout", c"0"),
+    (c"role", c"none"),
+];
 
 /// The mark that came through the log, as far as the keeper has read it.
 pub fn known() -> Option<UnixMs> {
@@ -38,29 +53,23 @@ pub fn known() -> Option<UnixMs> {
 pub fn connect() {
     let database = gucs::wal_mark_database();
     BackgroundWorker::connect_worker_to_spi(is_wanted().then_some(&database.to_string_lossy()), None);
-    // Whatever the server's default: what is mirrored has to be flushed, and to have arrived where that is waited for.
-    // SAFETY: two C strings.
-    unsafe {
-        pg_sys::SetConfigOption(
-            c"synchronous_commit".as_ptr(),
-            c"on".as_ptr(),
-            pg_sys::GucContext::PGC_SUSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-        );
+    for (name, value) in SETTINGS {
+        let (context, source) = (pg_sys::GucContext::PGC_SUSET, pg_sys::GucSource::PGC_S_SESSION);
+        // SAFETY: two C strings.
+        unsafe { pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), context, source) };
     }
 }
 
-/// As the keeper: reads the mark, and makes it known; false if there is no sequence.
+/// As the keeper: reads the mark, and makes it known; false, and known as none, if there is no sequence.
 pub fn read() -> bool {
     let found: Option<i64> = BackgroundWorker::transaction(|| {
         Spi::get_one(&format!("SELECT coalesce(pg_catalog.pg_sequence_last_value(oid), 0) FROM ({SEQUENCE}) sequence"))
     })
     .ok()
     .flatten();
-    if let Some(found) = found {
-        shared().wal_mark.store(UnixMs::try_from(found).unwrap_or(0).saturating_add(1), Ordering::Relaxed);
-        shmem::announce_mark();
-    }
+    let mark = found.and_then(|found| UnixMs::try_from(found).ok()).unwrap_or(0);
+    shared().wal_mark.store(mark.saturating_add(1), Ordering::Relaxed);
+    shmem::announce_mark();
     found.is_some()
 }
 
@@ -91,6 +100,37 @@ pub fn wait_for_reading() {
     }
 }
 
+/// Before a DBA decides what the mark is to be: an error if the log may know better, and nobody has looked.
+pub fn must_be_read() -> Result<(), Refusal> {
+    if !preload::is_done() || !is_wanted() || shared().generator.is_started() {
+        return Ok(());
+    }
+    mark::may_start()?;
+    wait_for_reading();
+    if known().is_none() && gucs::wal_mark() == WalMark::Require {
+        return Err(Refusal::WalMark(READING));
+    }
+    Ok(())
+}
+
+/// A tick that a backend wants the keeper to cover, for as long as it waits.
+struct Want(Tick);
+
+impl Want {
+    /// Again and again, since another backend that gives up lowers the common word.
+    fn say(&self) {
+        shared().wanted.fetch_max(self.0 + 1, Ordering::Relaxed);
+        shared().wake_keeper();
+    }
+}
+
+impl Drop for Want {
+    /// A call that was cancelled must not have the mark go where it wanted it.
+    fn drop(&mut self) {
+        let _ = shared().wanted.compare_exchange(self.0 + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
 /// Lets the keeper bring the generator to where it may issue `tick`. Returns until when the caller has to wait, like
 /// [`mark::cover`].
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
@@ -103,7 +143,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
     }
     let patience = LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()));
     let until = Instant::now() + patience;
-    shared.wanted.fetch_max(tick + 1, Ordering::Relaxed);
+    let want = Want(tick);
     loop {
         let hold_until = shared.hold_until.load(Ordering::Relaxed);
         if anchor::unix_ms(mark::issued(layout)) < hold_until {
@@ -114,9 +154,12 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
             return Ok(None);
         }
         if Instant::now() >= until {
-            return Err(Refusal::WalMark(patience));
+            return Err(match shared.keeper_error.load(Ordering::Relaxed) {
+                0 => Refusal::WalMark(patience),
+                error => mark::write_error(error).into(),
+            });
         }
-        shared.wake_keeper();
+        want.say();
         shmem::wait_for_mark(covered, Duration::from_millis(100));
     }
 }

@@ -1,9 +1,12 @@
 //! Nothing is issued twice when the state directory goes away and comes back. The fault suite has the crashes.
 
+use snowflake_core::layout::Layout;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use testbed::{Cluster, Signal, error, give_away};
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::{Cluster, Signal, error, give_away, real_time, value};
 
 /// Draws IDs right after a crash, when they are as far ahead of the clock as they get.
 fn draw_ahead(cluster: &mut Cluster, ids: &mut Vec<i64>) {
@@ -70,4 +73,27 @@ fn make_writable(directory: &Path) {
     fs::create_dir(directory).expect("a directory");
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).expect("own directory");
     give_away(directory);
+}
+
+/// The guard protects from a mark that is only away; a crash in the middle of it changes nothing in that.
+#[test]
+fn a_crash_while_the_guard_passes_begins_it_anew() {
+    let mut cluster = Cluster::builder().worker(1).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.stop(Signal::INT);
+    fs::remove_file(cluster.mark_file()).expect("the mark");
+    for _ in 0..2 {
+        cluster.start();
+        let state = "SELECT state FROM snowflake_status";
+        while value(&mut cluster.connect(), state) != "waiting" {
+            sleep(Duration::from_millis(5));
+        }
+        assert!(!cluster.mark_file().exists(), "what is not needed yet is not written");
+        cluster.stop(Signal::KILL);
+    }
+    let before = real_time();
+    cluster.start();
+    let id: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    let issued_at = "twitter".parse::<Layout>().expect("a preset").issued_at(id.cast_unsigned());
+    assert!((before + 2000..=real_time()).contains(&issued_at), "{issued_at} after {before}");
 }

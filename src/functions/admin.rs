@@ -4,10 +4,10 @@ use super::time::{timestamptz, unix_ms};
 use crate::errors::{Refusal, error, report};
 use crate::shmem::{self, MarkLock, shared};
 use crate::state_file::{StateDirectory, StateFileError};
-use crate::{clock, gucs, identity, issuer, mark, preload};
+use crate::{clock, gucs, identity, issuer, mark, preload, wal_mark};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
-use snowflake_core::identity::{Objection, Record, accept, decide};
+use snowflake_core::identity::{Objection, Record, accept, decide, past_the_guard};
 use snowflake_core::layout::Layout;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
@@ -25,6 +25,7 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
 }
 
 fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
+    wal_mark::must_be_read()?;
     let _lock = lock_stopped()?;
     if shared().generator.is_started() {
         return Ok(None);
@@ -34,7 +35,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let Some(found) = directory.read()? else { return Ok(None) };
     let facts = mark::facts(Some(&found));
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
-    let forced = || facts.now.saturating_add(facts.guard_ms).max(found.mark);
+    let forced = || past_the_guard(found.mark, facts);
     let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
         report(
             error(
@@ -69,11 +70,21 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
             ),
         ))
     };
+    if mark > clock::unix_ms().saturating_add(gucs::max_forward_jump_ms()) {
+        report(
+            error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is too far ahead of the clock")
+                .set_detail(format!("snowflake_pg.max_forward_jump is {} ms.", gucs::max_forward_jump_ms()))
+                .set_hint("If IDs may stop until the clock is there, raise snowflake_pg.max_forward_jump and reload."),
+        );
+    }
     or_raise(reset_state(mark));
 }
 
-fn reset_state(mark: UnixMs) -> Result<(), Refusal> {
+/// Never closer to the clock than a server without a mark begins: IDs may be ahead of it.
+fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
+    wal_mark::must_be_read()?;
     let _lock = lock_stopped()?;
+    let mark = past_the_guard(floor, mark::facts(None));
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     match directory.read() {
@@ -99,7 +110,8 @@ fn snowflake_advance(past: i64, force: bool) {
 
 fn advance(past: i64, force: bool) -> Result<(), Refusal> {
     let (layout, _) = configured()?;
-    let tick = u64::try_from(past).ok().map(|id| layout.first_tick_from(layout.issued_at(id)));
+    let Ok(id) = u64::try_from(past) else { return Ok(()) }; // Every ID is greater.
+    let tick = Some(layout.first_tick_from(layout.issued_at(id)));
     let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
         report(
             error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout can be greater")

@@ -7,6 +7,7 @@ use crate::shmem::shared;
 use crate::{clock, gucs, identity, preload};
 use pgrx::IntoDatum;
 use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
 
 /// One row: the configuration in force, the durable mark, and what was issued since the server started.
 #[pg_extern(sql = false)]
@@ -28,6 +29,7 @@ fn status() -> [Option<pg_sys::Datum>; 12] {
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => "standby",
+        Ok(_) if !generator.is_started() && shared().hold_until.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
         Ok(_) if issued == 0 => "idle",
         Ok(_) => "ready",

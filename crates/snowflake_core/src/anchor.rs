@@ -80,6 +80,11 @@ impl Anchor {
         self.believe(now.wrapping_sub(monotonic), 0);
     }
 
+    /// What is believed: clock less monotonic clock, wrapping.
+    pub fn believed(&self) -> u64 {
+        self.believed.load(Ordering::Relaxed)
+    }
+
     /// Whether the last reading was not believed.
     pub fn has_jumped(&self) -> bool {
         self.jumped_at.load(Ordering::Relaxed) != NEVER

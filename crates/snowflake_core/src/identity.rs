@@ -108,7 +108,7 @@ pub enum Objection {
 /// Above everything that can have been issued by whoever left this mark, and by others whose clocks are right, and above
 /// the mark in the log, which can be a little behind. (Not by the guard above the mark: each of some promotions in a row
 /// would take a server further ahead of its clock.)
-fn past_the_guard(mark: UnixMs, facts: Facts) -> UnixMs {
+pub fn past_the_guard(mark: UnixMs, facts: Facts) -> UnixMs {
     facts.now.max(facts.wal_mark.unwrap_or(0)).saturating_add(facts.guard_ms).max(mark)
 }
 

@@ -24,16 +24,18 @@ pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u6
 ///
 /// On a disk that takes longer than `reserve_ahead`, a mark has passed before it is there, and would have to be written again
 /// at once, and again. One slow write is not enough to reserve more: after a crash IDs begin at the mark, and they should
-/// not be further ahead of the clock than they were meant to be because a disk was busy once.
-pub fn reserve_ms(reserve_ahead_ms: u64, last_writes_ms: [u64; 2]) -> u64 {
+/// not be further ahead of the clock than they were meant to be because a disk was busy once; nor ever by more than
+/// `max_borrow`, since they would be refused.
+pub fn reserve_ms(reserve_ahead_ms: u64, max_borrow_ms: u64, last_writes_ms: [u64; 2]) -> u64 {
     let both_took = last_writes_ms[0].min(last_writes_ms[1]);
-    reserve_ahead_ms.max(both_took.saturating_add(both_took / 2))
+    reserve_ahead_ms.max(both_took.saturating_add(both_took / 2).min(max_borrow_ms))
 }
 
-/// From when on the mark should be extended again, while there is still room: half-way.
+/// From when on a caller should have the mark extended, while there is still room: three quarters of the way. Half-way the
+/// keeper has done it, if there is one.
 pub fn early(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     let from = now.max(needed).min(mark);
-    from + (mark - from) / 2
+    mark - (mark - from) / 4
 }
 
 /// How far above the clock, in milliseconds, a server begins that can't know what was issued before: it finds no mark, or
@@ -60,10 +62,12 @@ mod tests {
 
     #[test]
     fn only_a_disk_that_stays_slow_makes_the_reservation_longer() {
-        assert_eq!(reserve_ms(2000, [10, 10]), 2000);
-        assert_eq!(reserve_ms(2000, [9000, 10]), 2000);
-        assert_eq!(reserve_ms(2000, [1000, 1200]), 2000);
-        assert_eq!(reserve_ms(2000, [9000, 4000]), 6000);
+        assert_eq!(reserve_ms(2000, 5000, [10, 10]), 2000);
+        assert_eq!(reserve_ms(2000, 5000, [9000, 10]), 2000);
+        assert_eq!(reserve_ms(2000, 5000, [1000, 1200]), 2000);
+        assert_eq!(reserve_ms(2000, 5000, [9000, 2000]), 3000);
+        assert_eq!(reserve_ms(2000, 5000, [9000, 9000]), 5000);
+        assert_eq!(reserve_ms(2000, 0, [9000, 9000]), 2000);
     }
 
     #[test]
@@ -84,9 +88,9 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_is_due_half_way_to_the_mark() {
-        assert_eq!(early(10_000, 10_000, 12_000), 11_000);
-        assert_eq!(early(10_000, 11_950, 12_000), 11_975);
+    fn an_extension_is_due_at_three_quarters_of_the_way_to_the_mark() {
+        assert_eq!(early(10_000, 10_000, 12_000), 11_500);
+        assert_eq!(early(10_000, 11_960, 12_000), 11_990);
         assert_eq!(early(10_000, 15_000, 12_000), 12_000, "a mark that is too low already");
     }
 
