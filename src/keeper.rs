@@ -57,7 +57,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     // SAFETY: the function takes any code and argument.
     unsafe { pg_sys::before_shmem_exit(Some(resign), 0.into()) };
     wal_mark::connect();
-    Keeper { layout, issued: 0, told: Vec::new(), has_read: false }.run();
+    Keeper { layout, issued: 0, next: None, told: Vec::new(), has_read: false }.run();
 }
 
 /// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby. Takes no
@@ -114,6 +114,8 @@ struct Keeper {
     layout: Layout,
     /// IDs issued when the keeper looked last.
     issued: u64,
+    /// When it wants to look again.
+    next: Option<Instant>,
     /// What was in the way, and when that was logged last.
     told: Vec<(Discriminant<Refusal>, Instant)>,
     /// Whether there was a sequence when the keeper looked.
@@ -150,14 +152,17 @@ impl Keeper {
         let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
         let started = generator.is_started();
         if started && issued == self.issued && !wanted {
-            return Ok(None);
+            // Woken before its time it looks again then: IDs may be asked for in a moment.
+            return Ok(self.next.and_then(|next| next.checked_duration_since(Instant::now())));
         }
         self.issued = issued;
         // A backend that has just extended the mark wakes the keeper to go on from there.
         if !started || wanted || wal_mark::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
-        Ok(Some(Duration::from_millis(gucs::reserve_ahead_ms() / 2)))
+        let period = Duration::from_millis(gucs::reserve_ahead_ms() / 2);
+        self.next = Some(Instant::now() + period);
+        Ok(Some(period))
     }
 
     /// Whether a fair part of the reservation is used up.

@@ -303,7 +303,7 @@ fn keeper_disturbed(signal: &str, rounds: usize) -> Evidence {
         primary.connect().batch_execute(&format!("SELECT {signal}(pid) {keeper}")).expect("a signal");
         sleep(Duration::from_secs(1));
         let waiting = load.finish();
-        assert_eq!(waiting.ids(), 0, "IDs above a mark that nobody has acknowledged");
+        assert_eq!(waiting.ids(), 0, "IDs above a mark that nobody has acknowledged:\n{}", primary.log());
         assert_only_errors(&waiting, &["55000"]);
         primary.configure("synchronous_standby_names", "");
         primary.reload();
