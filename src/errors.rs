@@ -321,8 +321,8 @@ impl From<StateFileError> for ErrorReport {
             )
             .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
             .set_hint(
-                "Restore the file, or call snowflake_reset_state() with a time that is later than every ID this \
-                         server has issued.",
+                "Call snowflake_reset_state() with a time that is later than every ID this server has issued. A copy of \
+                         the file is as good only if nothing was issued since it was made.",
             ),
         }
     }

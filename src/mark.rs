@@ -83,8 +83,8 @@ enum Written {
     Done,
 }
 
-/// Logs what has to be: not under the lock, since a client that asks for log messages and does not read them must not
-/// hold up everybody else.
+/// Logs what was found: not under the lock, since a client that asks for log messages and does not read them must not hold
+/// up everybody else. (A warning of the clock comes once a minute at most.)
 fn after_release(written: Written) -> Option<UnixMs> {
     match written {
         Written::Found(beginning) => {
