@@ -4,7 +4,7 @@ use crate::fixture::{RESERVE_AHEAD_MS, assert_kept_without_errors, server, signe
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Report, Signal, Witness, real_time};
+use testbed::{Builder, Cluster, Load, Report, Signal, Witness, real_time};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 1, promise: "ids_stay_unique_when_backends_are_killed", short: 10, full: 50, run: backends_killed },
@@ -50,12 +50,25 @@ pub const FAULTS: &[Fault] = &[
 /// How long something may take that is sure to happen. Only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A server that issues IDs already: a new one waits, and would begin to wait anew at every crash.
+fn issuing(builder: Builder) -> Cluster {
+    let cluster = server(builder);
+    Witness::of(&cluster).next_id().expect("an ID");
+    cluster
+}
+
+/// Something was at stake in every round.
+fn assert_many(evidence: Evidence) -> Evidence {
+    assert!(evidence.ids > 100 * evidence.rounds, "the row shows nothing: {evidence:?}");
+    evidence
+}
+
 fn load(cluster: &Cluster) -> Load {
     Load::start(cluster, 4, "SELECT snowflake_nextval() FROM generate_series(1, 500)")
 }
 
 fn backends_killed(rounds: usize) -> Evidence {
-    let cluster = server(Cluster::builder().worker(1));
+    let cluster = issuing(Cluster::builder().worker(1));
     let load = load(&cluster);
     for _ in 0..rounds {
         sleep(Duration::from_millis(100));
@@ -67,12 +80,12 @@ fn backends_killed(rounds: usize) -> Evidence {
     let evidence = assert_kept_without_errors(rounds, &report, 0);
     let lead = evidence.lead_ms.expect("a lead");
     assert!(lead <= RESERVE_AHEAD_MS, "{lead} ms ahead");
-    evidence.crashes(rounds)
+    assert_many(evidence).crashes(rounds)
 }
 
 /// Once with the postmaster last, and once with the postmaster alone: its children end when they notice.
 fn server_killed(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1));
+    let mut cluster = issuing(Cluster::builder().worker(1));
     let load = load(&cluster);
     for round in 0..rounds {
         sleep(Duration::from_millis(150));
@@ -86,11 +99,11 @@ fn server_killed(rounds: usize) -> Evidence {
     sleep(Duration::from_millis(150));
     let report = load.finish();
     assert!(report.outages() > 0, "the crashes were noticed");
-    assert_kept_without_errors(rounds, &report, 0).crashes(rounds)
+    assert_many(assert_kept_without_errors(rounds, &report, 0)).crashes(rounds)
 }
 
 fn clock_goes_back_at_every_restart(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1).own_clock());
+    let mut cluster = issuing(Cluster::builder().worker(1).own_clock());
     let load = load(&cluster);
     for round in 0..rounds {
         sleep(Duration::from_millis(100));
@@ -99,7 +112,7 @@ fn clock_goes_back_at_every_restart(rounds: usize) -> Evidence {
         cluster.start();
     }
     sleep(Duration::from_millis(100));
-    assert_kept_without_errors(rounds, &load.finish(), -1000).crashes(rounds)
+    assert_many(assert_kept_without_errors(rounds, &load.finish(), -1000)).crashes(rounds)
 }
 
 /// Every crash brings the server to its mark. If the next mark were counted from there, and not from the clock, each
@@ -199,7 +212,7 @@ fn no_keeper(rounds: usize) -> Evidence {
 /// Only the postmaster may lower the mark, when nobody else is left. Then the server is killed, and comes back with its clock
 /// set back, so that nothing but the mark keeps IDs from coming twice.
 fn sessions_end(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1).own_clock());
+    let mut cluster = issuing(Cluster::builder().worker(1).own_clock());
     let load = load(&cluster);
     let mut report = Report::default();
     for round in 0..rounds {
