@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// After how long the postmaster starts a keeper again that has ended.
 const RESTART: Duration = Duration::from_secs(5);
 
-/// How long the keeper waits after a failure before it tries again, unless it is woken, and for how long it does not repeat
+/// How long the keeper waits after a failure before it tries again, whoever wakes it, and for how long it does not repeat
 /// what is in the way.
 const RETRY: Duration = Duration::from_secs(1);
 const REPEAT: Duration = Duration::from_secs(60);
