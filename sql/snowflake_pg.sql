@@ -11,7 +11,7 @@
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_nextval() IS
-    'a new ID, greater than every ID this server has returned before; for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
+    'a new ID, greater than every ID this server has returned before (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
@@ -49,9 +49,13 @@ COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
 
 CREATE FUNCTION snowflake_get_status(
     OUT state text, OUT worker_id integer, OUT datacenter_id integer, OUT layout text,
+    OUT clock_regression text, OUT sequence_exhaustion text, OUT sequence_start text,
     OUT max_borrow interval, OUT max_wait interval, OUT reserve_ahead interval,
-    OUT last_issued_at timestamptz, OUT lead interval, OUT durable_mark timestamptz, OUT ids_issued bigint,
-    OUT usable_until timestamptz)
+    OUT last_issued_at timestamptz, OUT lead interval, OUT durable_mark timestamptz, OUT usable_until timestamptz,
+    OUT ids_issued bigint, OUT ticks_exhausted bigint, OUT borrowed_ids bigint, OUT history_ids bigint,
+    OUT clock_regressions bigint, OUT largest_regression interval, OUT last_regression_at timestamptz,
+    OUT waits bigint, OUT wait_time interval, OUT refusals bigint,
+    OUT mark_extensions bigint, OUT mark_wait_time interval, OUT stats_reset timestamptz)
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
 COMMENT ON FUNCTION snowflake_get_status() IS
     'the row of the view snowflake_status';
@@ -63,7 +67,7 @@ CREATE VIEW snowflake_status AS
     FROM snowflake_get_status() status;
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
-    'one row about this server: configuration in force, durable mark, and what was issued since it started';
+    'one row about this server: configuration in force, durable mark, and counts of what has happened';
 COMMENT ON COLUMN snowflake_status.state IS
     'ready; idle (no ID issued since the server started); waiting (until a mark that may have been lost no longer matters); standby; not preloaded; worker unset; misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
@@ -73,8 +77,21 @@ COMMENT ON COLUMN snowflake_status.lead IS
     'how far that is ahead of the clock; 0 unless the clock was set back or the server has just started';
 COMMENT ON COLUMN snowflake_status.durable_mark IS
     'on disk: no ID is issued at or above it, and after a crash IDs begin there';
-COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued since the server started, or came back from a crash';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'the last timestamp that the layout has room for';
+COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued since stats_reset, as is counted all that follows';
+COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks of which the last ID was issued';
+COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
+COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs from past ticks, by clock_regression = history';
+COMMENT ON COLUMN snowflake_status.clock_regressions IS 'how often the clock was found to have gone back';
+COMMENT ON COLUMN snowflake_status.largest_regression IS 'by how much at most';
+COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed when it had last gone back';
+COMMENT ON COLUMN snowflake_status.waits IS 'calls that waited for the clock: for the next tick, or to catch up';
+COMMENT ON COLUMN snowflake_status.wait_time IS 'how long all of them waited together';
+COMMENT ON COLUMN snowflake_status.refusals IS 'calls of snowflake_nextval() and snowflake_nextvals() that were refused';
+COMMENT ON COLUMN snowflake_status.mark_extensions IS 'how often the durable mark was written';
+COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'how long calls waited for that together; the keeper''s work is not counted';
+COMMENT ON COLUMN snowflake_status.stats_reset IS
+    'when counting began: at the start of the server, after its last crash, or by snowflake_stats_reset()';
 COMMENT ON COLUMN snowflake_status.state_directory IS
     'snowflake_pg.state_directory; shown to those who may read all settings';
 
@@ -100,9 +117,14 @@ CREATE FUNCTION snowflake_accept_clock() RETURNS void
 COMMENT ON FUNCTION snowflake_accept_clock() IS
     'believes the clock at once when it has jumped ahead by more than snowflake_pg.max_forward_jump';
 
+CREATE FUNCTION snowflake_stats_reset() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_stats_reset_wrapper';
+COMMENT ON FUNCTION snowflake_stats_reset() IS
+    'sets the counts in snowflake_status to zero';
+
 REVOKE ALL ON FUNCTION
     snowflake_advance(bigint, boolean), snowflake_accept_identity(boolean), snowflake_reset_state(timestamptz),
-    snowflake_accept_clock() FROM PUBLIC;
+    snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
 
 CREATE SEQUENCE snowflake_wal_mark;
 COMMENT ON SEQUENCE snowflake_wal_mark IS

@@ -1,6 +1,7 @@
 //! The clock as far as it is believed: see [`snowflake_core::anchor`].
 
 use crate::errors::error;
+use crate::regression::is_due;
 use crate::shmem::shared;
 use crate::{clock, gucs};
 use once_cell::sync::OnceCell;
@@ -45,11 +46,7 @@ pub fn since_1970(issued: UnixMs) -> Duration {
             real
         }
         Belief::Jumped { expected } => {
-            // Once a minute, whoever sees it first.
-            let last = shared().jump_warned_at.load(Ordering::Relaxed);
-            let due = last == 0 || monotonic.saturating_sub(last) >= HOLD_MS;
-            let warned_at = &shared().jump_warned_at;
-            if due && warned_at.compare_exchange(last, monotonic, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            if is_due(&shared().jump_warned_at, HOLD_MS) {
                 warn(now, Some(expected));
             }
             Duration::from_millis(expected)

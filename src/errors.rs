@@ -41,6 +41,13 @@ pub enum Refusal {
         /// What the clock has to say before the next ID.
         until: UnixMs,
     },
+    /// The clock has gone back, and the policy is to refuse then.
+    ClockWentBack {
+        /// What the clock says.
+        now: UnixMs,
+        /// What it has shown before.
+        shown: UnixMs,
+    },
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
     /// The durable mark is not this server's.
@@ -202,6 +209,15 @@ impl From<Refusal> for ErrorReport {
                          snowflake_pg.max_borrow allows for the difference.",
                         display_time(until)
                     ))
+            }
+            Refusal::ClockWentBack { now, shown } => {
+                error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")
+                    .set_detail(format!(
+                        "The clock says {}, {} ms before a time that it has shown; snowflake_pg.clock_regression is error.",
+                        display_time(now),
+                        shown.saturating_sub(now)
+                    ))
+                    .set_hint(format!("Check the clock. IDs are issued again when it reaches {}.", display_time(shown)))
             }
             Refusal::StateFile(failure) => failure.into(),
             Refusal::Objection { objection, found, own } => object(objection, found.as_deref(), &own),

@@ -14,13 +14,15 @@ use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+mod policy;
+
+pub use policy::{max_borrow_ms, max_wait_ms, policy};
+
 const DEFAULT_LAYOUT: &CStr = c"twitter";
 
 static WORKER_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
 static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
-static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
-static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(500);
 static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static FAILOVER_GUARD: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
@@ -93,26 +95,7 @@ pub fn define() {
             None,
         );
     }
-    GucRegistry::define_int_guc(
-        c"snowflake_pg.max_borrow",
-        c"How far the timestamp of a new ID may run ahead of the clock.",
-        c"When the clock is set back by less, IDs go on from the last timestamp; when by more, calls wait.",
-        &MAX_BORROW,
-        0,
-        86_400_000,
-        GucContext::Sighup,
-        GucFlags::UNIT_MS,
-    );
-    GucRegistry::define_int_guc(
-        c"snowflake_pg.max_wait",
-        c"How long one call may wait for a clock that is behind, before it fails.",
-        c"Measured in time that really passes, whatever the clock says.",
-        &MAX_WAIT,
-        0,
-        3_600_000,
-        GucContext::Sighup,
-        GucFlags::UNIT_MS,
-    );
+    policy::define();
     GucRegistry::define_int_guc(
         c"snowflake_pg.reserve_ahead",
         c"How far the durable mark runs ahead of the clock.",
@@ -246,16 +229,6 @@ pub fn layout() -> Result<Layout, LayoutError> {
     } else {
         parse_layout(&layout_text())
     }
-}
-
-/// How far an ID's timestamp may be ahead of the clock, in milliseconds.
-pub fn max_borrow_ms() -> u64 {
-    milliseconds(&MAX_BORROW)
-}
-
-/// How long one call may wait for the clock, in milliseconds.
-pub fn max_wait_ms() -> u64 {
-    milliseconds(&MAX_WAIT)
 }
 
 /// How far the durable mark runs ahead of the clock, in milliseconds.

@@ -1,18 +1,18 @@
 //! Gives IDs to a backend.
 //!
 //! The fast path is one reading of the clock and one compare-and-swap, without a call into PostgreSQL. Everything else
-//! (the first call, a full tick, a mark to extend, a clock that is behind) goes through [`Issuer::take`].
+//! (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`Issuer::take`].
 
 use crate::errors::{Refusal, error};
 use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{anchor, clock, gucs, identity, mark, preload};
+use crate::{anchor, clock, gucs, identity, mark, preload, regression};
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
 use snowflake_core::{Tick, UnixMs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a backend needs to issue IDs; the same for the whole life of the server.
 struct Issuer {
@@ -25,10 +25,7 @@ struct Issuer {
 #[inline]
 pub fn next() -> Result<i64, Refusal> {
     let issuer = issuer()?;
-    match issuer.try_take(1) {
-        Some(run) => Ok(issuer.id_at(run.first)),
-        None => issuer.take(1).map(|run| issuer.id_at(run.first)),
-    }
+    issuer.run(1).map(|run| issuer.id_at(run.first))
 }
 
 /// The next `count` IDs (at least 1), ascending; neighbours where they share a tick that nobody else draws from.
@@ -37,10 +34,12 @@ pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
     let mut runs = Vec::new();
     let mut missing = count;
     while missing > 0 {
-        let run = issuer.take(missing)?;
+        let run = issuer.run(missing)?;
         missing -= u32::try_from(run.last - run.first + 1).expect("a run is not longer than what was asked for");
         runs.push(run);
     }
+    // They may have come out of order, when the policy is to go back with the clock.
+    runs.sort_unstable_by_key(|run| run.first);
     Ok(runs.into_iter().flat_map(|run| run.first..=run.last).map(|position| issuer.id_at(position)))
 }
 
@@ -59,14 +58,18 @@ pub fn advance(past: Tick) -> Result<(), Refusal> {
 /// starts.
 pub fn announce() {
     let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
+    let policy = gucs::policy(1);
     log!(
-        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), max_borrow = {} ms, \
-         max_wait = {} ms, reserve_ahead = {} ms, failover_guard = {} ms, max_forward_jump = {} ms, wal_mark = {}, \
-         state_directory = '{}'",
+        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
+         sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
+         failover_guard = {} ms, max_forward_jump = {} ms, wal_mark = {}, state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
         gucs::datacenter_id().map_or_else(|text| format!("'{text}' (invalid)"), |number| number.to_string()),
         gucs::layout_text().to_string_lossy(),
+        policy.clock_regression,
+        policy.sequence_exhaustion,
+        policy.sequence_start,
         gucs::max_borrow_ms(),
         gucs::max_wait_ms(),
         gucs::reserve_ahead_ms(),
@@ -114,33 +117,35 @@ impl Issuer {
         self.layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))
     }
 
-    /// Takes up to `want` positions, if that needs nothing but the clock and the generator.
+    /// Takes up to `want` positions, without a call into PostgreSQL if that can be.
     #[inline]
-    fn try_take(&self, want: u32) -> Option<Run> {
-        let now = self.layout.tick_at(clock::unix_ms()).ok()?;
-        match self.generator.take(now, want) {
-            Outcome::Taken(run) => Some(run),
-            _ => None,
+    fn run(&self, want: u32) -> Result<Run, Refusal> {
+        let joined = self.layout.tick_at(clock::unix_ms()).ok().and_then(|now| self.generator.join(now, want));
+        match joined {
+            Some(run) => Ok(run),
+            None => self.take(want),
         }
     }
 
     /// Takes up to `want` positions. Does what the generator asks for until it gives.
     #[cold]
     fn take(&self, want: u32) -> Result<Run, Refusal> {
-        let max_lead = gucs::max_borrow_ms() / self.layout.unit_ms();
+        let policy = gucs::policy(self.layout.unit_ms());
         let mut patience = Patience::new(self.budget());
-        let mut outcome = self.generator.take(self.now()?, want);
         loop {
-            outcome = match outcome {
+            let seen = self.generator.look();
+            let now = self.now()?;
+            if let Some(step) = self.generator.note_clock(seen, now) {
+                regression::note(self.layout.time_of(now), step * self.layout.unit_ms(), policy.clock_regression);
+            }
+            match self.generator.take(seen, now, want, &policy) {
                 Outcome::Taken(run) => return Ok(run),
-                Outcome::Ahead { seen } => self.generator.take_ahead(seen, self.now()?, want, max_lead),
-                Outcome::Extend(tick) => {
-                    self.extend(tick, &mut patience)?;
-                    self.generator.take(self.now()?, want)
-                }
-                Outcome::Wait(tick) => {
-                    self.wait(&mut patience, self.layout.time_of(tick))?;
-                    self.generator.take(self.now()?, want)
+                Outcome::Lost => {}
+                Outcome::Extend(tick) => self.extend(tick, &mut patience)?,
+                Outcome::Wait(tick) => self.wait(&mut patience, self.layout.time_of(tick))?,
+                Outcome::Behind(shown) => {
+                    let (now, shown) = (self.layout.time_of(now), self.layout.time_of(shown));
+                    return Err(Refusal::ClockWentBack { now, shown });
                 }
             }
         }
@@ -157,7 +162,10 @@ impl Issuer {
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
-        if let Some(until) = mark::cover(&self.layout, tick)? {
+        let since = Instant::now();
+        let covered = mark::cover(&self.layout, tick);
+        shared().statistics.count_mark_wait(since.elapsed());
+        if let Some(until) = covered? {
             self.wait(patience, until)?;
         }
         Ok(())
@@ -169,7 +177,7 @@ impl Issuer {
             return Ok(());
         }
         let last = self.last_issued();
-        let issued = self.generator.issued() > 0;
+        let issued = self.generator.counts().issued > 0;
         Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until })
     }
 
@@ -182,7 +190,7 @@ impl Issuer {
     /// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
     fn budget(&self) -> Duration {
         let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
-        if self.generator.issued() == 0 {
+        if self.generator.counts().issued == 0 {
             // The same again, in case the guard was counted from a little later.
             budget = budget.max(2 * gucs::guard_ms());
         }

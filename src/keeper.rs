@@ -148,7 +148,7 @@ impl Keeper {
     /// Does what is to be done, and says when to look again; `None` is when somebody asks.
     fn look(&mut self) -> Result<Option<Duration>, Refusal> {
         let generator = &shared().generator;
-        let issued = generator.issued();
+        let issued = generator.counts().issued;
         let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
         let started = generator.is_started();
         if started && issued == self.issued && !wanted {

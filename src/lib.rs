@@ -4,10 +4,10 @@
 //! From the outside in:
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
-//! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock.
+//! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock, [`regression`] tells when it has gone back.
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
-//! - [`preload`], [`gucs`], [`shmem`], [`clock`], [`anchor`], [`state_file`], [`errors`]: configuration, shared memory, time
+//! - [`preload`], [`gucs`], [`shmem`], [`statistics`], [`clock`], [`anchor`], [`state_file`], [`errors`]: configuration, shared memory, counts, time
 //!   and which of it to believe, disk, refusals.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
@@ -24,9 +24,11 @@ mod issuer;
 mod keeper;
 mod mark;
 mod preload;
+mod regression;
 mod shmem;
 mod shutdown;
 mod state_file;
+mod statistics;
 mod wait;
 mod wal_mark;
 

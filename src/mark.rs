@@ -250,6 +250,7 @@ pub fn persist(directory: &StateDirectory, record: &Record) -> Result<(), StateF
     let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX / 8);
     let [last, before] = &shared().last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
+    shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 //! PostgreSQL sets it up when the server starts, and again after every crash of a backend: the generator then begins
 //! anew, and refuses everything until it has been started above the durable mark (see [`crate::mark`]).
 
+use crate::statistics::Statistics;
+use crate::wait::Turns;
 use crate::{anchor, gucs};
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
@@ -21,6 +23,12 @@ pub struct Shared {
     pub anchor: Anchor,
     /// When a jump of the clock was warned of last, in milliseconds of the monotonic clock; 0 for never.
     pub jump_warned_at: AtomicU64,
+    /// When a clock that has gone back was warned of last, in the same way.
+    pub regression_warned_at: AtomicU64,
+    /// What has happened.
+    pub statistics: Statistics,
+    /// Who waits for the clock.
+    pub turns: Turns,
     /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
     pub hold_until: AtomicU64,
@@ -75,6 +83,9 @@ impl Shared {
             generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
             anchor: anchor::first(),
             jump_warned_at: AtomicU64::new(0),
+            regression_warned_at: AtomicU64::new(0),
+            statistics: Statistics::new(),
+            turns: Turns::new(),
             hold_until: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],

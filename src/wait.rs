@@ -1,9 +1,21 @@
 //! Waits for the clock.
+//!
+//! One process sleeps until the clock gets there, the one that has the *turn*. All others queue up behind it. When it has
+//! got what it was waiting for, it wakes the first of them, which tries in its turn, and so on as long as there is
+//! something to get. So nobody wakes for nothing, however many wait for the same tick, and who has come first is served first.
 
 use crate::anchor;
-use pgrx::pg_sys;
+use crate::shmem::shared;
+use once_cell::sync::OnceCell;
+use pgrx::prelude::*;
 use snowflake_core::UnixMs;
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_long};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
+
+/// Shorter than any sleep.
+const BRIEF: Duration = Duration::from_micros(5);
 
 /// Sleeps shorter than this are exact to well under a tick, and are not worth a latch.
 const SHORT: Duration = Duration::from_millis(2);
@@ -11,17 +23,109 @@ const SHORT: Duration = Duration::from_millis(2);
 /// A sleeper looks at the clock at least this often, since it may be set at any time.
 const LONG: Duration = Duration::from_millis(20);
 
+/// Who waits for its turn tries without one after this time: the process that has it may have been stopped.
+const AT_MOST_FOR_A_TURN: Duration = Duration::from_millis(100);
+
+/// Whose turn it is, in shared memory.
+#[derive(Default)]
+pub struct Turns {
+    /// The process that has the turn; 0 for none.
+    holder: AtomicI32,
+    /// Who comes next.
+    queue: UnsafeCell<pg_sys::ConditionVariable>,
+}
+
+impl Turns {
+    /// Nobody waits. To be called where shared memory is set up.
+    pub fn new() -> Self {
+        let new = Self::default();
+        // SAFETY: writes a condition variable that nobody uses yet, and that may be moved until somebody does.
+        unsafe { pg_sys::ConditionVariableInit(new.queue.get()) };
+        new
+    }
+
+    /// Takes the turn, if nobody has it.
+    fn take(&self) -> bool {
+        self.holder.compare_exchange(0, process(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Passes the turn on, if this process has it.
+    fn pass_on(&self) {
+        if self.holder.compare_exchange(process(), 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            // SAFETY: initialized when shared memory was set up.
+            unsafe { pg_sys::ConditionVariableSignal(self.queue.get()) };
+        }
+    }
+}
+
+fn process() -> c_int {
+    // SAFETY: set once, when a process starts.
+    unsafe { pg_sys::MyProcPid }
+}
+
+/// The turn of this process, until it is dropped.
+struct Turn(());
+
+impl Turn {
+    /// Queues up for the turn. `None` if it has not come in that time. Can be cancelled like any query.
+    fn wait_for(at_most: Duration) -> Option<Self> {
+        /// A process that is terminated has no time to drop anything.
+        static AT_EXIT: OnceCell<()> = OnceCell::new();
+        // SAFETY: the function takes any code and argument. It runs before shared memory is detached.
+        AT_EXIT.get_or_init(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) });
+        let turns = &shared().turns;
+        if turns.take() {
+            return Some(Self(()));
+        }
+        let queue = turns.queue.get();
+        let deadline = Instant::now() + at_most;
+        // SAFETY: initialized when shared memory was set up.
+        unsafe { pg_sys::ConditionVariablePrepareToSleep(queue) };
+        // Once more now: it may have been passed on before this process had queued up.
+        let mut taken = turns.take();
+        while !taken {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
+            // SAFETY: prepared above.
+            let timed_out = unsafe { pg_sys::ConditionVariableTimedSleep(queue, timeout, wait_event()) };
+            taken = turns.take();
+            if timed_out {
+                break;
+            }
+        }
+        // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
+        unsafe { pg_sys::ConditionVariableCancelSleep() };
+        taken.then_some(Self(()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        shared().turns.pass_on();
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn at_exit(_code: c_int, _argument: pg_sys::Datum) {
+    shared().turns.pass_on();
+}
+
 /// How long one call has waited for a clock that does not get there. Measured in time that really passes (a budget in
 /// wall-clock time would stretch by the very step that is being waited out).
 pub struct Patience {
     budget: Duration,
+    /// Since when the clock has not got there.
     since: Option<Instant>,
+    /// Since when the call has waited at all.
+    waiting: Option<Instant>,
+    /// Kept until the call has got what it wants, or has given up.
+    turn: Option<Turn>,
 }
 
 impl Patience {
     /// For a call that may wait so long.
     pub fn new(budget: Duration) -> Self {
-        Self { budget, since: None }
+        Self { budget, since: None, waiting: None, turn: None }
     }
 
     /// Sleeps until the clock reaches `until`, but not for long: what to wait for may be another time by then, when the
@@ -31,13 +135,19 @@ impl Patience {
     pub fn wait_until(&mut self, until: UnixMs, issued: UnixMs) -> bool {
         let until = Duration::from_millis(until);
         let remaining = || until.saturating_sub(anchor::since_1970(issued));
-        let time = remaining();
-        if !time.is_zero() {
+        self.waiting.get_or_insert_with(Instant::now);
+        if !remaining().is_zero() {
             let left = self.budget.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
             if left.is_zero() {
                 return false;
             }
-            sleep(time.min(left));
+            if self.turn.is_none() {
+                self.turn = Turn::wait_for(left.min(AT_MOST_FOR_A_TURN));
+            }
+            let time = remaining();
+            if self.turn.is_some() && !time.is_zero() {
+                sleep(time.min(left));
+            }
         }
         if remaining().is_zero() {
             self.since = None;
@@ -46,9 +156,21 @@ impl Patience {
     }
 }
 
+impl Drop for Patience {
+    fn drop(&mut self) {
+        if let Some(since) = self.waiting {
+            shared().statistics.count_wait(since.elapsed());
+        }
+    }
+}
+
 fn sleep(time: Duration) {
-    if time < SHORT {
+    if time < BRIEF {
+        std::hint::spin_loop();
+    } else if time < SHORT {
+        show_wait_event(wait_event());
         std::thread::sleep(time);
+        show_wait_event(0);
     } else {
         on_latch(Some(time.min(LONG)));
     }
@@ -61,12 +183,35 @@ pub fn on_latch(at_most: Option<Duration>) {
     let mut timeout = -1;
     if let Some(time) = at_most {
         events |= pg_sys::WL_TIMEOUT;
-        timeout = std::ffi::c_long::try_from(time.as_millis()).unwrap_or(std::ffi::c_long::MAX);
+        timeout = c_long::try_from(time.as_millis()).unwrap_or(c_long::MAX);
     }
     // SAFETY: set by PostgreSQL when it starts a process.
     let latch = unsafe { pg_sys::MyLatch };
     // SAFETY: a process's own latch can be waited on at any time.
-    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, pg_sys::PG_WAIT_EXTENSION) };
+    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, wait_event()) };
     // SAFETY: as above.
     unsafe { pg_sys::ResetLatch(latch) };
+}
+
+/// What `pg_stat_activity` shows of a process that waits for the clock.
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+fn wait_event() -> u32 {
+    static EVENT: OnceCell<u32> = OnceCell::new();
+    // SAFETY: gives the number of this name, a C string, in every process the same.
+    *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeClock".as_ptr()) })
+}
+
+/// What `pg_stat_activity` shows of a process that waits for the clock: before PostgreSQL 17 extensions have no names
+/// for it.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+fn wait_event() -> u32 {
+    pg_sys::PG_WAIT_EXTENSION
+}
+
+/// As pgstat_report_wait_start() and _end() do, which are inline functions.
+fn show_wait_event(event: u32) {
+    // SAFETY: points to a word that belongs to this process, as soon as it has started.
+    let shown = unsafe { pg_sys::my_wait_event_info };
+    // SAFETY: as above; others only read it.
+    unsafe { shown.write_volatile(event) };
 }

@@ -68,8 +68,8 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
 fn the_whole_start_up_configuration_stands_in_one_line_of_the_log() {
     let cluster = Cluster::builder().worker(5).set("snowflake_pg.max_borrow", "7s").start();
     let line = "LOG:  snowflake_pg 0.1.0: worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms \
-                epoch=2010-11-04T01:42:54.657Z), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, \
-                failover_guard = 1000 ms, max_forward_jump = 3600000 ms, wal_mark = off, state_directory = 'snowflake_pg'";
+                epoch=2010-11-04T01:42:54.657Z), clock_regression = borrow, sequence_exhaustion = wait, sequence_start = \
+                random (0 to 127), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, failover_guard = 1000 ms, max_forward_jump = 3600000 ms, wal_mark = off, state_directory = 'snowflake_pg'";
     assert!(cluster.log().contains(line), "{}", cluster.log());
 }
 

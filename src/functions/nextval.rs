@@ -1,8 +1,10 @@
 //! Issuing IDs.
 
-use crate::errors::{error, report};
-use crate::issuer;
+use crate::errors::{Refusal, error, report};
+use crate::shmem::shared;
+use crate::{issuer, preload};
 use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
 
 /// The largest batch: at the layout `twitter`'s full rate, a quarter of a second.
 const MAX_BATCH: u32 = 1_000_000;
@@ -10,7 +12,7 @@ const MAX_BATCH: u32 = 1_000_000;
 /// The next ID.
 #[pg_extern(sql = false)]
 fn snowflake_nextval() -> i64 {
-    issuer::next().unwrap_or_else(|refusal| refusal.raise())
+    issuer::next().unwrap_or_else(|refusal| refuse(refusal))
 }
 
 /// The next `count` IDs, all taken when the call begins.
@@ -22,5 +24,13 @@ fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
                 .set_detail(format!("The count is {count}.")),
         );
     };
-    SetOfIterator::new(issuer::next_batch(wanted).unwrap_or_else(|refusal| refusal.raise()))
+    SetOfIterator::new(issuer::next_batch(wanted).unwrap_or_else(|refusal| refuse(refusal)))
+}
+
+#[cold]
+fn refuse(refusal: Refusal) -> ! {
+    if preload::is_done() {
+        shared().statistics.refusals.fetch_add(1, Ordering::Relaxed);
+    }
+    refusal.raise()
 }

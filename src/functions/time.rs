@@ -21,7 +21,12 @@ pub fn unix_ms(at: TimestampWithTimeZone) -> Option<UnixMs> {
     u64::try_from(micros.div_euclid(1000) + POSTGRES_EPOCH_MS).ok()
 }
 
-/// A length of time.
+/// A length of time, of milliseconds.
 pub fn interval(ms: u64) -> Interval {
-    Interval::from_micros(i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1000))
+    interval_us(ms.saturating_mul(1000))
+}
+
+/// A length of time, of microseconds.
+pub fn interval_us(us: u64) -> Interval {
+    Interval::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
 }

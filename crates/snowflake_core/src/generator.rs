@@ -8,19 +8,25 @@
 //! issued (invariant I1), and it is raised only after the mark is on disk. It starts at 0: until
 //! [`Generator::start`] has been told how far an earlier life of the server may have come, nothing can be issued at all.
 //!
-//! A third word, `early`, is at most the limit. Callers compare with it alone: the first one to come there is told to
-//! have the mark extended while there is still room, and the others go on.
+//! A third word, `early`, is at most the limit. Callers that open a tick compare with it alone: the first one to come there
+//! is told to have the mark extended while there is still room, and the others go on.
 //!
-//! The generator never reads a clock and never sleeps. It says what to do next, as an [`Outcome`].
+//! Most callers [`join`](Generator::join) the tick that is open, and that is all. Whoever finds none open, at the beginning
+//! of a tick or when it is full, has to [`look`](Generator::look), to read the clock, and to [`take`](Generator::take): in
+//! this order, so that a clock behind what was found can only have gone back. The generator itself never reads a
+//! clock and never sleeps. It says what to do next, as an [`Outcome`].
 //!
 //! # When the clock is behind
 //!
 //! The clock can stand behind the last timestamp issued: it was set back, or the server started above the mark that
-//! an earlier life left. IDs then go on from the last timestamp, up to `max_lead` ahead of the clock. How far the clock
-//! is behind is kept in `correction`; the clock plus the correction goes on ticking as the clock does, so a server
-//! that is ahead of its clock issues no more IDs per second than one that is not, and its lead never grows by itself.
-//! The correction only shrinks, as unused ticks let the clock catch up, until the clock is set back again.
+//! an earlier life left. What then happens is for the [`Policy`]. Where IDs go on from the last timestamp, they go up to
+//! `max_borrow` ahead of the clock. How far the clock is behind is kept in `correction`; the clock plus the correction goes
+//! on ticking as the clock does, so a server that is ahead of its clock issues no more IDs per second than one that is
+//! not, and its lead never grows by itself (unless full ticks may be borrowed from the future, too). The correction only
+//! shrinks, as unused ticks let the clock catch up, until the clock is set back again.
 
+use crate::history::History;
+use crate::policy::{ClockRegression, Policy};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Position, Tick};
 
@@ -28,30 +34,62 @@ use crate::{Position, Tick};
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Generator {
-    /// The last position issued. Written by every caller that takes positions, by compare-and-swap.
+    /// The last position issued. Written by every caller that takes positions, by compare-and-swap: Release, so that who
+    /// joins a tick (Acquire) sees what its opener saw of the mark.
     state: AtomicU64,
     /// The first position the durable mark does not cover. Raised by whoever has just made the mark durable, before
     /// `early`.
     limit: AtomicU64,
     /// Where callers ask for an extension; at most `limit`. Raised with it (Release), and to it by the one caller that
-    /// takes on the extension; read by every caller before it takes a position (Acquire).
+    /// takes on the extension; read by every caller that opens a tick (Acquire).
     early: AtomicU64,
     /// How many ticks the clock is behind the timestamps issued; 0 when it is not. Advisory: it bounds the pace, not
     /// uniqueness, so Relaxed. Written by callers that find the clock behind, and set to 0 by the first that does not.
     correction: AtomicU64,
+    /// What the clock showed last, to those who opened a tick or found that it had gone back. Relaxed: a value can only be
+    /// one that the clock has really shown.
+    clock: AtomicU64,
+    /// What the clock showed before it went back; 0 if it never has. Raised by whoever finds that.
+    shown: AtomicU64,
     /// Low bits of a position that number the IDs of a tick. Never written after [`Generator::new`].
     sequence_bits: u32,
-    /// On cache lines of its own, as it is written only when a tick closes.
-    closed: Closed,
+    /// On cache lines of its own, as it is written only when a tick opens or closes.
+    counters: Counters,
+    /// Positions of closed ticks that were never issued.
+    history: History,
 }
 
-/// Counts what is known only when a tick closes, which is cheaper than counting every ID.
+/// Counts what is known only when a tick closes, which is cheaper than counting every ID. Exact but for a moment in which
+/// a tick is being closed.
 #[derive(Debug)]
 #[repr(C, align(128))]
-struct Closed {
-    /// IDs issued in ticks that are closed, less what the tick below the floor seems to have given (wrapping). Written by
-    /// whoever opens the next tick.
+struct Counters {
+    /// IDs issued in ticks that are closed, less the numbers that the open one has left out at its start, and less what the
+    /// tick below the floor seems to have given (wrapping). Written by whoever opens the next tick, as are the others.
     issued: AtomicU64,
+    /// Ticks opened.
+    opened: AtomicU64,
+    /// Ticks closed of which the last position was issued.
+    exhausted: AtomicU64,
+    /// IDs issued ahead of the clock, in ticks that are closed.
+    borrowed: AtomicU64,
+    /// The first position of its tick that was issued ahead of the clock.
+    borrowed_from: AtomicU64,
+    /// IDs issued from the history. Written by whoever takes them.
+    history: AtomicU64,
+}
+
+/// What a generator has issued since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// IDs, all together.
+    pub issued: u64,
+    /// Ticks that were used up.
+    pub ticks_exhausted: u64,
+    /// IDs with a timestamp ahead of the clock. Those of a tick that the clock reached meanwhile are among them.
+    pub borrowed: u64,
+    /// IDs from past ticks.
+    pub history: u64,
 }
 
 /// Neighbouring positions taken by one call: `first`, `first + 1`, … `last`. All lie in one tick.
@@ -63,36 +101,51 @@ pub struct Run {
     pub last: Position,
 }
 
+/// What a caller has found before it read the clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    state: Position,
+    clock: Tick,
+}
+
 /// What a caller has got, or has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// These positions are the caller's.
     Taken(Run),
+    /// Another caller was faster. Begin again.
+    Lost,
     /// The durable mark does not cover this tick, or will not cover those after it for long. Extend it past the tick,
-    /// then [`take`](Generator::take) again. Where [`covered_until`](Generator::covered_until) is greater there is still
+    /// then begin again. Where [`covered_until`](Generator::covered_until) is greater there is still
     /// room: only who [takes on](Generator::take_on_extension) the extension has to try it.
     Extend(Tick),
-    /// At the given time there is no position left: read the clock *now* and call
-    /// [`take_ahead`](Generator::take_ahead). A reading older than `seen` might only be stale.
-    Ahead {
-        /// The state that was found.
-        seen: Position,
-    },
-    /// Wait until the clock reaches this tick, then [`take`](Generator::take) again.
+    /// Wait until the clock reaches this tick, then begin again.
     Wait(Tick),
+    /// The clock has gone back, and the policy is to refuse then. It has shown this tick before.
+    Behind(Tick),
 }
 
 impl Generator {
     /// A generator that issues nothing before [`start`](Self::start).
     pub fn new(sequence_bits: u32) -> Self {
         Self {
-            state: AtomicU64::new(0),
+            // Tick 0 looks used up, so that nobody joins it before the start.
+            state: AtomicU64::new((1 << sequence_bits) - 1),
             limit: AtomicU64::new(0),
             early: AtomicU64::new(0),
             correction: AtomicU64::new(0),
+            clock: AtomicU64::new(0),
+            shown: AtomicU64::new(0),
             sequence_bits,
-            // Position 0 counts as one ID of a tick; none was issued.
-            closed: Closed { issued: AtomicU64::new(0_u64.wrapping_sub(1)) },
+            counters: Counters {
+                issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
+                opened: AtomicU64::new(0),
+                exhausted: AtomicU64::new(0),
+                borrowed: AtomicU64::new(0),
+                borrowed_from: AtomicU64::new(u64::MAX),
+                history: AtomicU64::new(0),
+            },
+            history: History::new(),
         }
     }
 
@@ -107,8 +160,10 @@ impl Generator {
     pub fn start(&self, floor: Tick, now: Tick) {
         assert!(floor > 0 && !self.is_started(), "start({floor}) of a generator that runs");
         let last_taken = (floor << self.sequence_bits) - 1;
-        self.closed.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
-        self.state.store(last_taken, Ordering::Relaxed);
+        self.history.raise_floor(floor);
+        self.counters.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
+        // Release: whoever opens the first tick enters it in the history, above this floor.
+        self.state.store(last_taken, Ordering::Release);
         self.correction.store(floor.saturating_sub(now), Ordering::Relaxed);
         let floor = floor << self.sequence_bits;
         self.limit.store(floor, Ordering::Release);
@@ -136,15 +191,18 @@ impl Generator {
     /// Raises the state, so that every ID from now on lies in a tick after this one, which the durable mark must cover by
     /// now.
     pub fn advance(&self, past: Tick) {
+        // The history first: what lies before is not entered, and what was entered is not taken any more.
+        self.history.raise_floor(past);
         let position = past << self.sequence_bits | self.sequence_mask();
         let mut seen = self.state.load(Ordering::Relaxed);
         while seen < position {
-            match self.state.compare_exchange(seen, position, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.state.compare_exchange(seen, position, Ordering::AcqRel, Ordering::Relaxed) {
                 Err(state) => seen = state,
                 Ok(_) => {
                     // What the tick seems to have given was not issued; what the last one gave, was.
                     let seeming = self.numbered(seen).wrapping_sub(self.numbered(position));
-                    self.closed.issued.fetch_add(seeming, Ordering::Relaxed);
+                    self.counters.issued.fetch_add(seeming, Ordering::Relaxed);
+                    self.count_borrowed(seen);
                     return;
                 }
             }
@@ -161,101 +219,169 @@ impl Generator {
         self.state.load(Ordering::Relaxed) >> self.sequence_bits
     }
 
-    /// IDs issued since [`start`](Self::start).
-    pub fn issued(&self) -> u64 {
-        // Two loads: a tick that closes between them is counted wrongly for one reading.
+    /// What was issued since [`start`](Self::start).
+    pub fn counts(&self) -> Counts {
+        // Several loads: a tick that closes between them is counted wrongly for one reading.
         let state = self.state.load(Ordering::Relaxed);
-        self.closed.issued.load(Ordering::Relaxed).wrapping_add(self.numbered(state))
+        let history = self.counters.history.load(Ordering::Relaxed);
+        let in_order = self.counters.issued.load(Ordering::Relaxed).wrapping_add(self.numbered(state));
+        Counts {
+            issued: in_order.wrapping_add(history),
+            ticks_exhausted: self.counters.exhausted.load(Ordering::Relaxed),
+            borrowed: self.counters.borrowed.load(Ordering::Relaxed) + self.borrowed_in(state),
+            history,
+        }
     }
 
-    /// Takes up to `want` positions (at least 1) of the tick `now`.
+    /// Takes up to `want` positions (at least 1) of the tick that is open, if that is `now`.
     #[inline]
-    pub fn take(&self, now: Tick, want: u32) -> Outcome {
+    pub fn join(&self, now: Tick, want: u32) -> Option<Run> {
         let mut seen = self.state.load(Ordering::Relaxed);
         loop {
-            let first = (now << self.sequence_bits).max(seen + 1);
-            if first >> self.sequence_bits > now {
-                return Outcome::Ahead { seen };
+            if seen >> self.sequence_bits != now || self.is_full(seen) {
+                return None;
             }
-            match self.claim(seen, first, want) {
-                Claim::Lost(state) => seen = state,
-                Claim::Ended(outcome) => {
-                    if self.opens_tick(seen, first) && self.correction.load(Ordering::Relaxed) != 0 {
-                        self.correction.store(0, Ordering::Relaxed);
-                    }
-                    return outcome;
-                }
+            // The limit lies between two ticks: it covers the rest of one that is open.
+            match self.try_claim(seen, seen + 1, want) {
+                Ok(run) => return Some(run),
+                Err(state) => seen = state,
             }
         }
     }
 
-    /// Takes up to `want` positions (at least 1) above `seen`, where `now` was read after `seen` was. Goes at most
-    /// `max_lead` ticks ahead of the clock, and not faster than the clock.
+    /// What there is before the clock is read.
+    pub fn look(&self) -> Seen {
+        Seen { state: self.state.load(Ordering::Relaxed), clock: self.clock.load(Ordering::Relaxed) }
+    }
+
+    /// Notes what the clock shows, `now`, since a caller has `seen`. One of the callers that find that the clock has gone
+    /// back is told by how many ticks.
+    pub fn note_clock(&self, seen: Seen, now: Tick) -> Option<Tick> {
+        if now < seen.clock {
+            self.shown.fetch_max(seen.clock, Ordering::Relaxed);
+        }
+        let first = now != seen.clock
+            && self.clock.compare_exchange(seen.clock, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        (first && now < seen.clock).then(|| seen.clock - now)
+    }
+
+    /// Takes up to `want` positions (at least 1) at the time `now`, which was read after `seen`.
     #[cold]
-    pub fn take_ahead(&self, seen: Position, now: Tick, want: u32, max_lead: Tick) -> Outcome {
-        let first = (now << self.sequence_bits).max(seen + 1);
+    pub fn take(&self, seen: Seen, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        let Seen { state, .. } = seen;
+        let first = self.next_position(state, now, policy);
         let tick = first >> self.sequence_bits;
         let lead = tick.saturating_sub(now);
         if lead > 0 {
-            // A clock below the last tick, although it was read later, has gone back.
-            let behind = (seen >> self.sequence_bits).saturating_sub(now);
-            let correction = self.correction.fetch_max(behind, Ordering::Relaxed).max(behind);
-            let allowed = correction.min(max_lead);
+            let shown = self.shown.load(Ordering::Relaxed);
+            let regressed = now < shown;
+            if regressed
+                && policy.clock_regression == ClockRegression::History
+                && let Some(run) = self.take_from_history(now, want, policy.history_ticks)
+            {
+                return Outcome::Taken(run);
+            }
+            let behind = (state >> self.sequence_bits).saturating_sub(now);
+            let mut correction = self.correction.load(Ordering::Relaxed);
+            if correction < behind {
+                correction = self.correction.fetch_max(behind, Ordering::Relaxed).max(behind);
+            }
+            let allowed = policy.allowed_lead(regressed, correction);
             if lead > allowed {
-                return Outcome::Wait(tick - allowed);
+                return match policy.clock_regression {
+                    ClockRegression::Error if regressed => Outcome::Behind(shown),
+                    ClockRegression::Wait if regressed => Outcome::Wait(tick.min(shown)),
+                    _ => Outcome::Wait(tick - allowed),
+                };
             }
         }
-        match self.claim(seen, first, want) {
-            // Another caller was faster: its position is newer than `now`.
-            Claim::Lost(seen) => Outcome::Ahead { seen },
-            Claim::Ended(outcome) => {
-                if lead < self.correction.load(Ordering::Relaxed) {
-                    self.correction.store(lead, Ordering::Relaxed);
-                }
-                outcome
-            }
+        let opens = tick != state >> self.sequence_bits;
+        if opens && first >= self.early.load(Ordering::Acquire) {
+            return Outcome::Extend(tick);
         }
+        let Ok(run) = self.try_claim(state, first, want) else { return Outcome::Lost };
+        if opens {
+            self.close(state, first, policy);
+        }
+        if lead > 0 && self.counters.borrowed_from.load(Ordering::Relaxed) >> self.sequence_bits != tick {
+            self.counters.borrowed_from.store(first, Ordering::Relaxed);
+        }
+        if lead < self.correction.load(Ordering::Relaxed) {
+            self.correction.store(lead, Ordering::Relaxed);
+        }
+        Outcome::Taken(run)
     }
 
-    /// Tries once to take `first` and its neighbours in the same tick, if `seen` is still the state.
+    /// The position after `state` at the time `now`.
+    fn next_position(&self, state: Position, now: Tick, policy: &Policy) -> Position {
+        if state >> self.sequence_bits >= now {
+            return state + 1;
+        }
+        let nth = self.counters.opened.load(Ordering::Relaxed);
+        let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask()) };
+        now << self.sequence_bits | start
+    }
+
+    /// Tries once to take `first` and its neighbours in the same tick, if `seen` is still the state; says what it is if not.
     #[inline]
-    fn claim(&self, seen: Position, first: Position, want: u32) -> Claim {
-        if first >= self.early.load(Ordering::Acquire) {
-            return Claim::Ended(Outcome::Extend(first >> self.sequence_bits));
-        }
-        // Limits lie between two ticks, so they cover the rest of this one.
+    fn try_claim(&self, seen: Position, first: Position, want: u32) -> Result<Run, Position> {
         let last = (first + u64::from(want) - 1).min(first | self.sequence_mask());
-        match self.state.compare_exchange(seen, last, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => {
-                if self.opens_tick(seen, first) {
-                    self.closed.issued.fetch_add(self.numbered(seen), Ordering::Relaxed);
-                }
-                Claim::Ended(Outcome::Taken(Run { first, last }))
-            }
-            Err(state) => Claim::Lost(state),
+        self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(|_| Run { first, last })
+    }
+
+    /// Takes what the past has left of the tick `now`.
+    fn take_from_history(&self, now: Tick, want: u32, ticks: Tick) -> Option<Run> {
+        let (first, last) = self.history.take(self.sequence_bits, now, want, ticks)?;
+        self.counters.history.fetch_add(last - first + 1, Ordering::Relaxed);
+        let tick = now << self.sequence_bits;
+        Some(Run { first: tick | first, last: tick | last })
+    }
+
+    /// Settles the tick of `last`, now that `first` has opened another one. Called once for each tick, by whoever has
+    /// opened the next.
+    fn close(&self, last: Position, first: Position, policy: &Policy) {
+        let (closed, opened) = (last >> self.sequence_bits, first >> self.sequence_bits);
+        let left_out = first & self.sequence_mask();
+        self.counters.issued.fetch_add(self.numbered(last).wrapping_sub(left_out), Ordering::Relaxed);
+        self.counters.opened.fetch_add(1, Ordering::Relaxed);
+        self.count_borrowed(last);
+        // The tick below a floor only looks full.
+        if self.is_full(last) && closed > self.history.floor() {
+            self.counters.exhausted.fetch_add(1, Ordering::Relaxed);
+        }
+        if policy.clock_regression == ClockRegression::History {
+            let used = self.numbered(last);
+            self.history.enter(self.sequence_bits, closed, used, closed + 1..opened, policy.history_ticks);
         }
     }
 
-    fn opens_tick(&self, seen: Position, first: Position) -> bool {
-        seen >> self.sequence_bits != first >> self.sequence_bits
+    /// Counts what was issued ahead of the clock in the tick of `last`, which is closed.
+    fn count_borrowed(&self, last: Position) {
+        let borrowed = self.borrowed_in(last);
+        if borrowed > 0 {
+            self.counters.borrowed.fetch_add(borrowed, Ordering::Relaxed);
+        }
     }
 
-    /// How many IDs a tick has given when its last one is at this position.
+    /// How many IDs up to `last` were issued ahead of the clock in its tick.
+    fn borrowed_in(&self, last: Position) -> u64 {
+        let from = self.counters.borrowed_from.load(Ordering::Relaxed);
+        let same_tick = from >> self.sequence_bits == last >> self.sequence_bits;
+        if same_tick { (last + 1).saturating_sub(from) } else { 0 }
+    }
+
+    /// How many IDs a tick has given when its last one is at this position, with those left out at its start.
     fn numbered(&self, position: Position) -> u64 {
         (position & self.sequence_mask()) + 1
+    }
+
+    fn is_full(&self, last: Position) -> bool {
+        last & self.sequence_mask() == self.sequence_mask()
     }
 
     fn sequence_mask(&self) -> u64 {
         (1 << self.sequence_bits) - 1
     }
-}
-
-/// What became of one attempt to take positions.
-enum Claim {
-    /// Another caller changed the state to this.
-    Lost(Position),
-    /// The attempt came to an end.
-    Ended(Outcome),
 }
 
 #[cfg(all(test, not(loom)))]

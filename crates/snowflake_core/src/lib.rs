@@ -22,8 +22,10 @@
 
 pub mod anchor;
 pub mod generator;
+pub mod history;
 pub mod identity;
 pub mod layout;
+pub mod policy;
 pub mod reservation;
 pub mod state_record;
 mod sync;

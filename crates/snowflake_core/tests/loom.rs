@@ -8,34 +8,47 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use snowflake_core::generator::{Generator, Outcome, Run};
+use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::{Position, Tick};
 
 const BITS: u32 = 1;
-const MAX_LEAD: Tick = 10;
+const BORROW: Policy = Policy {
+    clock_regression: ClockRegression::Borrow,
+    sequence_exhaustion: SequenceExhaustion::Wait,
+    sequence_start: SequenceStart::Zero,
+    max_borrow: 10,
+    history_ticks: 4,
+};
+const HISTORY: Policy = Policy { clock_regression: ClockRegression::History, ..BORROW };
 
 struct Server {
     generator: Generator,
+    policy: Policy,
     /// Stands for the state file: the end of the ticks that the durable mark covers.
     disk: AtomicU64,
 }
 
 impl Server {
-    fn new(disk: Tick) -> Arc<Self> {
-        Arc::new(Self { generator: Generator::new(BITS), disk: AtomicU64::new(disk) })
+    fn new(policy: Policy, disk: Tick) -> Arc<Self> {
+        Arc::new(Self { generator: Generator::new(BITS), policy, disk: AtomicU64::new(disk) })
     }
 
-    /// Takes once as a backend does: reads the clock again when told to, and gives up where it would have to wait.
+    /// Takes once as a backend does, and gives up where it would have to wait.
     fn take(&self, now: Tick, want: u32) -> Option<Run> {
-        let mut outcome = self.generator.take(now, want);
+        let run = self.generator.join(now, want).or_else(|| self.open(now, want))?;
+        // I1. Relaxed, so that only the generator's own ordering can make it hold.
+        assert!(run.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+        Some(run)
+    }
+
+    fn open(&self, now: Tick, want: u32) -> Option<Run> {
         loop {
-            outcome = match outcome {
-                Outcome::Taken(run) => {
-                    // I1. Relaxed, so that only the generator's own ordering can make it hold.
-                    assert!(run.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
-                    return Some(run);
-                }
-                Outcome::Ahead { seen } => self.generator.take_ahead(seen, now, want, MAX_LEAD),
-                Outcome::Extend(_) | Outcome::Wait(_) => return None,
+            let seen = self.generator.look();
+            self.generator.note_clock(seen, now);
+            match self.generator.take(seen, now, want, &self.policy) {
+                Outcome::Taken(run) => return Some(run),
+                Outcome::Lost => {}
+                Outcome::Extend(_) | Outcome::Wait(_) | Outcome::Behind(_) => return None,
             }
         }
     }
@@ -67,7 +80,7 @@ fn assert_unique(mut all: Vec<Position>) {
 #[test]
 fn two_callers_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark() {
     explore(|| {
-        let server = Server::new(2);
+        let server = Server::new(BORROW, 2);
         server.generator.start(2, 1);
         let callers = [(1, 1), (2, 2)].map(|(now, want)| {
             let server = Arc::clone(&server);
@@ -85,7 +98,7 @@ fn two_callers_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark()
 #[test]
 fn nothing_below_the_floor_is_issued_while_the_generator_starts() {
     explore(|| {
-        let server = Server::new(5);
+        let server = Server::new(BORROW, 5);
         let callers = [3, 6].map(|now| {
             let server = Arc::clone(&server);
             thread::spawn(move || positions([server.take(now, 2)]))
@@ -101,7 +114,7 @@ fn nothing_below_the_floor_is_issued_while_the_generator_starts() {
 #[test]
 fn a_batch_and_a_single_call_share_a_tick_without_a_gap_or_an_overlap() {
     explore(|| {
-        let server = Server::new(9);
+        let server = Server::new(BORROW, 9);
         server.generator.start(1, 1);
         server.generator.cover(9, 9);
         let other = Arc::clone(&server);
@@ -110,7 +123,7 @@ fn a_batch_and_a_single_call_share_a_tick_without_a_gap_or_an_overlap() {
         all.extend(caller.join().unwrap());
         assert_unique(all);
         assert_eq!(server.generator.last_tick(), 3, "a full tick waits");
-        assert_eq!(server.generator.issued(), 2);
+        assert_eq!(server.generator.counts().issued, 2);
     });
 }
 
@@ -118,7 +131,7 @@ fn a_batch_and_a_single_call_share_a_tick_without_a_gap_or_an_overlap() {
 #[test]
 fn the_limit_holds_while_an_extension_is_taken_on() {
     explore(|| {
-        let server = Server::new(4);
+        let server = Server::new(BORROW, 4);
         server.generator.start(2, 2);
         server.generator.cover(3, 4);
         let callers = [3, 4].map(|now| {
@@ -137,7 +150,7 @@ fn the_limit_holds_while_an_extension_is_taken_on() {
 #[test]
 fn nothing_at_or_below_an_advance_is_issued_after_it() {
     explore(|| {
-        let server = Server::new(9);
+        let server = Server::new(BORROW, 9);
         server.generator.start(1, 1);
         server.generator.cover(9, 9);
         let other = Arc::clone(&server);
@@ -147,8 +160,76 @@ fn nothing_at_or_below_an_advance_is_issued_after_it() {
         assert!(after.iter().all(|position| position >> BITS > 4), "issued below the advance: {after:?}");
         let mut all = after;
         all.extend(caller.join().unwrap());
-        let issued = server.generator.issued();
+        let issued = server.generator.counts().issued;
         assert_eq!(issued, all.len() as u64);
+        assert_unique(all);
+    });
+}
+
+/// One caller's clock has gone back, to a tick that the other one closes, or skips, just now.
+#[test]
+fn nothing_is_issued_twice_from_the_history_of_a_tick_that_is_being_closed() {
+    explore(|| {
+        let server = Server::new(HISTORY, 9);
+        server.generator.start(1, 1);
+        server.generator.cover(9, 9);
+        let first = positions([server.take(3, 1)]);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(5, 1), other.take(3, 1)]));
+        let mut all = positions([server.take(3, 1), server.take(4, 2)]);
+        all.extend(first);
+        all.extend(caller.join().unwrap());
+        assert_eq!(server.generator.counts().issued, all.len() as u64);
+        assert_unique(all);
+    });
+}
+
+/// Both have gone back, and want the same.
+#[test]
+fn two_callers_share_what_a_past_tick_has_left_over() {
+    explore(|| {
+        let server = Server::new(HISTORY, 9);
+        server.generator.start(1, 1);
+        server.generator.cover(9, 9);
+        let mut all = positions([server.take(3, 1), server.take(5, 1)]);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(3, 1), other.take(4, 1)]));
+        all.extend(positions([server.take(4, 2), server.take(3, 1)]));
+        all.extend(caller.join().unwrap());
+        assert_unique(all);
+    });
+}
+
+/// The ring has four entries: a tick that is closed late must not bring back what another has taken in its place.
+#[test]
+fn nothing_is_issued_twice_when_the_ring_of_past_ticks_has_turned() {
+    explore(|| {
+        let server = Server::new(HISTORY, 20);
+        server.generator.start(1, 1);
+        server.generator.cover(20, 20);
+        let mut all = positions([server.take(3, 1)]);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(7, 1)]));
+        all.extend(positions([server.take(11, 1), server.take(7, 2)]));
+        all.extend(caller.join().unwrap());
+        assert_unique(all);
+    });
+}
+
+#[test]
+fn nothing_at_or_below_an_advance_is_taken_from_the_history_after_it() {
+    explore(|| {
+        let server = Server::new(HISTORY, 9);
+        server.generator.start(1, 1);
+        server.generator.cover(9, 9);
+        let mut all = positions([server.take(3, 1)]);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(5, 1), other.take(4, 1)]));
+        server.generator.advance(4);
+        let after = positions([server.take(3, 1), server.take(4, 1)]);
+        assert!(after.iter().all(|position| position >> BITS > 4), "issued below the advance: {after:?}");
+        all.extend(after);
+        all.extend(caller.join().unwrap());
         assert_unique(all);
     });
 }
@@ -158,7 +239,7 @@ fn nothing_at_or_below_an_advance_is_issued_after_it() {
 #[should_panic(expected = "issued above the durable mark")]
 fn the_model_catches_a_limit_that_is_raised_before_the_mark_is_durable() {
     explore(|| {
-        let server = Server::new(2);
+        let server = Server::new(BORROW, 2);
         server.generator.start(2, 1);
         let other = Arc::clone(&server);
         let caller = thread::spawn(move || other.take(2, 1));

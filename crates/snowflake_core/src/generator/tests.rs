@@ -1,7 +1,20 @@
 use super::*;
+use crate::policy::{SequenceExhaustion, SequenceStart};
 
 const BITS: u32 = 2; // Four IDs a tick, so that ticks fill up quickly.
-const MAX_LEAD: Tick = 50;
+const MAX_BORROW: Tick = 50;
+
+/// What the tests are about if they say nothing else.
+const BORROW: Policy = Policy {
+    clock_regression: ClockRegression::Borrow,
+    sequence_exhaustion: SequenceExhaustion::Wait,
+    sequence_start: SequenceStart::Zero,
+    max_borrow: MAX_BORROW,
+    history_ticks: 100,
+};
+const WAIT: Policy = Policy { clock_regression: ClockRegression::Wait, ..BORROW };
+const ERROR: Policy = Policy { clock_regression: ClockRegression::Error, ..BORROW };
+const HISTORY: Policy = Policy { clock_regression: ClockRegression::History, ..BORROW };
 
 /// A generator that was started at tick 90.
 fn started(floor: Tick, covered_until: Tick) -> Generator {
@@ -13,10 +26,16 @@ fn started(floor: Tick, covered_until: Tick) -> Generator {
 
 /// Takes as the extension does, for a clock that stands at `now`.
 fn step(generator: &Generator, now: Tick, want: u32) -> Outcome {
-    match generator.take(now, want) {
-        Outcome::Ahead { seen } => generator.take_ahead(seen, now, want, MAX_LEAD),
-        outcome => outcome,
+    step_by(&BORROW, generator, now, want)
+}
+
+fn step_by(policy: &Policy, generator: &Generator, now: Tick, want: u32) -> Outcome {
+    if let Some(run) = generator.join(now, want) {
+        return Outcome::Taken(run);
     }
+    let seen = generator.look();
+    generator.note_clock(seen, now);
+    generator.take(seen, now, want, policy)
 }
 
 fn taken(tick: Tick, first: u64, last: u64) -> Outcome {
@@ -25,7 +44,9 @@ fn taken(tick: Tick, first: u64, last: u64) -> Outcome {
 
 #[test]
 fn a_generator_that_was_not_started_issues_nothing() {
-    assert_eq!(step(&Generator::new(BITS), 100, 1), Outcome::Extend(100));
+    for now in [0, 1, 100] {
+        assert!(!matches!(step(&Generator::new(BITS), now, 1), Outcome::Taken(_)), "at {now}");
+    }
 }
 
 #[test]
@@ -40,7 +61,7 @@ fn ids_of_a_tick_are_numbered_from_zero_and_the_next_tick_begins_again() {
 fn the_first_id_is_never_below_the_floor() {
     let generator = started(100, 1000);
     assert_eq!(step(&generator, 90, 1), taken(100, 0, 0));
-    assert_eq!(step(&generator, 10, 1), Outcome::Wait(50), "a floor beyond max_lead has to be waited for");
+    assert_eq!(step(&generator, 10, 1), Outcome::Wait(50), "a floor beyond max_borrow has to be waited for");
 }
 
 #[test]
@@ -100,7 +121,7 @@ fn the_lead_shrinks_while_ticks_are_not_used_up_and_does_not_grow_again() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_beyond_max_lead_has_to_catch_up_to_it() {
+fn a_clock_that_was_set_back_beyond_max_borrow_has_to_catch_up_to_it() {
     let generator = started(10, 1000);
     assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
     assert_eq!(step(&generator, 40, 1), Outcome::Wait(50));
@@ -111,32 +132,36 @@ fn a_clock_that_was_set_back_beyond_max_lead_has_to_catch_up_to_it() {
 #[test]
 fn a_stale_clock_reading_is_not_taken_for_a_clock_that_went_back() {
     let generator = started(10, 1000);
+    let seen = generator.look();
     let stale = 99;
     assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
-    let Outcome::Ahead { seen } = generator.take(stale, 1) else { panic!("asks for a new reading") };
-    assert_eq!(generator.take_ahead(seen, 100, 3, MAX_LEAD), taken(100, 1, 3));
-    assert_eq!(step(&generator, 100, 1), Outcome::Wait(101), "no correction was made");
+    assert_eq!(generator.note_clock(seen, stale), None);
+    assert_eq!(generator.take(seen, stale, 1, &ERROR), Outcome::Lost, "has to look and to read the clock again");
+    assert_eq!(step_by(&ERROR, &generator, 100, 3), taken(100, 1, 3));
+    assert_eq!(step_by(&ERROR, &generator, 100, 1), Outcome::Wait(101));
 }
 
 #[test]
-fn a_caller_that_lost_the_race_reads_the_clock_again() {
+fn a_clock_that_has_gone_back_is_noted_once_with_the_size_of_the_step() {
     let generator = started(10, 1000);
-    assert_eq!(step(&generator, 100, 4), taken(100, 0, 3));
-    let Outcome::Ahead { seen } = generator.take(100, 1) else { panic!("the tick is full") };
-    assert_eq!(step(&generator, 101, 1), taken(101, 0, 0));
-    assert_eq!(generator.take_ahead(seen, 101, 1, MAX_LEAD), Outcome::Ahead { seen: 101 << BITS });
+    assert_eq!(step(&generator, 200, 1), taken(200, 0, 0));
+    let (one, other) = (generator.look(), generator.look());
+    assert_eq!(generator.note_clock(one, 170), Some(30));
+    assert_eq!(generator.note_clock(other, 170), None);
+    assert_eq!(generator.note_clock(generator.look(), 180), None, "it goes on from there");
+    assert_eq!(generator.note_clock(generator.look(), 150), Some(30), "and back again");
 }
 
 #[test]
 fn issued_counts_every_id_since_the_start() {
-    assert_eq!(Generator::new(BITS).issued(), 0);
+    assert_eq!(Generator::new(BITS).counts(), Counts::default());
     let generator = started(10, 1000);
-    assert_eq!(generator.issued(), 0);
+    assert_eq!(generator.counts().issued, 0);
     for (now, want, issued) in
         [(100, 1, 1), (100, 9, 4), (105, 2, 6), (80, 1, 7), (81, 1, 8), (82, 4, 12), (200, 1, 13)]
     {
         assert!(matches!(step(&generator, now, want), Outcome::Taken(_)), "at {now}");
-        assert_eq!(generator.issued(), issued, "at {now}");
+        assert_eq!(generator.counts().issued, issued, "at {now}");
     }
 }
 
@@ -163,11 +188,134 @@ fn after_an_advance_ids_begin_in_a_later_tick_and_nothing_is_counted_that_was_no
     let generator = started(90, 1000);
     step(&generator, 100, 3);
     generator.advance(104);
-    assert_eq!(generator.issued(), 3);
+    assert_eq!(generator.counts().issued, 3);
     assert_eq!(step(&generator, 101, 1), Outcome::Wait(102), "as after any full tick");
     assert_eq!(step(&generator, 102, 1), taken(105, 0, 0));
-    assert_eq!(generator.issued(), 4);
+    assert_eq!(generator.counts().issued, 4);
     generator.advance(50);
     assert_eq!(step(&generator, 106, 1), taken(106, 0, 0), "an advance never goes back");
-    assert_eq!(generator.issued(), 5);
+    assert_eq!(generator.counts().issued, 5);
+}
+
+#[test]
+fn wait_is_never_ahead_of_the_clock() {
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&WAIT, &generator, 100, 1), taken(100, 0, 0));
+    assert_eq!(step_by(&WAIT, &generator, 97, 1), Outcome::Wait(100));
+    assert_eq!(step_by(&WAIT, &generator, 99, 1), Outcome::Wait(100));
+    assert_eq!(step_by(&WAIT, &generator, 100, 1), taken(100, 1, 1));
+}
+
+#[test]
+fn error_refuses_a_clock_that_has_gone_back_until_it_has_caught_up() {
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&ERROR, &generator, 100, 1), taken(100, 0, 0));
+    assert_eq!(step_by(&ERROR, &generator, 97, 1), Outcome::Behind(100));
+    assert_eq!(step_by(&ERROR, &generator, 99, 1), Outcome::Behind(100));
+    assert_eq!(step_by(&ERROR, &generator, 100, 3), taken(100, 1, 3));
+    assert_eq!(step_by(&ERROR, &generator, 100, 1), Outcome::Wait(101), "a full tick is no fault of the clock's");
+}
+
+#[test]
+fn wait_and_error_let_the_clock_pass_the_floor() {
+    for policy in [WAIT, ERROR] {
+        let generator = started(100, 1000);
+        assert_eq!(step_by(&policy, &generator, 90, 1), Outcome::Wait(100));
+        assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0));
+    }
+}
+
+#[test]
+fn a_full_tick_borrows_the_next_one_up_to_max_borrow() {
+    let policy = Policy { sequence_exhaustion: SequenceExhaustion::Borrow, max_borrow: 2, ..BORROW };
+    let generator = started(10, 1000);
+    for (tick, borrowed) in [(100, 0), (101, 4), (102, 8)] {
+        assert_eq!(step_by(&policy, &generator, 100, 9), taken(tick, 0, 3));
+        assert_eq!(generator.counts().borrowed, borrowed);
+    }
+    assert_eq!(step_by(&policy, &generator, 100, 1), Outcome::Wait(101));
+    assert_eq!(step_by(&policy, &generator, 101, 1), taken(103, 0, 0));
+    assert_eq!(step_by(&BORROW, &generator, 101, 9), taken(103, 1, 3), "after a reload: as it has come,");
+    assert_eq!(step_by(&BORROW, &generator, 101, 9), Outcome::Wait(102), "and not further");
+}
+
+#[test]
+fn who_may_borrow_full_ticks_still_waits_or_refuses_when_the_clock_has_gone_back() {
+    for (policy, outcome) in [(WAIT, Outcome::Wait(100)), (ERROR, Outcome::Behind(100))] {
+        let policy = Policy { sequence_exhaustion: SequenceExhaustion::Borrow, ..policy };
+        let generator = started(10, 1000);
+        assert_eq!(step_by(&policy, &generator, 100, 9), taken(100, 0, 3));
+        assert_eq!(step_by(&policy, &generator, 100, 9), taken(101, 0, 3), "this is not the clock's doing");
+        assert_eq!(step_by(&policy, &generator, 100, 9), taken(102, 0, 3));
+        assert_eq!(step_by(&policy, &generator, 99, 1), outcome);
+        assert_eq!(step_by(&policy, &generator, 100, 1), taken(103, 0, 0));
+    }
+}
+
+#[test]
+fn history_goes_back_with_the_clock_and_takes_what_was_left_over() {
+    let generator = started(10, 1000);
+    for (now, want) in [(100, 1), (101, 4), (103, 2), (105, 1)] {
+        assert!(matches!(step_by(&HISTORY, &generator, now, want), Outcome::Taken(_)), "at {now}");
+    }
+    assert_eq!(step_by(&HISTORY, &generator, 100, 9), taken(100, 1, 3));
+    assert_eq!(step_by(&HISTORY, &generator, 100, 1), taken(105, 1, 1), "nothing left: it borrows");
+    assert_eq!(step_by(&HISTORY, &generator, 101, 1), taken(105, 2, 2), "this tick was full");
+    assert_eq!(step_by(&HISTORY, &generator, 102, 1), taken(102, 0, 0), "this one was skipped");
+    assert_eq!(step_by(&HISTORY, &generator, 103, 1), taken(103, 2, 2));
+    assert_eq!(step_by(&HISTORY, &generator, 105, 1), taken(105, 3, 3), "the clock has caught up");
+    assert_eq!(generator.counts(), Counts { issued: 16, ticks_exhausted: 1, borrowed: 3, history: 5 });
+}
+
+#[test]
+fn history_is_not_asked_when_the_generator_is_ahead_by_itself() {
+    let generator = started(120, 1000);
+    assert_eq!(step_by(&HISTORY, &generator, 110, 1), taken(120, 0, 0), "the clock is below the floor");
+    let policy = Policy { sequence_exhaustion: SequenceExhaustion::Borrow, ..HISTORY };
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0));
+    assert_eq!(step_by(&policy, &generator, 102, 9), taken(102, 0, 3));
+    assert_eq!(step_by(&policy, &generator, 102, 9), taken(103, 0, 3));
+    assert_eq!(step_by(&policy, &generator, 102, 9), taken(104, 0, 3));
+}
+
+#[test]
+fn history_gives_nothing_at_or_below_a_floor_or_an_advance() {
+    let generator = started(100, 1000);
+    assert_eq!(step_by(&HISTORY, &generator, 103, 1), taken(103, 0, 0));
+    assert_eq!(step_by(&HISTORY, &generator, 105, 1), taken(105, 0, 0));
+    assert_eq!(step_by(&HISTORY, &generator, 100, 1), taken(105, 1, 1));
+    assert_eq!(step_by(&HISTORY, &generator, 101, 1), taken(101, 0, 0));
+    generator.advance(110);
+    assert_eq!(step_by(&HISTORY, &generator, 102, 1), Outcome::Wait(103), "as after any full tick");
+    assert_eq!(step_by(&HISTORY, &generator, 112, 1), taken(112, 0, 0));
+    for (now, sequence) in [(102, 1), (105, 2), (110, 3)] {
+        assert_eq!(step_by(&HISTORY, &generator, now, 1), taken(112, sequence, sequence), "at {now}");
+    }
+    assert_eq!(step_by(&HISTORY, &generator, 111, 1), taken(111, 0, 0));
+}
+
+#[test]
+fn a_tick_starts_where_the_policy_says_but_after_a_full_one_at_zero() {
+    let policy = Policy { sequence_start: SequenceStart::Rotate(2), ..BORROW };
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0), "the tick below the floor counts as full");
+    assert_eq!(step_by(&policy, &generator, 101, 1), taken(101, 1, 1));
+    assert_eq!(step_by(&policy, &generator, 102, 9), taken(102, 2, 3));
+    assert_eq!(step_by(&policy, &generator, 103, 1), taken(103, 0, 0), "no capacity is lost under load");
+    assert_eq!(step_by(&policy, &generator, 104, 9), taken(104, 1, 3));
+    assert_eq!(step_by(&policy, &generator, 105, 9), taken(105, 0, 3));
+    assert_eq!(generator.counts().issued, 12);
+    assert_eq!(generator.counts().ticks_exhausted, 2);
+}
+
+#[test]
+fn borrowed_ids_are_those_ahead_of_the_clock() {
+    let generator = started(10, 1000);
+    for (now, want, borrowed) in
+        [(100, 1, 0), (90, 1, 1), (90, 2, 3), (91, 1, 4), (92, 2, 6), (103, 1, 6), (103, 2, 6), (104, 4, 6)]
+    {
+        assert!(matches!(step(&generator, now, want), Outcome::Taken(_)), "at {now}");
+        assert_eq!(generator.counts().borrowed, borrowed, "at {now}");
+    }
 }

@@ -1,0 +1,151 @@
+//! What past ticks have left over: a ring of closed ticks and how much of each was used.
+//!
+//! A tick is closed when the generator's state has moved past it, which happens once and for good. Whoever moves it enters
+//! the tick here, and those that it skipped, and nobody else ever does; from then on positions of the tick are taken by
+//! compare-and-swap on its entry. So no position is taken twice. A tick that is not, not yet or no longer entered is
+//! unknown, and nothing of it is taken. Entries may be lost, when a process that closes a tick is slower than a whole turn
+//! of the ring; that costs positions, and nothing else.
+
+use crate::Tick;
+use crate::sync::{AtomicU64, Ordering};
+use std::array;
+use std::ops::Range;
+
+/// How many ticks a ring has room for.
+pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
+
+/// The ring. It holds no pointers, so it can lie in memory shared between processes.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Nothing is ever taken of this tick and those before it: an earlier life of the server may have, or they were given
+    /// up by an advance. Raised at these occasions.
+    floor: AtomicU64,
+    /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or left out. Entered by
+    /// whoever closes the tick (Release), and raised by whoever takes positions.
+    entries: [AtomicU64; CAPACITY],
+}
+
+impl History {
+    pub fn new() -> Self {
+        // An empty entry is one of tick 0, which lies below every floor.
+        Self { floor: AtomicU64::new(0), entries: array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Gives up this tick and all before it.
+    pub fn raise_floor(&self, tick: Tick) {
+        self.floor.fetch_max(tick, Ordering::AcqRel);
+    }
+
+    /// The last tick of which nothing is taken.
+    pub fn floor(&self) -> Tick {
+        self.floor.load(Ordering::Acquire)
+    }
+
+    /// Enters a tick that has just been closed with so many positions `used`, and ticks after it that were `skipped`, in a
+    /// ring of so many `ticks`. To be called once for each tick.
+    pub fn enter(&self, sequence_bits: u32, closed: Tick, used: u64, skipped: Range<Tick>, ticks: Tick) {
+        self.entry(closed, ticks).store(closed << (sequence_bits + 1) | used, Ordering::Release);
+        for tick in skipped.start.max(skipped.end.saturating_sub(ticks))..skipped.end {
+            self.entry(tick, ticks).store(tick << (sequence_bits + 1), Ordering::Release);
+        }
+    }
+
+    /// Takes up to `want` positions of a tick, and says the numbers of the first and of the last; `None` where it has none
+    /// left or is unknown.
+    pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32, ticks: Tick) -> Option<(u64, u64)> {
+        if tick <= self.floor() {
+            return None;
+        }
+        let slot = self.entry(tick, ticks);
+        let mut entry = slot.load(Ordering::Acquire);
+        loop {
+            let used = entry & ((2 << sequence_bits) - 1);
+            let taken = u64::from(want).min((1_u64 << sequence_bits).saturating_sub(used));
+            if entry >> (sequence_bits + 1) != tick || taken == 0 {
+                return None;
+            }
+            match slot.compare_exchange(entry, entry + taken, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some((used, used + taken - 1)),
+                Err(other) => entry = other,
+            }
+        }
+    }
+
+    fn entry(&self, tick: Tick, ticks: Tick) -> &AtomicU64 {
+        let ticks = ticks.clamp(1, CAPACITY as Tick);
+        &self.entries[usize::try_from(tick % ticks).expect("less than CAPACITY")]
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const BITS: u32 = 2;
+    const TICKS: Tick = 8;
+
+    fn ring() -> History {
+        let history = History::new();
+        history.raise_floor(100);
+        history
+    }
+
+    fn take(history: &History, tick: Tick, want: u32) -> Option<(u64, u64)> {
+        history.take(BITS, tick, want, TICKS)
+    }
+
+    #[test]
+    fn what_a_closed_tick_has_left_over_is_taken_once() {
+        let history = ring();
+        history.enter(BITS, 110, 1, 111..111, TICKS);
+        assert_eq!(take(&history, 110, 2), Some((1, 2)));
+        assert_eq!(take(&history, 110, 2), Some((3, 3)));
+        assert_eq!(take(&history, 110, 2), None);
+    }
+
+    #[test]
+    fn ticks_that_were_skipped_are_whole() {
+        let history = ring();
+        history.enter(BITS, 110, 4, 111..114, TICKS);
+        assert_eq!(take(&history, 110, 1), None, "this one was full");
+        assert_eq!(take(&history, 111, 9), Some((0, 3)));
+        assert_eq!(take(&history, 113, 1), Some((0, 0)));
+        assert_eq!(take(&history, 114, 1), None, "this one is open");
+    }
+
+    #[test]
+    fn ticks_that_are_unknown_give_nothing() {
+        let history = ring();
+        assert_eq!(take(&history, 0, 1), None);
+        assert_eq!(take(&history, 110, 1), None);
+        history.enter(BITS, 110, 1, 111..1000, TICKS);
+        assert_eq!(take(&history, 110, 1), None, "long ago");
+        assert_eq!(take(&history, 991, 1), None, "long ago");
+        assert_eq!(take(&history, 992, 1), Some((0, 0)));
+        assert_eq!(take(&history, 999, 1), Some((0, 0)));
+    }
+
+    #[test]
+    fn nothing_at_or_below_the_floor_is_taken() {
+        let history = ring();
+        history.enter(BITS, 99, 1, 100..105, TICKS);
+        assert_eq!(take(&history, 99, 1), None);
+        assert_eq!(take(&history, 100, 1), None);
+        assert_eq!(take(&history, 101, 1), Some((0, 0)));
+        history.raise_floor(103);
+        assert_eq!(take(&history, 101, 1), None);
+        assert_eq!(take(&history, 104, 1), Some((0, 0)));
+    }
+
+    #[test]
+    fn a_ring_whose_size_is_changed_gives_nothing_twice() {
+        let history = ring();
+        history.enter(BITS, 110, 2, 111..111, 8);
+        history.enter(BITS, 111, 2, 112..112, 5);
+        assert_eq!(history.take(BITS, 110, 1, 8), Some((2, 2)));
+        assert_eq!(history.take(BITS, 110, 9, 5), None);
+        assert_eq!(history.take(BITS, 111, 9, 5), Some((2, 3)));
+        assert_eq!(history.take(BITS, 111, 9, 8), None);
+        assert_eq!(history.take(BITS, 110, 9, 8), Some((3, 3)));
+    }
+}

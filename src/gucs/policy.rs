@@ -1,0 +1,153 @@
+//! What to do when the clock has gone back or a tick is full: the variables behind [`Policy`].
+
+use super::milliseconds;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use snowflake_core::Tick;
+use snowflake_core::history::CAPACITY;
+use snowflake_core::policy::{self, Policy};
+
+static CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Borrow);
+static HISTORY_TICKS: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+static SEQUENCE_EXHAUSTION: GucSetting<SequenceExhaustion> =
+    GucSetting::<SequenceExhaustion>::new(SequenceExhaustion::Wait);
+static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Random);
+static SEQUENCE_START_MAX: GucSetting<i32> = GucSetting::<i32>::new(127);
+static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(500);
+
+/// [`policy::ClockRegression`] as PostgreSQL spells it.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum ClockRegression {
+    #[name = c"borrow"]
+    Borrow,
+    #[name = c"wait"]
+    Wait,
+    #[name = c"error"]
+    Error,
+    #[name = c"history"]
+    History,
+}
+
+/// [`policy::SequenceExhaustion`] as PostgreSQL spells it.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum SequenceExhaustion {
+    #[name = c"wait"]
+    Wait,
+    #[name = c"borrow"]
+    Borrow,
+}
+
+/// [`policy::SequenceStart`] as PostgreSQL spells it.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum SequenceStart {
+    #[name = c"zero"]
+    Zero,
+    #[name = c"random"]
+    Random,
+    #[name = c"rotate"]
+    Rotate,
+}
+
+/// Defines these variables; see [`super::define`].
+pub(super) fn define() {
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.clock_regression",
+        c"What to do while the clock shows a time before one that it has shown.",
+        c"borrow: go on from the last timestamp, up to max_borrow ahead. wait: up to max_wait. error: refuse. history: go \
+          back with the clock and use numbers that were left over; not ordered.",
+        &CLOCK_REGRESSION,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.history_ticks",
+        c"How many past ticks clock_regression = history remembers.",
+        c"A clock that has gone back further is treated as by borrow.",
+        &HISTORY_TICKS,
+        1,
+        i32::try_from(CAPACITY).expect("small"),
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.sequence_exhaustion",
+        c"What to do when a tick is full.",
+        c"wait: for the next tick. borrow: go on in the next tick, up to max_borrow ahead of the clock.",
+        &SEQUENCE_EXHAUSTION,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_enum_guc(
+        c"snowflake_pg.sequence_start",
+        c"At which number the sequence of a tick starts, so that id % n is not skewed.",
+        c"zero; random or rotate: from 0 to sequence_start_max. After a full tick always at zero.",
+        &SEQUENCE_START,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.sequence_start_max",
+        c"The greatest number at which the sequence of a tick starts.",
+        c"The numbers below the start are not used, so a burst gets that many IDs less in its first tick.",
+        &SEQUENCE_START_MAX,
+        0,
+        i32::MAX,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_borrow",
+        c"How far the timestamp of a new ID may run ahead of the clock.",
+        c"When the clock is set back by less, IDs go on from the last timestamp; when by more, calls wait.",
+        &MAX_BORROW,
+        0,
+        86_400_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"snowflake_pg.max_wait",
+        c"How long one call may wait for a clock that is behind, before it fails.",
+        c"Measured in time that really passes, whatever the clock says.",
+        &MAX_WAIT,
+        0,
+        3_600_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+}
+
+/// The policy in force, for a layout of this unit.
+#[inline]
+pub fn policy(unit_ms: u64) -> Policy {
+    let start_max = u32::try_from(SEQUENCE_START_MAX.get()).expect("the variable's range begins at 0");
+    Policy {
+        clock_regression: match CLOCK_REGRESSION.get() {
+            ClockRegression::Borrow => policy::ClockRegression::Borrow,
+            ClockRegression::Wait => policy::ClockRegression::Wait,
+            ClockRegression::Error => policy::ClockRegression::Error,
+            ClockRegression::History => policy::ClockRegression::History,
+        },
+        sequence_exhaustion: match SEQUENCE_EXHAUSTION.get() {
+            SequenceExhaustion::Wait => policy::SequenceExhaustion::Wait,
+            SequenceExhaustion::Borrow => policy::SequenceExhaustion::Borrow,
+        },
+        sequence_start: match SEQUENCE_START.get() {
+            SequenceStart::Zero => policy::SequenceStart::Zero,
+            SequenceStart::Random => policy::SequenceStart::Random(start_max),
+            SequenceStart::Rotate => policy::SequenceStart::Rotate(start_max),
+        },
+        max_borrow: max_borrow_ms() / unit_ms,
+        history_ticks: Tick::try_from(HISTORY_TICKS.get()).expect("the variable's range begins at 1"),
+    }
+}
+
+/// How far an ID's timestamp may be ahead of the clock, in milliseconds.
+pub fn max_borrow_ms() -> u64 {
+    milliseconds(&MAX_BORROW)
+}
+
+/// How long one call may wait for the clock, in milliseconds.
+pub fn max_wait_ms() -> u64 {
+    milliseconds(&MAX_WAIT)
+}
