@@ -5,7 +5,7 @@
 # make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
 # make test-mutants  take guards out of the code, and show which test notices (about 15 minutes)
 # make lint       check format and style
-# make bench      measure the cost of an ID against PostgreSQL's own functions
+# make bench      measure the cost of an ID against PostgreSQL's own functions, and how close a full server comes to the limit
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make clean      remove everything that was built
 #
@@ -79,8 +79,8 @@ lint: setup
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed --package disk_faults
 
 bench: build
-	@echo "==> Measuring (about a minute)"
-	cargo bench --locked --profile dev --package testbed --bench cost
+	@echo "==> Measuring (about two minutes)"
+	cargo bench --locked --profile dev --package testbed --bench cost --bench saturation
 
 compare-crash: build
 	cargo build --locked --package testbed --example compare_crash
