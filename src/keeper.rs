@@ -27,8 +27,13 @@ const RESTART: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(1);
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// Asks the postmaster for a keeper. Only while preloading.
+/// Asks the postmaster for a keeper. Only while preloading. Not for pg_upgrade, which drops the very database that the keeper
+/// holds a session in; nothing is issued meanwhile.
 pub fn register() {
+    // SAFETY: set once, when the server starts.
+    if unsafe { pg_sys::IsBinaryUpgrade } {
+        return;
+    }
     BackgroundWorkerBuilder::new("snowflake_pg keeper")
         .set_library("snowflake_pg")
         .set_function("snowflake_pg_keeper")
