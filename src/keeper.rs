@@ -70,6 +70,11 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
 fn handle_signals() {
     #[pg_guard]
     unsafe extern "C-unwind" fn die(_signal: c_int) {
+        // What is interrupted may be about to look at its error.
+        // SAFETY: asks where this thread's own error is.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: lies there as long as the thread lives.
+        let interrupted = unsafe { *errno };
         // SAFETY: flags for signal handlers to set.
         unsafe { pg_sys::InterruptPending = 1 };
         // SAFETY: the same.
@@ -78,6 +83,8 @@ fn handle_signals() {
         let latch = unsafe { pg_sys::MyLatch };
         // SAFETY: a process's own latch may be set in a handler.
         unsafe { pg_sys::SetLatch(latch) };
+        // SAFETY: as above.
+        unsafe { *errno = interrupted };
     }
     #[pg_guard]
     unsafe extern "C-unwind" fn ignore(_signal: c_int) {}
