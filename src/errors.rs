@@ -41,6 +41,13 @@ pub enum Refusal {
         /// What the clock has to say before the next ID.
         until: UnixMs,
     },
+    /// There is no durable mark, and the clock stays behind the time at which IDs begin without one.
+    Held {
+        /// What the clock says.
+        now: UnixMs,
+        /// When IDs begin.
+        until: UnixMs,
+    },
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
     /// The durable mark is not this server's.
@@ -203,6 +210,16 @@ impl From<Refusal> for ErrorReport {
                         display_time(until)
                     ))
             }
+            Refusal::Held { now, until } => error(
+                ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                "the server's clock is behind the time at which IDs begin",
+            )
+            .set_detail(format!(
+                "The clock says {}. No durable mark was found, and so IDs begin at {}.",
+                display_time(now),
+                display_time(until)
+            ))
+            .set_hint("Check the clock. IDs are issued when it has got there."),
             Refusal::StateFile(failure) => failure.into(),
             Refusal::Objection { objection, found, own } => object(objection, found.as_deref(), &own),
             Refusal::Replaced(path) => error(

@@ -168,6 +168,9 @@ impl Issuer {
         if patience.wait_until(until, self.last_issued()) {
             return Ok(());
         }
+        if !self.generator.is_started() {
+            return Err(Refusal::Held { now: clock::unix_ms(), until });
+        }
         let last = self.last_issued();
         let issued = self.generator.issued() > 0;
         Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until })

@@ -6,7 +6,7 @@ use crate::fixture::{
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Report, Signal, Witness, real_time};
+use testbed::{Cluster, Load, Report, Signal, Witness, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -36,6 +36,13 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 3,
         run: set_back_across_a_restart,
+    },
+    Fault {
+        row: 10,
+        promise: "a_clock_set_back_while_a_new_server_waits_is_told_of_by_when_its_ids_begin",
+        short: 1,
+        full: 3,
+        run: set_back_before_the_first_id,
     },
     Fault {
         row: 11,
@@ -192,6 +199,33 @@ fn set_back_across_a_restart(rounds: usize) -> Evidence {
     }
     report.assert_unique_and_ordered();
     Evidence::new(rounds, &report).lead_ms(lead)
+}
+
+fn set_back_before_the_first_id(rounds: usize) -> Evidence {
+    let mut report = Report::default();
+    for _ in 0..rounds {
+        let builder = Cluster::builder().worker(1).own_clock();
+        let cluster = builder.set("snowflake_pg.failover_guard", "4s").start();
+        let began = real_time();
+        let mut witness = Witness::of(&cluster);
+        witness.session().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        // The keeper has looked by then.
+        cluster.wait_until("SELECT state = 'waiting' FROM snowflake_status");
+        cluster.set_clock(-20.0);
+        let refused = witness.refusal();
+        assert_eq!(refused.code().code(), "53400");
+        assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");
+        let detail = refused.detail().expect("a detail");
+        let begin = detail.rsplit("begin at ").next().and_then(|time| time.strip_suffix('.')).expect("a time");
+        let seconds = format!("SELECT extract(epoch FROM '{begin}'::timestamptz) - {began} / 1000.0");
+        let ahead: f64 = value(witness.session(), &seconds).parse().expect("seconds");
+        assert!((-10.0..10.0).contains(&ahead), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| !hint.contains("max_borrow")), "{refused:?}");
+        cluster.set_clock(0.0);
+        witness.next_id().expect("an ID");
+        report.merge(witness.report());
+    }
+    assert_kept(rounds, &report, 0)
 }
 
 fn seconds(seconds: i64) -> f64 {
