@@ -48,6 +48,11 @@ pub enum Refusal {
         /// When IDs begin.
         until: UnixMs,
     },
+    /// Marks have passed before they were there.
+    Outrun {
+        /// How long the last two took.
+        last_writes_ms: [u64; 2],
+    },
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
     /// The durable mark is not this server's.
@@ -220,6 +225,20 @@ impl From<Refusal> for ErrorReport {
                 display_time(until)
             ))
             .set_hint("Check the clock. IDs are issued when it has got there."),
+            Refusal::Outrun { last_writes_ms: [last, before] } => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the durable mark cannot be kept ahead of the clock",
+            )
+            .set_detail(format!(
+                "The last two writes of it took {before} and {last} ms. It runs ahead by snowflake_pg.reserve_ahead, {} ms, \
+                 or by half as much again as two writes in a row take, up to snowflake_pg.max_borrow, {} ms.",
+                gucs::reserve_ahead_ms(),
+                gucs::max_borrow_ms()
+            ))
+            .set_hint(
+                "Put snowflake_pg.state_directory on a faster disk, or raise snowflake_pg.max_borrow well above what a \
+                 write takes. With snowflake_pg.wal_mark = require, a write takes as long as a commit, too.",
+            ),
             Refusal::StateFile(failure) => failure.into(),
             Refusal::Objection { objection, found, own } => object(objection, found.as_deref(), &own),
             Refusal::Replaced(path) => error(

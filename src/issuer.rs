@@ -6,7 +6,7 @@
 use crate::errors::{Refusal, error};
 use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{anchor, clock, gucs, identity, mark, preload};
+use crate::{anchor, clock, gucs, identity, mark, preload, wal_mark};
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
@@ -157,6 +157,9 @@ impl Issuer {
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
+        if !patience.bears(tick, limit, wal_mark::patience()) {
+            return Err(mark::outrun());
+        }
         if let Some(until) = mark::cover(&self.layout, tick)? {
             self.wait(patience, until)?;
         }

@@ -8,7 +8,7 @@
 
 use crate::errors::Refusal;
 use crate::gucs::WalMark;
-use crate::mark::Writer;
+use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
 use crate::{anchor, gucs, identity, issuer, mark, wait, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
@@ -194,22 +194,23 @@ impl Keeper {
             }
         }
         let limit = shared.generator.covered_until();
-        let (now, tick) = if started {
+        let (now, tick, plan) = if started {
             let wanted = shared.wanted.load(Ordering::Relaxed).saturating_sub(1);
-            (anchor::unix_ms(mark::issued(layout)), shared.generator.last_tick().max(wanted))
+            (anchor::unix_ms(mark::issued(layout)), shared.generator.last_tick().max(wanted), None)
         } else {
             let plan = mark::plan()?;
-            (plan.now, mark::first_tick(layout, plan.beginning))
+            (plan.now, plan.first_tick(layout), Some(plan))
         };
         let mut mirrored = None;
-        if wal_mark::is_wanted() && now >= shared.hold_until.load(Ordering::Relaxed) {
-            let mark = mark::mark_for(layout, tick, now, Writer::Backend)?;
+        if wal_mark::is_wanted() && !plan.as_ref().is_some_and(Plan::is_held) {
+            let mark = mark::wanted(layout, tick, now)?;
+            let began = Instant::now();
             if !wal_mark::write(mark) {
                 return self.without_sequence(started);
             }
             // A wait for a synchronous standby also ends when the process has to. Then nobody has acknowledged the mark.
             end_if_told();
-            mirrored = Some(mark);
+            mirrored = Some(Mirrored { mark, took: began.elapsed(), plan });
         }
         mark::keep(layout, tick, limit, mirrored)
     }

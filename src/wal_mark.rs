@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How long a backend waits for the keeper to look, before it starts without.
 const READING: Duration = Duration::from_secs(2);
 
-/// How long a call waits for the keeper at least, whatever `max_wait` says: the log may have to go to another server.
+/// How long a call waits for a mark at least, whatever `max_wait` says: the log may have to go to another server.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The sequence of the extension, wherever that was created. Every name and operator says where it is from: the database's
@@ -141,7 +141,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
             mark::plan()?; // If it can't be started, this says why.
         }
     }
-    let patience = LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()));
+    let patience = patience();
     let until = Instant::now() + patience;
     let want = Want(tick);
     loop {
@@ -162,6 +162,11 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
         want.say();
         shmem::wait_for_mark(covered, Duration::from_millis(100));
     }
+}
+
+/// How long a call waits for a mark.
+pub fn patience() -> Duration {
+    LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()))
 }
 
 /// Whether the mark has to go through the log.

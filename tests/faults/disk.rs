@@ -21,6 +21,13 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault { row: 5, promise: "a_slow_disk_makes_ids_wait_and_nothing_worse", short: 3, full: 30, run: slow_disk },
     Fault {
+        row: 5,
+        promise: "a_disk_too_slow_for_max_borrow_is_told_of_instead_of_waited_for",
+        short: 1,
+        full: 5,
+        run: too_slow_disk,
+    },
+    Fault {
         row: 6,
         promise: "a_mark_that_cannot_be_written_stops_ids_at_the_old_one_until_it_can",
         short: 1,
@@ -125,6 +132,28 @@ fn slow_disk(seconds: usize) -> Evidence {
     sleep(Duration::from_secs(u64::try_from(seconds).expect("a few seconds")));
     assert!(cluster.mark() > mark, "the test means something only if the mark was extended meanwhile");
     assert_kept_without_errors(seconds, &load.finish(), 0)
+}
+
+/// Every mark has passed when it is there, since it may not run ahead as far as the disk takes.
+fn too_slow_disk(rounds: usize) -> Evidence {
+    let builder = Cluster::builder().worker(1).faulty_disk();
+    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "200ms").set("snowflake_pg.max_borrow", "300ms"));
+    let mut witness = Witness::of(&cluster);
+    let bound = "SET statement_timeout = '60 s'";
+    witness.session().batch_execute(bound).expect("a bound for a test that hangs");
+    for _ in 0..rounds {
+        witness.next_id().expect("an ID");
+        cluster.disk().obey(Order::Slow(Duration::from_millis(500)));
+        sleep(Duration::from_secs(1));
+        let refused = witness.refusal();
+        let message = "the durable mark cannot be kept ahead of the clock";
+        assert_eq!((refused.code().code(), refused.message()), ("55000", message), "{refused:?}");
+        assert!(refused.detail().is_some_and(|detail| detail.contains("max_borrow, 300 ms")), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("faster disk")), "{refused:?}");
+        cluster.disk().obey(Order::Work);
+        witness.next_id().expect("IDs again, in the same session");
+    }
+    assert_kept(rounds, &witness.report(), 0)
 }
 
 /// A way in which a disk can fail.
