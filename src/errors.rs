@@ -256,7 +256,8 @@ impl From<Refusal> for ErrorReport {
             )
             .set_detail(format!(
                 "The background worker \"snowflake_pg keeper\" was waited for during {} ms; snowflake_pg.wal_mark is \
-                 require.",
+                 require. What it was to write may be in the log all the same: a standby that is promoted begins above \
+                 it.",
                 waited.as_millis()
             ))
             .set_hint(

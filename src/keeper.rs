@@ -194,9 +194,9 @@ impl Keeper {
             }
         }
         let limit = shared.generator.covered_until();
+        let needed = || shared.generator.last_tick().max(shared.wanted.load(Ordering::Relaxed).saturating_sub(1));
         let (now, tick, plan) = if started {
-            let wanted = shared.wanted.load(Ordering::Relaxed).saturating_sub(1);
-            (anchor::unix_ms(mark::issued(layout)), shared.generator.last_tick().max(wanted), None)
+            (anchor::unix_ms(mark::issued(layout)), needed(), None)
         } else {
             let plan = mark::plan()?;
             (plan.now, plan.first_tick(layout), Some(plan))
@@ -212,7 +212,8 @@ impl Keeper {
             end_if_told();
             mirrored = Some(Mirrored { mark, took: began.elapsed(), plan });
         }
-        mark::keep(layout, tick, limit, mirrored)
+        // Anew: a call that has ended meanwhile must not find the mark where it wanted it.
+        mark::keep(layout, needed(), limit, mirrored)
     }
 
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.

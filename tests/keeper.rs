@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::{Builder, Cluster, Load, Signal, Witness, real_time, value};
 
@@ -149,4 +149,45 @@ fn a_mark_that_is_put_back_while_a_server_waits_for_its_guard_has_to_go_through_
     }
     cluster.start();
     Witness::of(&cluster).next_id().expect("an ID");
+}
+
+/// Nobody gets the IDs that were stepped over, and nobody may have to wait for them.
+#[test]
+fn an_advance_that_fails_leaves_the_mark_where_it_was() {
+    for is_terminated in [false, true] {
+        let mut cluster = with_required_mark(Cluster::builder());
+        sleep(Duration::from_secs(4));
+        cluster.configure("synchronous_standby_names", "nobody");
+        cluster.reload();
+        let mut client = cluster.connect();
+        let process = value(&mut client, "SELECT pg_backend_pid()");
+        let call = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '50 min'))";
+        let advance = thread::spawn(move || client.batch_execute(call).expect_err("a failure"));
+        // The keeper has begun with it.
+        cluster.wait_until(
+            "SELECT last_value > 1000 * extract(epoch FROM clock_timestamp() + '40 min') FROM snowflake_wal_mark",
+        );
+        if is_terminated {
+            cluster.connect().batch_execute(&format!("SELECT pg_terminate_backend({process})")).expect("a signal");
+        }
+        let failure = advance.join().expect("a client");
+        let code = failure.code().map(|code| code.code());
+        if is_terminated {
+            assert!(code.is_none_or(|code| code == "57P01"), "{failure:?}");
+            assert!(!cluster.log().contains("was terminated by signal"), "{}", cluster.log());
+        } else {
+            assert_eq!(code, Some("55000"), "{failure:?}");
+        }
+        cluster.configure("synchronous_standby_names", "");
+        cluster.reload();
+        let mut witness = Witness::of(&cluster);
+        witness.next_id().expect("an ID");
+        let ahead = ahead_ms(cluster.mark());
+        assert!(ahead < 10_000, "the mark is {ahead} ms ahead");
+        cluster.kill_all();
+        cluster.start();
+        witness.connect(&cluster);
+        witness.next_id().expect("an ID after a crash, too");
+        witness.report().assert_unique_and_ordered();
+    }
 }
