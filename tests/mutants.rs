@@ -32,8 +32,8 @@ const MUTANTS: &[Mutant] = &[
         name: "the mark is published before it is on disk",
         edits: &[(
             "src/mark.rs",
-            "        persist(&directory, &Record { mark, identity: own })?;\n        allow(layout, needed, now, mark);",
-            "        allow(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own })?;",
+            "        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n        allow(layout, needed, now, mark);",
+            "        allow(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
@@ -97,15 +97,15 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a start without a mark does not wait for its guard",
-        edits: &[("src/mark.rs", "if beginning.cause == Cause::Missing {", "if false {")],
+        edits: &[("src/mark.rs", "    if plan.is_held() {", "    if false {")],
         against: Servers { binary: "faults", tests: "row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/mark.rs",
-            "    persist(&directory, &Record { mark, identity: own })?;\n    let shared = shared();",
-            "    let shared = shared();",
+            "    persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n    shared.directory[0]",
+            "    shared.directory[0]",
         )],
         against: Servers { binary: "crashes", tests: "" },
     },
