@@ -310,11 +310,38 @@ fn object(objection: Objection, found: Option<&Record>, own: &Identity) -> Error
         Objection::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
-            "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes sure \
-             that no new ID can equal an old one.",
+            // Where only the layout differs, all IDs up to the mark are this server's own.
+            if found.is(&Identity { layout: found.layout, ..*own }) {
+                "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes \
+                 sure that no new ID can equal an old one."
+            } else {
+                "Set snowflake_pg.layout back and restart the server. If no other server that goes on from this mark will \
+                 ever run again, call snowflake_accept_identity()."
+            },
         ),
     };
+    let detail = match objection {
+        Objection::OtherLayout => detail + &other_source(found, own),
+        _ if found.layout == own.layout => detail,
+        _ => format!("{detail} The layout has changed, too: it was {}, and is {}.", found.layout, own.layout),
+    };
     error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
+}
+
+/// What else differs beside the layout: whose IDs the mark speaks of.
+fn other_source(found: &Identity, own: &Identity) -> String {
+    let mut text = String::new();
+    if !found.directory.is(&own.directory) {
+        text += &format!(
+            " Its durable mark was written in another directory ({}) than it lies in ({}).",
+            place(found.directory),
+            place(own.directory)
+        );
+    }
+    if found.timeline != own.timeline {
+        text += &format!(" The mark is of timeline {}, and this server is on {}.", found.timeline, own.timeline);
+    }
+    text
 }
 
 fn place(directory: Directory) -> String {

@@ -136,25 +136,18 @@ const MUTANTS: &[Mutant] = &[
         name: "a copy of a data directory is not noticed",
         edits: &[(
             "crates/snowflake_core/src/identity.rs",
-            "    } else if same_directory {",
-            "    } else if same_directory || true {",
+            "identity.timeline == own.timeline && !same_directory {",
+            "identity.timeline == own.timeline && !same_directory && same_directory {",
         )],
         against: Servers { binary: "faults", tests: "row_20" },
     },
     Mutant {
         name: "a server recovered to a point in time begins at its mark",
-        edits: &[
-            (
-                "crates/snowflake_core/src/identity.rs",
-                "    } else if identity.timeline < own.timeline {",
-                "    } else if identity.timeline < own.timeline && same_directory && !same_directory {",
-            ),
-            (
-                "crates/snowflake_core/src/identity.rs",
-                "    } else if same_directory {",
-                "    } else if same_directory || identity.timeline < own.timeline {",
-            ),
-        ],
+        edits: &[(
+            "crates/snowflake_core/src/identity.rs",
+            "    } else if identity.timeline < own.timeline {",
+            "    } else if identity.timeline < own.timeline && same_directory && !same_directory {",
+        )],
         against: Servers { binary: "faults", tests: "row_22" },
     },
     Mutant {
@@ -168,7 +161,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a changed layout is not noticed",
-        edits: &[("crates/snowflake_core/src/identity.rs", "    if identity.layout != own.layout {", "    if false {")],
+        edits: &[("crates/snowflake_core/src/identity.rs", "identity.layout != own.layout;", "false;")],
         against: Servers { binary: "faults", tests: "row_30" },
     },
     Mutant {

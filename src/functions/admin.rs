@@ -56,7 +56,9 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
         Objection::NewerTimeline => "the durable mark of a newer timeline",
         Objection::OtherLayout => "another layout",
     };
-    say(&format!("accepted {what}, IDs begin at {}", display_time(mark)));
+    let layout_too = objection != Objection::OtherLayout && found.identity.layout != own.layout;
+    let too = if layout_too { " and another layout" } else { "" };
+    say(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
 }
 
