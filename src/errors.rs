@@ -20,8 +20,13 @@ pub enum Refusal {
     BinaryUpgrade,
     /// `snowflake_pg.worker_id` is -1.
     WorkerUnset,
-    /// `snowflake_pg.datacenter_id` is no number.
-    UnreadableDatacenter(&'static str),
+    /// A variable is configured to something that PostgreSQL can't read.
+    Unreadable {
+        /// Its name.
+        variable: &'static str,
+        /// What it is configured to.
+        text: &'static str,
+    },
     /// `snowflake_pg.layout` is no layout.
     BadLayout(LayoutError),
     /// The worker or data center does not fit the layout.
@@ -147,11 +152,13 @@ impl From<Refusal> for ErrorReport {
                          server has, and restart the server."
                     ))
             }
-            Refusal::UnreadableDatacenter(text) => error(
-                ERRCODE_CONFIG_FILE_ERROR,
-                format!("invalid value for parameter \"snowflake_pg.datacenter_id\": \"{text}\""),
-            )
-            .set_hint("Type ALTER SYSTEM SET snowflake_pg.datacenter_id = N with a number, and restart the server."),
+            Refusal::Unreadable { variable, text } => {
+                error(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"{variable}\": \"{text}\""))
+                    .set_hint(format!(
+                        "The server log says what is allowed. Type ALTER SYSTEM SET {variable} = VALUE, and restart the \
+                         server."
+                    ))
+            }
             Refusal::BadLayout(failure) => {
                 let text = gucs::layout_text();
                 let text = text.to_string_lossy();

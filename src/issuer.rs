@@ -65,7 +65,7 @@ pub fn announce() {
          state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
-        gucs::datacenter_id().map_or_else(|text| format!("'{text}' (invalid)"), |number| number.to_string()),
+        gucs::datacenter_id(),
         gucs::layout_text().to_string_lossy(),
         gucs::max_borrow_ms(),
         gucs::max_wait_ms(),

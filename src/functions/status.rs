@@ -43,7 +43,7 @@ fn status() -> [Option<pg_sys::Datum>; 12] {
     [
         state.into_datum(),
         gucs::worker_id().into_datum(),
-        gucs::datacenter_id().ok().into_datum(),
+        gucs::datacenter_id().into_datum(),
         layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")).into_datum(),
         interval(gucs::max_borrow_ms()).into_datum(),
         interval(gucs::max_wait_ms()).into_datum(),
