@@ -52,6 +52,15 @@ const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
+        name: "an advance that has failed moves the mark all the same",
+        edits: &[(
+            "src/keeper.rs",
+            "mark::keep(layout, needed(), limit, mirrored)",
+            "mark::keep(layout, tick, limit, mirrored)",
+        )],
+        against: Servers { binary: "keeper", tests: "an_advance" },
+    },
+    Mutant {
         name: "the file is not flushed",
         edits: &[("src/state_file.rs", "file.sync_all().during(\"flush file\", &temporary)?;", "")],
         against: Servers { binary: "faults", tests: "row_05" },

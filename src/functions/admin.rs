@@ -27,7 +27,7 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
 
 fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     wal_mark::must_be_read()?;
-    let now = now()?;
+    let Some(now) = now()? else { return Ok(None) };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
         return Ok(None);
@@ -62,12 +62,16 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     Ok(Some(mark))
 }
 
-/// What the clock says at a start with the mark that lies there, to be asked before the lock is taken: see [`mark::cover`].
-fn now() -> Result<UnixMs, Refusal> {
+/// What the clock says at a start with the mark that lies there; `None` on a server that has started. To be asked before the lock
+/// is taken: the clock may have to be warned of.
+fn now() -> Result<Option<UnixMs>, Refusal> {
     configured()?;
     mark::may_start()?;
+    if shared().generator.is_started() {
+        return Ok(None);
+    }
     let found = StateDirectory::open(&gucs::state_directory())?.read()?;
-    Ok(mark::now_at(found.as_ref()))
+    Ok(Some(mark::now_at(found.as_ref())))
 }
 
 /// Puts a new durable mark in the place of a damaged one.
