@@ -1,13 +1,12 @@
 //! What a DBA can do, and what keeps a state directory to one server.
 
-use snowflake_core::layout::Layout;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Order, Signal, error, give_away, value};
+use testbed::{Cluster, Order, Signal, error, issued_at, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -21,18 +20,11 @@ fn server() -> (Cluster, Client) {
 /// A server with a state directory outside of its data directory, and a mark that is written often.
 fn server_with_directory() -> (Cluster, PathBuf) {
     let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "200ms").create();
-    let directory = cluster.host().join("state");
-    make_directory(&directory);
+    let directory = cluster.make_directory("state");
     cluster.configure("snowflake_pg.state_directory", directory.display());
     cluster.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     (cluster, directory)
-}
-
-fn make_directory(directory: &Path) {
-    fs::create_dir(directory).expect("a directory");
-    fs::set_permissions(directory, Permissions::from_mode(0o700)).expect("own directory");
-    give_away(directory);
 }
 
 fn next(client: &mut Client) -> i64 {
@@ -68,7 +60,7 @@ fn after_an_advance_every_id_is_greater_also_after_a_crash() {
         "{}",
         cluster.log()
     );
-    assert!(cluster.mark() > twitter().issued_at(past.cast_unsigned()), "the mark on disk covers it");
+    assert!(cluster.mark() > issued_at(past), "the mark on disk covers it");
     let first = next(&mut client);
     assert!(first > past, "{first} after {past}");
     client.batch_execute(&format!("SELECT snowflake_advance({before})")).expect("an advance past an old ID");
@@ -165,7 +157,7 @@ fn the_mark_in_the_log_survives_an_extension_that_is_created_anew() {
     let id = next(&mut client);
     client.batch_execute("DROP EXTENSION snowflake_pg; CREATE EXTENSION snowflake_pg").expect("the extension, anew");
     let mark: u64 = value(&mut client, "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark");
-    assert!(mark > twitter().issued_at(id.cast_unsigned()), "{mark}");
+    assert!(mark > issued_at(id), "{mark}");
 }
 
 /// A client that waits for the keeper gets to know what keeps it.
@@ -280,7 +272,7 @@ fn a_state_directory_that_is_swapped_under_a_running_server_is_refused() {
     let mut client = cluster.connect();
     client.batch_execute(NEXTVAL).expect("an ID");
     fs::rename(&directory, &away).expect("a volume that goes away");
-    make_directory(&directory);
+    cluster.make_directory("state");
     sleep(Duration::from_millis(400));
     let refused = error(&mut client, NEXTVAL);
     assert!(refused.message().ends_with("has become that of another server"), "{refused:?}");
@@ -288,8 +280,4 @@ fn a_state_directory_that_is_swapped_under_a_running_server_is_refused() {
     fs::remove_dir(&directory).expect("the mount point");
     fs::rename(&away, &directory).expect("a volume that comes back");
     client.batch_execute(NEXTVAL).expect("an ID");
-}
-
-fn twitter() -> Layout {
-    "twitter".parse().expect("a preset")
 }

@@ -1,12 +1,10 @@
 //! Clocks that are set, stepped, strobed, or nowhere near the time.
 
-use crate::fixture::{
-    MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, issued_at, server, signed,
-};
+use crate::fixture::{MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Report, Signal, Witness, real_time};
+use testbed::{Cluster, Load, Report, Signal, Witness, issued_at, real_time};
 
 pub const FAULTS: &[Fault] = &[
     Fault {

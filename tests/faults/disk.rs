@@ -1,6 +1,6 @@
 //! A disk that forgets, fails, fills up or is slow, and a durable mark that is damaged or gone.
 
-use crate::fixture::{assert_kept, assert_kept_without_errors, at_once, issued_at, server};
+use crate::fixture::{assert_kept, assert_kept_without_errors, at_once, server};
 use crate::suite::{Evidence, Fault};
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Order, Report, Signal, Witness, real_time};
+use testbed::{Cluster, Load, Order, Report, Signal, Witness, issued_at, real_time};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 5, promise: "ids_stay_unique_when_the_power_is_cut", short: 5, full: 40, run: power_cut },

@@ -1,13 +1,13 @@
 //! A standby takes over: from a primary that is dead, or only seems to be.
 
 use crate::nodes::{
-    GUARD_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start, twitter,
+    GUARD_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
 };
 use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, real_time, value};
+use testbed::{Builder, Cluster, Load, Report, Signal, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -95,10 +95,9 @@ fn with_its_own_worker(worker: i32) -> Builder {
 
 /// The IDs of two nodes are of the same times, at least in part.
 fn assert_overlap(one: &Report, other: &Report) {
-    let layout = twitter();
     let times = [one, other].map(|report| {
         let (lowest, highest) = report.range().expect("IDs");
-        [lowest, highest].map(|id| layout.issued_at(id.cast_unsigned()))
+        [lowest, highest].map(issued_at)
     });
     assert!(times[0][0] < times[1][1] && times[1][0] < times[0][1], "the row shows nothing: {times:?}");
 }
@@ -187,7 +186,7 @@ fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Eviden
         assert_only_errors(&new, &["25006"]);
         assert_above(&new, &old);
         let (lowest, _) = new.range().expect("IDs");
-        let floor = twitter().issued_at(lowest.cast_unsigned());
+        let floor = issued_at(lowest);
         assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
         let lead = lead_ms(&old, 0).max(lead_ms(&new, 0));
         together(all, [old, new]);
