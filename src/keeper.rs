@@ -182,9 +182,9 @@ impl Keeper {
             }
         }
         let limit = shared.generator.covered_until();
+        let needed = || shared.generator.last_tick().max(shared.wanted.load(Ordering::Relaxed).saturating_sub(1));
         let (now, tick) = if started {
-            let wanted = shared.wanted.load(Ordering::Relaxed).saturating_sub(1);
-            (anchor::unix_ms(mark::issued(layout)), shared.generator.last_tick().max(wanted))
+            (anchor::unix_ms(mark::issued(layout)), needed())
         } else {
             let plan = mark::plan()?;
             (plan.now, mark::first_tick(layout, plan.beginning))
@@ -199,7 +199,8 @@ impl Keeper {
             end_if_told();
             mirrored = Some(mark);
         }
-        mark::keep(layout, tick, limit, mirrored)
+        // Anew: a call that was cancelled meanwhile must not find the mark where it wanted it.
+        mark::keep(layout, needed(), limit, mirrored)
     }
 
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.

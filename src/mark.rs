@@ -230,8 +230,8 @@ pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Res
     let mark = layout.time_of(shared().generator.covered_until());
     let wanted = reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms);
     match writer {
-        // What the log says is what may be used, and the log may have taken a while.
-        Writer::Keeper(Some(mirrored)) if gucs::wal_mark() == WalMark::Require => Ok(mirrored),
+        // No more may be used than the log says, which may have taken a while. Less is wanted if a call was cancelled.
+        Writer::Keeper(Some(mirrored)) if gucs::wal_mark() == WalMark::Require => Ok(wanted.min(mirrored)),
         Writer::Keeper(mirrored) => Ok(wanted.max(mirrored.unwrap_or(0))),
         Writer::Backend => Ok(wanted),
     }

@@ -52,6 +52,24 @@ const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
+        name: "a want of the mark outlives the call that was cancelled",
+        edits: &[(
+            "src/wal_mark.rs",
+            "let _ = shared().wanted.compare_exchange(self.0 + 1, 0, Ordering::Relaxed, Ordering::Relaxed);",
+            "let _ = self.0;",
+        )],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "the keeper does not look again at what is wanted when the log has the mark",
+        edits: &[(
+            "src/mark.rs",
+            "if gucs::wal_mark() == WalMark::Require => Ok(wanted.min(mirrored)),",
+            "if gucs::wal_mark() == WalMark::Require => Ok(mirrored),",
+        )],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
         name: "the file is not flushed",
         edits: &[("src/state_file.rs", "file.sync_all().during(\"flush file\", &temporary)?;", "")],
         against: Servers { binary: "faults", tests: "row_05" },

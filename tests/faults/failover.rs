@@ -7,7 +7,7 @@ use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, issued_at, real_time, value};
+use testbed::{Builder, Cluster, Load, Report, Signal, error, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -59,6 +59,20 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 3,
         run: |rounds| keeper_disturbed("pg_terminate_backend", rounds),
+    },
+    Fault {
+        row: 28,
+        promise: "an_advance_that_was_cancelled_while_the_keeper_waited_is_not_carried_out_later",
+        short: 1,
+        full: 3,
+        run: |rounds| advance_cancelled(true, rounds),
+    },
+    Fault {
+        row: 28,
+        promise: "an_advance_that_was_cancelled_while_its_own_mark_waited_is_not_carried_out_later",
+        short: 1,
+        full: 3,
+        run: |rounds| advance_cancelled(false, rounds),
     },
 ];
 
@@ -315,6 +329,46 @@ fn keeper_disturbed(signal: &str, rounds: usize) -> Evidence {
         together(all, [before, waiting, after]);
         lead
     })
+}
+
+/// The keeper can't be told any more what it does not have to do when it waits for a standby: it finds out afterwards.
+fn advance_cancelled(keeper_is_busy: bool, rounds: usize) -> Evidence {
+    let mut primary = with_required_mark();
+    let evidence = in_rounds(rounds, |all| {
+        let before = some_ids_without_errors(&primary);
+        let commits = take_the_standby_away(&primary);
+        // What others wait for is not lost with the advance.
+        let load = keeper_is_busy.then(|| Load::start(&primary, 2, IDS));
+        if keeper_is_busy {
+            primary.wait_until(KEEPER_WAITS);
+        }
+        let mut client = primary.connect();
+        let half_an_hour = "SELECT snowflake_min_id(clock_timestamp() + '30 min')";
+        let past: i64 = value(&mut client, half_an_hour).parse().expect("an ID");
+        // Before the call itself gives up.
+        client.batch_execute("SET statement_timeout = '1s'").expect("a timeout");
+        let cancelled = error(&mut client, &format!("SELECT snowflake_advance({past})"));
+        assert_eq!(cancelled.code().code(), "57014", "{cancelled:?}");
+        primary.wait_until(KEEPER_WAITS);
+        primary.configure("synchronous_standby_names", "");
+        primary.reload();
+        commits.finish();
+        let mut after = some_ids(&primary);
+        if let Some(load) = load {
+            load.wait_for_ids();
+            after.merge(load.finish());
+        }
+        assert_only_errors(&after, &["55000"]);
+        assert!(primary.mark() < issued_at(past), "the mark is at what was cancelled:\n{}", primary.log());
+        // From there IDs would begin.
+        crash(&mut primary);
+        after.merge(some_ids_without_errors(&primary));
+        assert_above(&after, &before);
+        let lead = lead_ms(&before, 0).max(lead_ms(&after, 0));
+        together(all, [before, after]);
+        lead
+    });
+    evidence.crashes(rounds)
 }
 
 fn together(all: &mut Report, reports: impl IntoIterator<Item = Report>) {
