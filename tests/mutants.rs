@@ -137,6 +137,15 @@ const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_11" },
     },
     Mutant {
+        name: "whatever the clock says after a crash of a backend is believed",
+        edits: &[(
+            "src/anchor.rs",
+            "Anchor::new(believed().load(Ordering::Relaxed), 0)",
+            "Anchor::new(clock::unix_ms(), clock::since_boot_ms())",
+        )],
+        against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
         name: "a standby may start the generator",
         edits: &[("src/mark.rs", "if unsafe { pg_sys::RecoveryInProgress() } {", "if false {")],
         against: Servers { binary: "faults", tests: "row_16" },

@@ -57,6 +57,13 @@ pub const FAULTS: &[Fault] = &[
         run: a_day_ahead_held,
     },
     Fault {
+        row: 11,
+        promise: "a_clock_that_is_a_day_ahead_is_not_believed_because_a_backend_was_killed",
+        short: 2,
+        full: 10,
+        run: a_day_ahead_at_a_crash,
+    },
+    Fault {
         row: 12,
         promise: "a_clock_outside_the_layout_is_refused_and_never_wraps",
         short: 1,
@@ -255,6 +262,26 @@ fn a_day_ahead_held(rounds: usize) -> Evidence {
         assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock:\n{}", cluster.log());
     }
     assert_kept_without_errors(rounds, &report, DAY_MS)
+}
+
+/// A crash sets up shared memory anew, and with it what is believed; after a restart of the server a clock would be.
+fn a_day_ahead_at_a_crash(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let mut witness = Witness::of(&cluster);
+    for round in 0..rounds {
+        cluster.set_clock(86_400.0);
+        // Somebody has noticed before the crash, or nobody has.
+        if round % 2 == 0 {
+            witness.next_id().expect("an ID by the old clock");
+        }
+        cluster.kill_backend();
+        witness.connect(&cluster);
+        witness.next_id().expect("an ID by the old clock");
+        let ahead = signed(cluster.mark()) - signed(real_time());
+        assert!(ahead <= MAX_BORROW_MS, "the mark is {ahead} ms ahead in round {round}");
+        cluster.set_clock(0.0);
+    }
+    assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds)
 }
 
 fn outside(rounds: usize) -> Evidence {
