@@ -1,12 +1,13 @@
 //! What a DBA can do, and what keeps a state directory to one server.
 
+use snowflake_core::state_record;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Order, Signal, error, issued_at, value};
+use testbed::{Cluster, Order, Signal, error, issued_at, mark_in, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -262,6 +263,22 @@ fn two_servers_that_share_a_state_directory_are_told() {
         fs::remove_file(directory.join("mark")).expect("the mark");
         first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
     }
+}
+
+/// By then it may be another server's, which has issued IDs up to it.
+#[test]
+fn a_server_that_stops_lowers_no_mark_but_its_own() {
+    let (mut cluster, directory) = server_with_directory();
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    // The keeper, which has more to do, must not write between the two steps of this one.
+    sleep(Duration::from_secs(1));
+    let file = directory.join("mark");
+    let mut record = state_record::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
+    record.identity.worker += 1;
+    record.mark += 60_000;
+    fs::write(&file, state_record::encode(&record)).expect("another server's mark");
+    cluster.stop(Signal::INT);
+    assert_eq!(mark_in(&file), record.mark);
 }
 
 /// A volume that is swapped under a running server: marks in the new one would not count when the old one is back.

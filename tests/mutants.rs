@@ -146,6 +146,33 @@ const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_11" },
     },
     Mutant {
+        name: "a state directory that was swapped is not noticed",
+        edits: &[(
+            "src/mark.rs",
+            "if found.is(&Directory { inode, born_ns }) {",
+            "if found.is(&Directory { inode, born_ns }) || true {",
+        )],
+        against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
+    },
+    Mutant {
+        name: "another server's mark is replaced",
+        edits: &[(
+            "src/mark.rs",
+            "Ok(Some(record)) if !record.identity.is(own) =>",
+            "Ok(Some(record)) if !record.identity.is(own) && !record.identity.is(&record.identity) =>",
+        )],
+        against: Servers { binary: "admin", tests: "two_servers_that_share" },
+    },
+    Mutant {
+        name: "a shutdown lowers another server's mark",
+        edits: &[(
+            "src/shutdown.rs",
+            "if lowest < found.mark && found.identity.is(&own) {",
+            "if lowest < found.mark && found.identity.is(&found.identity) {",
+        )],
+        against: Servers { binary: "admin", tests: "a_server_that_stops" },
+    },
+    Mutant {
         name: "a standby may start the generator",
         edits: &[("src/mark.rs", "if unsafe { pg_sys::RecoveryInProgress() } {", "if false {")],
         against: Servers { binary: "faults", tests: "row_16" },
