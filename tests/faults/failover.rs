@@ -234,6 +234,9 @@ fn split_brain(rounds: usize) -> Evidence {
     })
 }
 
+/// Longer than the keeper sleeps before it looks whether there was a demand.
+const KEEPER_SLEEPS: Duration = Duration::from_millis(1500);
+
 /// Waits until the last mark of a server has passed, and its keeper, which may be slow to notice that nobody asks for IDs any
 /// more, is at rest: then every further ID needs a new mark.
 fn let_the_mark_pass(primary: &Cluster) {
@@ -243,8 +246,7 @@ fn let_the_mark_pass(primary: &Cluster) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut since = Instant::now();
     let mut mark = primary.mark();
-    // Longer than the keeper sleeps before it looks whether there was a demand.
-    while since.elapsed() < Duration::from_millis(1500) || mark >= real_time() {
+    while since.elapsed() < KEEPER_SLEEPS || mark >= real_time() {
         assert!(Instant::now() < deadline, "the mark is extended though nobody asks for IDs");
         sleep(Duration::from_millis(20));
         if primary.mark() != mark || value(&mut client, rests) != "t" {
@@ -353,11 +355,10 @@ fn advance_cancelled(keeper_is_busy: bool, rounds: usize) -> Evidence {
         primary.configure("synchronous_standby_names", "");
         primary.reload();
         commits.finish();
-        let mut after = some_ids(&primary);
-        if let Some(load) = load {
-            load.wait_for_ids();
-            after.merge(load.finish());
-        }
+        let load = load.unwrap_or_else(|| Load::start(&primary, 2, IDS));
+        load.wait_for_ids();
+        sleep(KEEPER_SLEEPS);
+        let mut after = load.finish();
         assert_only_errors(&after, &["55000"]);
         assert!(primary.mark() < issued_at(past), "the mark is at what was cancelled:\n{}", primary.log());
         // From there IDs would begin.
