@@ -1,10 +1,11 @@
-//! How often the durable mark is written: as seldom as it can be. And what becomes of one that has to go through the log.
+//! The keeper writes the durable mark as seldom as it can, whatever the settings of sessions are; and what becomes of one that
+//! has to go through the log.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Signal, Witness, real_time, value};
+use testbed::{Builder, Cluster, Load, Signal, Witness, issued_at, real_time, value};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
@@ -189,5 +190,31 @@ fn an_advance_that_fails_leaves_the_mark_where_it_was() {
         witness.connect(&cluster);
         witness.next_id().expect("an ID after a crash, too");
         witness.report().assert_unique_and_ordered();
+    }
+}
+
+/// The keeper's transaction has to write, and no session that draws IDs has one that may.
+#[test]
+fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_the_log() {
+    let mut cluster = Cluster::builder()
+        .worker(1)
+        .set("snowflake_pg.wal_mark", "require")
+        .set("snowflake_pg.reserve_ahead", format!("{}ms", RESERVE_AHEAD.as_millis()))
+        .start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster.configure("default_transaction_read_only", "on");
+    cluster.reload();
+    for restarts in 0..2 {
+        let mut client = cluster.connect();
+        assert_eq!(value(&mut client, "SHOW transaction_read_only"), "on");
+        for _ in 0..3 {
+            let id = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+            let logged = value(&mut client, "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark");
+            assert!(issued_at(id) < logged, "{id} is above the mark {logged} in the log, after {restarts} restarts");
+            // Past this mark: the next ID needs another one.
+            sleep(2 * RESERVE_AHEAD);
+        }
+        drop(client);
+        cluster.restart(Signal::INT);
     }
 }

@@ -52,13 +52,22 @@ const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
-        name: "an advance that has failed moves the mark all the same",
+        name: "a want of the mark outlives the call that was cancelled",
         edits: &[(
-            "src/keeper.rs",
-            "mark::keep(layout, needed(), limit, mirrored)",
-            "mark::keep(layout, tick, limit, mirrored)",
+            "src/wal_mark.rs",
+            "let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);",
+            "let _ = wanted;",
         )],
-        against: Servers { binary: "keeper", tests: "an_advance" },
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "the keeper does not look again at what is wanted when the log has the mark",
+        edits: &[(
+            "src/mark.rs",
+            "(WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),",
+            "(WalMark::Require, Some(mirrored)) => Some(mirrored.mark),",
+        )],
+        against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
         name: "the file is not flushed",
@@ -126,6 +135,42 @@ const MUTANTS: &[Mutant] = &[
             ".saturating_add(max_jump.max(u64::MAX))",
         )],
         against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
+        name: "whatever the clock says after a crash of a backend is believed",
+        edits: &[(
+            "src/anchor.rs",
+            "Anchor::new(believed().load(Ordering::Relaxed), 0)",
+            "Anchor::new(clock::unix_ms(), clock::since_boot_ms())",
+        )],
+        against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
+        name: "a state directory that was swapped is not noticed",
+        edits: &[(
+            "src/mark.rs",
+            "if found.is(&Directory { inode, born_ns }) {",
+            "if found.is(&Directory { inode, born_ns }) || true {",
+        )],
+        against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
+    },
+    Mutant {
+        name: "another server's mark is replaced",
+        edits: &[(
+            "src/mark.rs",
+            "Ok(Some(record)) if !record.identity.is(own) =>",
+            "Ok(Some(record)) if !record.identity.is(own) && !record.identity.is(&record.identity) =>",
+        )],
+        against: Servers { binary: "admin", tests: "two_servers_that_share" },
+    },
+    Mutant {
+        name: "a shutdown lowers another server's mark",
+        edits: &[(
+            "src/shutdown.rs",
+            "if lowest < found.mark && found.identity.is(&own) {",
+            "if lowest < found.mark && found.identity.is(&found.identity) {",
+        )],
+        against: Servers { binary: "admin", tests: "a_server_that_stops" },
     },
     Mutant {
         name: "a standby may start the generator",

@@ -1,12 +1,10 @@
 //! Clocks that are set, stepped, strobed, or nowhere near the time.
 
-use crate::fixture::{
-    MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, issued_at, server, signed,
-};
+use crate::fixture::{MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Report, Signal, Witness, real_time, value};
+use testbed::{Cluster, Load, Report, Signal, Witness, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -64,6 +62,13 @@ pub const FAULTS: &[Fault] = &[
         short: 0,
         full: 1,
         run: a_day_ahead_held,
+    },
+    Fault {
+        row: 11,
+        promise: "a_clock_that_is_a_day_ahead_is_not_believed_because_a_backend_was_killed",
+        short: 2,
+        full: 10,
+        run: a_day_ahead_at_a_crash,
     },
     Fault {
         row: 12,
@@ -291,6 +296,26 @@ fn a_day_ahead_held(rounds: usize) -> Evidence {
         assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock:\n{}", cluster.log());
     }
     assert_kept_without_errors(rounds, &report, DAY_MS)
+}
+
+/// A crash sets up shared memory anew, and with it what is believed; after a restart of the server a clock would be.
+fn a_day_ahead_at_a_crash(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let mut witness = Witness::of(&cluster);
+    for round in 0..rounds {
+        cluster.set_clock(86_400.0);
+        // Somebody has noticed before the crash, or nobody has.
+        if round % 2 == 0 {
+            witness.next_id().expect("an ID by the old clock");
+        }
+        cluster.kill_backend();
+        witness.connect(&cluster);
+        witness.next_id().expect("an ID by the old clock");
+        let ahead = signed(cluster.mark()) - signed(real_time());
+        assert!(ahead <= MAX_BORROW_MS, "the mark is {ahead} ms ahead in round {round}");
+        cluster.set_clock(0.0);
+    }
+    assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds)
 }
 
 fn outside(rounds: usize) -> Evidence {

@@ -2,10 +2,9 @@
 
 use crate::nodes::{
     GUARD_MS, IDS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors, start,
-    twitter,
 };
 use crate::suite::{Evidence, Fault};
-use testbed::{Cluster, Load, Report, Signal, error, real_time, value};
+use testbed::{Cluster, Load, Report, Signal, error, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -235,7 +234,7 @@ fn recovered_to_a_point_in_time(rounds: usize) -> Evidence {
         let after = some_ids_without_errors(&backup);
         assert_above(&after, &ids);
         let (lowest, _) = after.range().expect("IDs");
-        let floor = twitter().issued_at(lowest.cast_unsigned());
+        let floor = issued_at(lowest);
         assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
         ids.merge(after);
         ids
