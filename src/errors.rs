@@ -20,8 +20,13 @@ pub enum Refusal {
     BinaryUpgrade,
     /// `snowflake_pg.worker_id` is -1.
     WorkerUnset,
-    /// `snowflake_pg.datacenter_id` is no number.
-    UnreadableDatacenter(&'static str),
+    /// A variable is configured to something that PostgreSQL can't read.
+    Unreadable {
+        /// Its name.
+        variable: &'static str,
+        /// What it is configured to.
+        text: &'static str,
+    },
     /// `snowflake_pg.layout` is no layout.
     BadLayout(LayoutError),
     /// The worker or data center does not fit the layout.
@@ -47,6 +52,18 @@ pub enum Refusal {
         now: UnixMs,
         /// What it has shown before.
         shown: UnixMs,
+    },
+    /// There is no durable mark, and the clock stays behind the time at which IDs begin without one.
+    Held {
+        /// What the clock says.
+        now: UnixMs,
+        /// When IDs begin.
+        until: UnixMs,
+    },
+    /// Marks have passed before they were there.
+    Outrun {
+        /// How long the last two took.
+        last_writes_ms: [u64; 2],
     },
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
@@ -142,11 +159,13 @@ impl From<Refusal> for ErrorReport {
                          server has, and restart the server."
                     ))
             }
-            Refusal::UnreadableDatacenter(text) => error(
-                ERRCODE_CONFIG_FILE_ERROR,
-                format!("invalid value for parameter \"snowflake_pg.datacenter_id\": \"{text}\""),
-            )
-            .set_hint("Type ALTER SYSTEM SET snowflake_pg.datacenter_id = N with a number, and restart the server."),
+            Refusal::Unreadable { variable, text } => {
+                error(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"{variable}\": \"{text}\""))
+                    .set_hint(format!(
+                        "The server log says what is allowed. Type ALTER SYSTEM SET {variable} = VALUE, and restart the \
+                         server."
+                    ))
+            }
             Refusal::BadLayout(failure) => {
                 let text = gucs::layout_text();
                 let text = text.to_string_lossy();
@@ -197,18 +216,20 @@ impl From<Refusal> for ErrorReport {
             }
             Refusal::ClockBehind { last, issued, now, until } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
+                let (now, last, until) = (display_time(now), display_time(last), display_time(until));
+                let policy = gucs::policy(1);
+                let (limits, when) = if policy.may_borrow() {
+                    let limit = format!("snowflake_pg.max_borrow is {} ms", policy.max_borrow);
+                    (limit, ", or as soon as snowflake_pg.max_borrow allows for the difference")
+                } else {
+                    let regression = policy.clock_regression;
+                    let wait = gucs::max_wait_ms();
+                    let limit = format!("snowflake_pg.clock_regression is {regression}, and max_wait {wait} ms");
+                    (limit, "")
+                };
                 error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
-                    .set_detail(format!(
-                        "The clock says {}, the last {last_what} is {}, and snowflake_pg.max_borrow is {} ms.",
-                        display_time(now),
-                        display_time(last),
-                        gucs::max_borrow_ms()
-                    ))
-                    .set_hint(format!(
-                        "Check the clock. IDs are issued again when it reaches {}, or as soon as \
-                         snowflake_pg.max_borrow allows for the difference.",
-                        display_time(until)
-                    ))
+                    .set_detail(format!("The clock says {now}, the last {last_what} is {last}; {limits}."))
+                    .set_hint(format!("Check the clock. IDs are issued again when it reaches {until}{when}."))
             }
             Refusal::ClockWentBack { now, shown } => {
                 error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")
@@ -219,6 +240,30 @@ impl From<Refusal> for ErrorReport {
                     ))
                     .set_hint(format!("Check the clock. IDs are issued again when it reaches {}.", display_time(shown)))
             }
+            Refusal::Held { now, until } => error(
+                ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                "the server's clock is behind the time at which IDs begin",
+            )
+            .set_detail(format!(
+                "The clock says {}. No durable mark was found, and so IDs begin at {}.",
+                display_time(now),
+                display_time(until)
+            ))
+            .set_hint("Check the clock. IDs are issued when it has got there."),
+            Refusal::Outrun { last_writes_ms: [last, before] } => error(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the durable mark cannot be kept ahead of the clock",
+            )
+            .set_detail(format!(
+                "The last two writes of it took {before} and {last} ms. It runs ahead by snowflake_pg.reserve_ahead, {} ms, \
+                 or by half as much again as two writes in a row take, up to snowflake_pg.max_borrow, {} ms.",
+                gucs::reserve_ahead_ms(),
+                gucs::max_borrow_ms()
+            ))
+            .set_hint(
+                "Put snowflake_pg.state_directory on a faster disk, or raise snowflake_pg.max_borrow well above what a \
+                 write takes. With snowflake_pg.wal_mark = require, a write takes as long as a commit, too.",
+            ),
             Refusal::StateFile(failure) => failure.into(),
             Refusal::Objection { objection, found, own } => object(objection, found.as_deref(), &own),
             Refusal::Replaced(path) => error(
@@ -236,7 +281,8 @@ impl From<Refusal> for ErrorReport {
             )
             .set_detail(format!(
                 "The background worker \"snowflake_pg keeper\" was waited for during {} ms; snowflake_pg.wal_mark is \
-                 require.",
+                 require. What it was to write may be in the log all the same: a standby that is promoted begins above \
+                 it.",
                 waited.as_millis()
             ))
             .set_hint(
@@ -289,11 +335,38 @@ fn object(objection: Objection, found: Option<&Record>, own: &Identity) -> Error
         Objection::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
-            "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes sure \
-             that no new ID can equal an old one.",
+            // Where only the layout differs, all IDs up to the mark are this server's own.
+            if found.is(&Identity { layout: found.layout, ..*own }) {
+                "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes \
+                 sure that no new ID can equal an old one."
+            } else {
+                "Set snowflake_pg.layout back and restart the server. If no other server that goes on from this mark will \
+                 ever run again, call snowflake_accept_identity()."
+            },
         ),
     };
+    let detail = match objection {
+        Objection::OtherLayout => detail + &other_source(found, own),
+        _ if found.layout == own.layout => detail,
+        _ => format!("{detail} The layout has changed, too: it was {}, and is {}.", found.layout, own.layout),
+    };
     error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
+}
+
+/// What else differs beside the layout: whose IDs the mark speaks of.
+fn other_source(found: &Identity, own: &Identity) -> String {
+    let mut text = String::new();
+    if !found.directory.is(&own.directory) {
+        text += &format!(
+            " Its durable mark was written in another directory ({}) than it lies in ({}).",
+            place(found.directory),
+            place(own.directory)
+        );
+    }
+    if found.timeline != own.timeline {
+        text += &format!(" The mark is of timeline {}, and this server is on {}.", found.timeline, own.timeline);
+    }
+    text
 }
 
 fn place(directory: Directory) -> String {

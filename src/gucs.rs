@@ -5,7 +5,7 @@
 
 use crate::preload;
 use once_cell::sync::OnceCell;
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use pgrx::guc::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::layout::{Layout, LayoutError};
 use snowflake_core::reservation;
@@ -56,12 +56,11 @@ impl fmt::Display for WalMark {
 
 /// Defines all variables. Only in the postmaster, while it preloads.
 ///
-/// A configured value that PostgreSQL rejects here is replaced by the default, with a WARNING. That must not happen to
-/// the variables that tell one server's IDs from another's, so these accept what they can't read until an ID is
-/// asked for, which is then refused.
+/// A configured value that PostgreSQL rejects here is replaced by the default, with a WARNING. IDs of the default could be
+/// another server's, or rest on a weaker guard than was meant; so what can't be read is noted before, and refused as soon as an ID
+/// is asked for.
 pub fn define() {
-    note_unreadable_datacenter();
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.worker_id",
         c"This server's worker ID, which no other server of its data center may have.",
         c"-1 means unset: snowflake_nextval() refuses. The layout limits the range.",
@@ -71,7 +70,7 @@ pub fn define() {
         GucContext::Postmaster,
         GucFlags::default(),
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.datacenter_id",
         c"This server's data center, where the layout has such a field.",
         c"The layout limits the range.",
@@ -96,7 +95,7 @@ pub fn define() {
         );
     }
     policy::define();
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.reserve_ahead",
         c"How far the durable mark runs ahead of the clock.",
         c"After a crash, IDs go on from the mark. A longer reservation means fewer writes and a longer lead then.",
@@ -106,7 +105,7 @@ pub fn define() {
         GucContext::Sighup,
         GucFlags::UNIT_MS,
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.failover_guard",
         c"How far above the clock IDs begin after a promotion, or without a durable mark.",
         c"At least reserve_ahead is taken. The clocks of servers with the same worker should differ by less.",
@@ -116,7 +115,7 @@ pub fn define() {
         GucContext::Postmaster,
         GucFlags::UNIT_MS,
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.max_forward_jump",
         c"A larger step of the clock ahead is not believed until it has held for a minute.",
         c"IDs go on by the old clock meanwhile. snowflake_accept_clock() believes it at once.",
@@ -126,13 +125,12 @@ pub fn define() {
         GucContext::Sighup,
         GucFlags::UNIT_MS,
     );
-    GucRegistry::define_enum_guc(
+    define_choice(
         c"snowflake_pg.wal_mark",
         c"Whether the durable mark also goes through the write-ahead log, and so to standbys.",
         c"With require no ID is issued above the mark in the log.",
         &WAL_MARK,
         GucContext::Postmaster,
-        GucFlags::default(),
     );
     GucRegistry::define_string_guc(
         c"snowflake_pg.wal_mark_database",
@@ -181,16 +179,65 @@ fn parse_layout(text: &CStr) -> Result<Layout, LayoutError> {
     text.to_string_lossy().parse()
 }
 
-/// What is configured as the data center, if it is no number at all.
-static UNREADABLE_DATACENTER: OnceCell<String> = OnceCell::new();
+/// The first variable that is configured to something that PostgreSQL can't read, and what that is.
+static UNREADABLE: OnceCell<(&CStr, String)> = OnceCell::new();
 
-fn note_unreadable_datacenter() {
-    let Some(text) = configured(c"snowflake_pg.datacenter_id") else { return };
-    let mut number = 0;
-    // SAFETY: reads a C string and writes a number, as PostgreSQL itself does for its own variables.
-    if !unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, 0, std::ptr::null_mut()) } {
-        UNREADABLE_DATACENTER.get_or_init(|| text.to_string_lossy().into_owned());
+/// Before PostgreSQL replaces it by the default.
+fn note_unless_readable(name: &'static CStr, is_readable: impl FnOnce(&CStr) -> bool) {
+    if let Some(text) = configured(name).filter(|text| !is_readable(text)) {
+        UNREADABLE.get_or_init(|| (name, text.to_string_lossy().into_owned()));
     }
+}
+
+/// What is configured and can't be read: the variable, and its text. No ID is issued until that is mended, and the server has
+/// been restarted.
+pub fn unreadable() -> Option<(&'static str, &'static str)> {
+    UNREADABLE.get().map(|(name, text)| (name.to_str().expect("a name in ASCII"), text.as_str()))
+}
+
+/// Defines a variable that is a number, and notes what is none, or out of its range.
+#[expect(clippy::too_many_arguments, reason = "as GucRegistry::define_int_guc()")]
+fn define_number(
+    name: &'static CStr,
+    short: &'static CStr,
+    long: &'static CStr,
+    setting: &'static GucSetting<i32>,
+    least: i32,
+    greatest: i32,
+    context: GucContext,
+    flags: GucFlags,
+) {
+    note_unless_readable(name, |text| {
+        let mut number = 0;
+        let unit = flags.bits();
+        // SAFETY: reads a C string and writes a number, as PostgreSQL itself does for its own variables.
+        let is_number = unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, unit, std::ptr::null_mut()) };
+        is_number && (least..=greatest).contains(&number)
+    });
+    GucRegistry::define_int_guc(name, short, long, setting, least, greatest, context, flags);
+}
+
+/// Defines a variable that is one of some words, and notes what is none of them.
+fn define_choice<T: GucEnum>(
+    name: &'static CStr,
+    short: &'static CStr,
+    long: &'static CStr,
+    setting: &'static GucSetting<T>,
+    context: GucContext,
+) {
+    note_unless_readable(name, |text| {
+        let is_word = |name| {
+            // SAFETY: a C string, as every word of the list has.
+            let word = unsafe { CStr::from_ptr(name) };
+            word.to_bytes().eq_ignore_ascii_case(text.to_bytes())
+        };
+        // SAFETY: the list ends with an entry that has no name, and nothing beyond is looked at.
+        let entry = |nth| unsafe { T::CONFIG_ENUM_ENTRY.add(nth) };
+        // SAFETY: an entry of the list.
+        let name = |entry: *const pg_sys::config_enum_entry| unsafe { (*entry).name };
+        (0..).map(|nth| name(entry(nth))).take_while(|name| !name.is_null()).any(is_word)
+    });
+    GucRegistry::define_enum_guc(name, short, long, setting, context, GucFlags::default());
 }
 
 /// What the configuration file, the command line or SET say of a variable, also of one that is not defined.
@@ -206,12 +253,9 @@ pub fn worker_id() -> Option<i32> {
     Some(WORKER_ID.get()).filter(|&worker| worker >= 0)
 }
 
-/// The data center; an error is what stands in its place and is no number.
-pub fn datacenter_id() -> Result<i32, &'static str> {
-    match UNREADABLE_DATACENTER.get() {
-        None => Ok(DATACENTER_ID.get()),
-        Some(text) => Err(text),
-    }
+/// The data center.
+pub fn datacenter_id() -> i32 {
+    DATACENTER_ID.get()
 }
 
 /// The layout as it is written in the configuration. Without preload PostgreSQL does not know the variable, but keeps

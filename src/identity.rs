@@ -9,7 +9,10 @@ use snowflake_core::layout::{Layout, Series};
 /// Which IDs this server may issue, by its configuration.
 pub fn configured() -> Result<(Layout, Series), Refusal> {
     let layout = gucs::layout()?;
-    let datacenter = gucs::datacenter_id().map_err(Refusal::UnreadableDatacenter)?;
+    if let Some((variable, text)) = gucs::unreadable() {
+        return Err(Refusal::Unreadable { variable, text });
+    }
+    let datacenter = gucs::datacenter_id();
     let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset)?;
     let series = layout.series(datacenter, worker).map_err(|misfit| Refusal::Misfit(layout, misfit))?;
     Ok((layout, series))
@@ -26,7 +29,7 @@ pub fn own(directory: Directory) -> Result<Identity, Refusal> {
         // SAFETY: the same, and it does not change after recovery.
         timeline: unsafe { pg_sys::GetWALInsertionTimeLine() },
         directory,
-        datacenter: number(gucs::datacenter_id().map_err(Refusal::UnreadableDatacenter)?),
+        datacenter: number(gucs::datacenter_id()),
         worker: number(gucs::worker_id().ok_or(Refusal::WorkerUnset)?),
         layout,
     })

@@ -6,7 +6,7 @@
 use crate::errors::{Refusal, error};
 use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{anchor, clock, gucs, identity, mark, preload, regression};
+use crate::{anchor, clock, gucs, identity, mark, preload, regression, wal_mark};
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
@@ -65,7 +65,7 @@ pub fn announce() {
          failover_guard = {} ms, max_forward_jump = {} ms, wal_mark = {}, state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
-        gucs::datacenter_id().map_or_else(|text| format!("'{text}' (invalid)"), |number| number.to_string()),
+        gucs::datacenter_id(),
         gucs::layout_text().to_string_lossy(),
         policy.clock_regression,
         policy.sequence_exhaustion,
@@ -162,6 +162,9 @@ impl Issuer {
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
+        if !patience.bears(tick, limit, wal_mark::patience()) {
+            return Err(mark::outrun());
+        }
         let since = Instant::now();
         let covered = mark::cover(&self.layout, tick);
         shared().statistics.count_mark_wait(since.elapsed());
@@ -175,6 +178,9 @@ impl Issuer {
     fn wait(&self, patience: &mut Patience, until: UnixMs) -> Result<(), Refusal> {
         if patience.wait_until(until, self.last_issued()) {
             return Ok(());
+        }
+        if !self.generator.is_started() {
+            return Err(Refusal::Held { now: clock::unix_ms(), until });
         }
         let last = self.last_issued();
         let issued = self.generator.counts().issued > 0;

@@ -8,7 +8,7 @@
 
 use crate::errors::Refusal;
 use crate::gucs::WalMark;
-use crate::mark::Writer;
+use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
 use crate::{anchor, gucs, identity, issuer, mark, wait, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
@@ -27,8 +27,13 @@ const RESTART: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(1);
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// Asks the postmaster for a keeper. Only while preloading.
+/// Asks the postmaster for a keeper. Only while preloading. Not for pg_upgrade, which drops the very database that the keeper
+/// holds a session in; nothing is issued meanwhile.
 pub fn register() {
+    // SAFETY: set once, when the server starts.
+    if unsafe { pg_sys::IsBinaryUpgrade } {
+        return;
+    }
     BackgroundWorkerBuilder::new("snowflake_pg keeper")
         .set_library("snowflake_pg")
         .set_function("snowflake_pg_keeper")
@@ -65,6 +70,11 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
 fn handle_signals() {
     #[pg_guard]
     unsafe extern "C-unwind" fn die(_signal: c_int) {
+        // What is interrupted may be about to look at its error.
+        // SAFETY: asks where this thread's own error is.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: lies there as long as the thread lives.
+        let interrupted = unsafe { *errno };
         // SAFETY: flags for signal handlers to set.
         unsafe { pg_sys::InterruptPending = 1 };
         // SAFETY: the same.
@@ -73,6 +83,8 @@ fn handle_signals() {
         let latch = unsafe { pg_sys::MyLatch };
         // SAFETY: a process's own latch may be set in a handler.
         unsafe { pg_sys::SetLatch(latch) };
+        // SAFETY: as above.
+        unsafe { *errno = interrupted };
     }
     #[pg_guard]
     unsafe extern "C-unwind" fn ignore(_signal: c_int) {}
@@ -182,24 +194,26 @@ impl Keeper {
             }
         }
         let limit = shared.generator.covered_until();
-        let (now, tick) = if started {
-            let wanted = shared.wanted.load(Ordering::Relaxed).saturating_sub(1);
-            (anchor::unix_ms(mark::issued(layout)), shared.generator.last_tick().max(wanted))
+        let needed = || shared.generator.last_tick().max(shared.wanted.load(Ordering::Relaxed).saturating_sub(1));
+        let (now, tick, plan) = if started {
+            (anchor::unix_ms(mark::issued(layout)), needed(), None)
         } else {
             let plan = mark::plan()?;
-            (plan.now, mark::first_tick(layout, plan.beginning))
+            (plan.now, plan.first_tick(layout), Some(plan))
         };
         let mut mirrored = None;
-        if wal_mark::is_wanted() && now >= shared.hold_until.load(Ordering::Relaxed) {
-            let mark = mark::mark_for(layout, tick, now, Writer::Backend)?;
+        if wal_mark::is_wanted() && !plan.as_ref().is_some_and(Plan::is_held) {
+            let mark = mark::wanted(layout, tick, now)?;
+            let began = Instant::now();
             if !wal_mark::write(mark) {
                 return self.without_sequence(started);
             }
             // A wait for a synchronous standby also ends when the process has to. Then nobody has acknowledged the mark.
             end_if_told();
-            mirrored = Some(mark);
+            mirrored = Some(Mirrored { mark, took: began.elapsed(), plan });
         }
-        mark::keep(layout, tick, limit, mirrored)
+        // Anew: a call that has ended meanwhile must not find the mark where it wanted it.
+        mark::keep(layout, needed(), limit, mirrored)
     }
 
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.

@@ -19,15 +19,16 @@ use snowflake_core::identity::{Beginning, Cause, Directory, Facts, Identity, Rec
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::{Tick, UnixMs, display_time, reservation};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Who writes the mark.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Writer {
-    /// A backend that needs it.
-    Backend,
-    /// The keeper, which has taken this mark through the write-ahead log before, if it has to go there.
-    Keeper(Option<UnixMs>),
+/// A mark that the keeper has taken through the write-ahead log.
+pub struct Mirrored {
+    /// The mark.
+    pub mark: UnixMs,
+    /// How long the log took.
+    pub took: Duration,
+    /// What it was chosen for, if the generator was not started.
+    pub plan: Option<Plan>,
 }
 
 /// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick, or lets
@@ -40,8 +41,9 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
         may_start()?;
         wal_mark::wait_for_reading();
     }
+    let now = now(layout)?;
     let Some(lock) = shmem::lock_mark_or_wait() else { return Ok(None) };
-    let outcome = write(layout, tick, tick, Writer::Backend);
+    let outcome = write(layout, tick, tick, now, None);
     drop(lock);
     // It goes on from here as long as IDs are asked for.
     shared().wake_keeper();
@@ -53,24 +55,31 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
 pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     if gucs::wal_mark() == WalMark::Require {
         shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
-    } else if let Some(lock) = shmem::try_lock_mark() {
-        let outcome = write(layout, tick, limit, Writer::Backend);
+    } else if let Err(refusal) = now(layout).and_then(|now| {
+        let Some(lock) = shmem::try_lock_mark() else { return Ok(()) };
+        let outcome = write(layout, tick, limit, now, None);
         drop(lock);
-        if let Err(refusal) = outcome {
-            refusal.report(PgLogLevel::LOG);
-        }
+        outcome.map(|_| ())
+    }) {
+        refusal.report(PgLogLevel::LOG);
     }
     shared().wake_keeper();
 }
 
 /// As the keeper: starts the generator if need be, or extends the mark, which covers what is below `limit`, past `tick`.
-pub fn keep(layout: &Layout, tick: Tick, limit: Tick, mirrored: Option<UnixMs>) -> Result<(), Refusal> {
+pub fn keep(layout: &Layout, tick: Tick, limit: Tick, mirrored: Option<Mirrored>) -> Result<(), Refusal> {
+    let now = now(layout)?;
     if let Some(lock) = shmem::lock_mark_or_wait() {
-        let outcome = write(layout, tick, limit, Writer::Keeper(mirrored));
+        let outcome = write(layout, tick, limit, now, mirrored);
         drop(lock);
         after_release(outcome?);
     }
     Ok(())
+}
+
+/// What the clock says, to be asked before the lock is taken: it may have to be warned of.
+fn now(layout: &Layout) -> Result<UnixMs, Refusal> {
+    if shared().generator.is_started() { Ok(anchor::unix_ms(issued(layout))) } else { Ok(plan()?.now) }
 }
 
 /// What was done under the lock.
@@ -84,7 +93,7 @@ enum Written {
 }
 
 /// Logs what was found: not under the lock, since a client that asks for log messages and does not read them must not hold
-/// up everybody else. (A warning of the clock comes once a minute at most.)
+/// up everybody else.
 fn after_release(written: Written) -> Option<UnixMs> {
     match written {
         Written::Found(beginning) => {
@@ -114,19 +123,24 @@ fn tell(Beginning { floor, cause }: Beginning) {
 }
 
 /// Under the lock: starts the generator, or extends the mark past `tick`, if nobody has extended it past `limit` meanwhile.
-fn write(layout: &Layout, tick: Tick, limit: Tick, writer: Writer) -> Result<Written, Refusal> {
+fn write(
+    layout: &Layout,
+    tick: Tick,
+    limit: Tick,
+    now: UnixMs,
+    mirrored: Option<Mirrored>,
+) -> Result<Written, Refusal> {
     let shared = shared();
     if !shared.generator.is_started() {
-        return start(layout, writer);
+        return start(layout, now, mirrored);
     }
-    let now = anchor::unix_ms(issued(layout));
     if shared.generator.covered_until() <= limit {
         let needed = tick.max(shared.generator.last_tick());
         let directory = StateDirectory::open(&gucs::state_directory())?;
         let own = identity::own(still_the_same(&directory)?)?;
         nobody_elses(&directory, &own)?;
-        let mark = mark_for(layout, needed, now, writer)?;
-        persist(&directory, &Record { mark, identity: own })?;
+        let Some(mark) = allowed(wanted(layout, needed, now)?, mirrored.as_ref()) else { return Ok(Written::Done) };
+        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;
         allow(layout, needed, now, mark);
     }
     Ok(Written::Done)
@@ -138,9 +152,13 @@ pub fn issued(layout: &Layout) -> UnixMs {
 }
 
 /// What matters at a start beside the record.
-pub fn facts(found: Option<&Record>) -> Facts {
-    let now = anchor::unix_ms(found.map_or(0, |record| record.mark));
+pub fn facts(now: UnixMs) -> Facts {
     Facts { now, guard_ms: gucs::guard_ms(), wal_mark: wal_mark::known() }
+}
+
+/// What the clock says at a start that finds this record.
+pub fn now_at(found: Option<&Record>) -> UnixMs {
+    anchor::unix_ms(found.map_or(0, |record| record.mark))
 }
 
 /// Refuses to start where nobody may.
@@ -160,21 +178,45 @@ pub fn may_start() -> Result<(), Refusal> {
 pub struct Plan {
     directory: StateDirectory,
     own: Identity,
+    found: Option<Record>,
     /// What the clock says.
     pub now: UnixMs,
     /// Where IDs begin.
-    pub beginning: Beginning,
+    beginning: Beginning,
+}
+
+impl Plan {
+    /// The first tick. Position 0 is what a generator holds that was not started, so tick 0 is never issued.
+    pub fn first_tick(&self, layout: &Layout) -> Tick {
+        layout.first_tick_from(self.beginning.floor).max(1)
+    }
+
+    /// Whether there is no mark, and the time has not come yet at which IDs begin without one.
+    pub fn is_held(&self) -> bool {
+        let hold_until = shared().hold_until.load(Ordering::Relaxed);
+        self.beginning.cause == Cause::Missing && (hold_until == 0 || self.now < hold_until)
+    }
 }
 
 /// Reads the mark, and decides by the start table where IDs begin, or why they can't.
 pub fn plan() -> Result<Plan, Refusal> {
+    plan_at(now_at)
+}
+
+fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, Refusal> {
     may_start()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     let found = directory.read()?;
-    let facts = facts(found.as_ref());
-    match decide(found.as_ref(), &own, facts) {
-        Ok(beginning) => Ok(Plan { directory, own, now: facts.now, beginning }),
+    let now = now(found.as_ref());
+    match decide(found.as_ref(), &own, facts(now)) {
+        Ok(mut beginning) => {
+            let hold_until = shared().hold_until.load(Ordering::Relaxed);
+            if beginning.cause == Cause::Missing && hold_until > 0 {
+                beginning.floor = hold_until;
+            }
+            Ok(Plan { directory, own, found, now, beginning })
+        }
         Err(objection) => Err(Refusal::Objection { objection, found: found.map(Box::new), own: Box::new(own) }),
     }
 }
@@ -185,56 +227,72 @@ pub fn plan() -> Result<Plan, Refusal> {
 /// right one, with the right mark in it, may come back. For the same reason a server that finds no mark waits until its
 /// clock has passed the floor, instead of going ahead of it: what it has issued by then, a right clock has passed, too.
 /// Until then it writes nothing, so that a crash meanwhile makes it wait anew.
-fn start(layout: &Layout, writer: Writer) -> Result<Written, Refusal> {
-    let Plan { directory, own, now, mut beginning } = plan()?;
-    let hold_until = &shared().hold_until;
-    if beginning.cause == Cause::Missing {
-        match hold_until.load(Ordering::Relaxed) {
-            0 => {
-                hold_until.store(beginning.floor, Ordering::Relaxed);
-                return Ok(Written::Found(beginning));
-            }
-            until if now < until => return Ok(Written::Held(until)),
-            until => beginning.floor = until,
+fn start(layout: &Layout, now: UnixMs, mut mirrored: Option<Mirrored>) -> Result<Written, Refusal> {
+    let mut plan = plan_at(|_| now)?;
+    let shared = shared();
+    if plan.is_held() {
+        let until = shared.hold_until.load(Ordering::Relaxed);
+        if until > 0 {
+            return Ok(Written::Held(until));
         }
+        shared.hold_until.store(plan.beginning.floor, Ordering::Relaxed);
+        return Ok(Written::Found(plan.beginning));
+    }
+    // Only time has passed while the log was written: then IDs begin where they were to, below the mark in it.
+    if let Some(planned) = mirrored.as_mut().and_then(|mirrored| mirrored.plan.take())
+        && (planned.found, planned.own) == (plan.found, plan.own)
+    {
+        plan.beginning = planned.beginning;
     }
     let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
-    let first = first_tick(layout, beginning);
-    let mark = mark_for(layout, first, now, writer)?;
+    let first = plan.first_tick(layout);
+    let Some(mark) = allowed(wanted(layout, first, now)?, mirrored.as_ref()) else { return Ok(Written::Done) };
     if mark <= layout.time_of(first) {
-        return Ok(Written::Done); // What went through the log is not enough any more. The keeper looks again.
+        return Err(outrun());
     }
-    persist(&directory, &Record { mark, identity: own })?;
-    let shared = shared();
+    let Plan { directory, own, beginning, .. } = plan;
+    persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;
     shared.directory[0].store(own.directory.inode, Ordering::Relaxed);
     shared.directory[1].store(own.directory.born_ns, Ordering::Relaxed);
     // For good: a clock that is set back later is an ordinary one that is behind.
-    let held = hold_until.swap(0, Ordering::Relaxed) > 0;
+    let held = shared.hold_until.swap(0, Ordering::Relaxed) > 0;
     shared.generator.start(first, now_tick);
     allow(layout, first, now, mark);
     Ok(if held { Written::Done } else { Written::Found(beginning) })
 }
 
-/// The first tick of a beginning. Position 0 is what a generator holds that was not started, so tick 0 is never issued.
-pub fn first_tick(layout: &Layout, beginning: Beginning) -> Tick {
-    layout.first_tick_from(beginning.floor).max(1)
-}
-
-/// The mark to write for a server that needs this tick.
-pub fn mark_for(layout: &Layout, tick: Tick, now: UnixMs, writer: Writer) -> Result<UnixMs, Refusal> {
+/// The mark that a server wants that needs this tick.
+pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, Refusal> {
     if tick > layout.last_tick() {
         return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
-    let last_writes_ms = [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed));
-    let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms);
+    let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
     let mark = layout.time_of(shared().generator.covered_until());
-    let wanted = reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms);
-    match writer {
-        // What the log says is what may be used, and the log may have taken a while.
-        Writer::Keeper(Some(mirrored)) if gucs::wal_mark() == WalMark::Require => Ok(mirrored),
-        Writer::Keeper(mirrored) => Ok(wanted.max(mirrored.unwrap_or(0))),
-        Writer::Backend => Ok(wanted),
+    Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms))
+}
+
+/// The mark that may be written: with `require` none above what has been through the log, which may have taken a while. (Less is
+/// wanted by then if the call has ended that wanted it.)
+fn allowed(wanted: UnixMs, mirrored: Option<&Mirrored>) -> Option<UnixMs> {
+    match (gucs::wal_mark(), mirrored) {
+        (WalMark::Require, None) => None,
+        (WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),
+        (_, mirrored) => Some(wanted.max(mirrored.map_or(0, |mirrored| mirrored.mark))),
     }
+}
+
+fn log_time(mirrored: Option<Mirrored>) -> Duration {
+    mirrored.map_or(Duration::ZERO, |mirrored| mirrored.took)
+}
+
+/// How long the last two writes of the mark took, in milliseconds, the last one first.
+fn last_writes_ms() -> [u64; 2] {
+    [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed))
+}
+
+/// Marks have passed before they were there.
+pub fn outrun() -> Refusal {
+    Refusal::Outrun { last_writes_ms: last_writes_ms() }
 }
 
 /// A failure to write the mark that another process has met, by the operating system's number.
@@ -243,11 +301,11 @@ pub fn write_error(number: i32) -> StateFileError {
     StateFileError::Io { action: "write the mark in", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable, and notes how long that took.
-pub fn persist(directory: &StateDirectory, record: &Record) -> Result<(), StateFileError> {
+/// Makes a record durable, and notes how long that took, its way through the log included.
+pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<(), StateFileError> {
     let began = Instant::now();
     directory.write(record)?;
-    let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX / 8);
+    let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
     let [last, before] = &shared().last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
     shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);

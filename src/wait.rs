@@ -8,7 +8,7 @@ use crate::anchor;
 use crate::shmem::shared;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
-use snowflake_core::UnixMs;
+use snowflake_core::{Tick, UnixMs};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -120,12 +120,26 @@ pub struct Patience {
     waiting: Option<Instant>,
     /// Kept until the call has got what it wants, or has given up.
     turn: Option<Turn>,
+    marks: Marks,
 }
+
+/// The durable marks that one call has seen, all of which had passed when it came to use them.
+#[derive(Default)]
+struct Marks {
+    since: Option<Instant>,
+    /// What the call needed when it looked last.
+    needed: Tick,
+    count: u32,
+}
+
+/// How many marks a call may see pass, the one that it finds among them: how long two writes took is known when the third is
+/// reserved for.
+const MARKS: u32 = 4;
 
 impl Patience {
     /// For a call that may wait so long.
     pub fn new(budget: Duration) -> Self {
-        Self { budget, since: None, waiting: None, turn: None }
+        Self { budget, since: None, waiting: None, turn: None, marks: Marks::default() }
     }
 
     /// Sleeps until the clock reaches `until`, but not for long: what to wait for may be another time by then, when the
@@ -136,6 +150,7 @@ impl Patience {
         let until = Duration::from_millis(until);
         let remaining = || until.saturating_sub(anchor::since_1970(issued));
         self.waiting.get_or_insert_with(Instant::now);
+        self.marks = Marks::default();
         if !remaining().is_zero() {
             let left = self.budget.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
             if left.is_zero() {
@@ -153,6 +168,16 @@ impl Patience {
             self.since = None;
         }
         true
+    }
+
+    /// Whether a call that needs a tick which the mark, at `limit`, does not cover may have another one written: not if each of
+    /// some, over so much time, covered what the call had needed, and had passed when it came to use it.
+    pub fn bears(&mut self, tick: Tick, limit: Tick, time: Duration) -> bool {
+        let marks = &mut self.marks;
+        let since = *marks.since.get_or_insert_with(Instant::now);
+        marks.count += u32::from(limit > marks.needed);
+        marks.needed = tick;
+        marks.count <= MARKS || since.elapsed() < time
     }
 }
 

@@ -9,18 +9,19 @@ use crate::errors::Refusal;
 use crate::gucs::{self, WalMark};
 use crate::shmem::{self, shared};
 use crate::{anchor, mark, preload};
+use once_cell::sync::OnceCell;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
-use std::ffi::CStr;
-use std::sync::atomic::Ordering;
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a backend waits for the keeper to look, before it starts without.
 const READING: Duration = Duration::from_secs(2);
 
-/// How long a call waits for the keeper at least, whatever `max_wait` says: the log may have to go to another server.
+/// How long a call waits for a mark at least, whatever `max_wait` says: the log may have to go to another server.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The sequence of the extension, wherever that was created. Every name and operator says where it is from: the database's
@@ -113,10 +114,22 @@ pub fn must_be_read() -> Result<(), Refusal> {
     Ok(())
 }
 
+/// What this process wants the keeper to cover, for as long as it waits: a tick plus 1, or 0. Not in a [`Want`], for the end of the
+/// process, which drops nothing.
+static WANTED: AtomicU64 = AtomicU64::new(0);
+
 /// A tick that a backend wants the keeper to cover, for as long as it waits.
 struct Want(Tick);
 
 impl Want {
+    fn new(tick: Tick) -> Self {
+        static AT_EXIT: OnceCell<()> = OnceCell::new();
+        // SAFETY: the function takes any code and argument.
+        AT_EXIT.get_or_init(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) });
+        WANTED.store(tick + 1, Ordering::Relaxed);
+        Self(tick)
+    }
+
     /// Again and again, since another backend that gives up lowers the common word.
     fn say(&self) {
         shared().wanted.fetch_max(self.0 + 1, Ordering::Relaxed);
@@ -125,10 +138,22 @@ impl Want {
 }
 
 impl Drop for Want {
-    /// A call that was cancelled must not have the mark go where it wanted it.
     fn drop(&mut self) {
-        let _ = shared().wanted.compare_exchange(self.0 + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        give_up();
     }
+}
+
+/// A call that has ended must not have the mark go where it wanted it.
+fn give_up() {
+    let wanted = WANTED.swap(0, Ordering::Relaxed);
+    if wanted > 0 {
+        let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn at_exit(_code: c_int, _argument: pg_sys::Datum) {
+    give_up();
 }
 
 /// Lets the keeper bring the generator to where it may issue `tick`. Returns until when the caller has to wait, like
@@ -141,9 +166,9 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
             mark::plan()?; // If it can't be started, this says why.
         }
     }
-    let patience = LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()));
+    let patience = patience();
     let until = Instant::now() + patience;
-    let want = Want(tick);
+    let want = Want::new(tick);
     loop {
         let hold_until = shared.hold_until.load(Ordering::Relaxed);
         if anchor::unix_ms(mark::issued(layout)) < hold_until {
@@ -162,6 +187,11 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
         want.say();
         shmem::wait_for_mark(covered, Duration::from_millis(100));
     }
+}
+
+/// How long a call waits for a mark.
+pub fn patience() -> Duration {
+    LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()))
 }
 
 /// Whether the mark has to go through the log.

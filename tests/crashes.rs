@@ -1,12 +1,9 @@
 //! Nothing is issued twice when the state directory goes away and comes back. The fault suite has the crashes.
 
-use snowflake_core::layout::Layout;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Cluster, Signal, error, give_away, real_time, value};
+use testbed::{Cluster, Signal, error, issued_at, real_time, value};
 
 /// Draws IDs right after a crash, when they are as far ahead of the clock as they get.
 fn draw_ahead(cluster: &mut Cluster, ids: &mut Vec<i64>) {
@@ -32,7 +29,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     let message = format!("could not open directory \"{}\": No such file or directory", volume.display());
     assert_eq!(refused.message(), message, "an absolute directory is not made");
     drop(client);
-    make_writable(&volume);
+    cluster.make_directory("volume");
 
     let mut ids = Vec::new();
     draw_ahead(&mut cluster, &mut ids);
@@ -44,7 +41,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
 
     // In its place stands a directory without a mark, in which none can be written.
     fs::rename(&volume, &away).expect("a volume that goes away");
-    make_writable(&volume);
+    cluster.make_directory("volume");
     fs::create_dir_all(volume.join("mark.new/full")).expect("an obstacle");
     cluster.start();
     for _ in 0..2 {
@@ -56,7 +53,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
 
     // Or an empty one, as a mount point is: IDs are issued by the clock, and above them when the volume is back.
     fs::rename(&volume, &away).expect("a volume that goes away");
-    make_writable(&volume);
+    cluster.make_directory("volume");
     cluster.start();
     let rows = cluster.connect().query("SELECT snowflake_nextvals(20000)", &[]).expect("IDs");
     ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
@@ -66,13 +63,6 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     cluster.start();
     draw_ahead(&mut cluster, &mut ids);
     assert!(ids.is_sorted_by(|a, b| a < b), "an ID came twice, or out of order");
-}
-
-/// An empty directory that the servers' user can write.
-fn make_writable(directory: &Path) {
-    fs::create_dir(directory).expect("a directory");
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).expect("own directory");
-    give_away(directory);
 }
 
 /// The guard protects from a mark that is only away; a crash in the middle of it changes nothing in that.
@@ -94,6 +84,6 @@ fn a_crash_while_the_guard_passes_begins_it_anew() {
     let before = real_time();
     cluster.start();
     let id: i64 = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
-    let issued_at = "twitter".parse::<Layout>().expect("a preset").issued_at(id.cast_unsigned());
+    let issued_at = issued_at(id);
     assert!((before + 2000..=real_time()).contains(&issued_at), "{issued_at} after {before}");
 }

@@ -1,10 +1,11 @@
-//! How often the durable mark is written: as seldom as it can be.
+//! The keeper writes the durable mark as seldom as it can, whatever the settings of sessions are; and what becomes of one that
+//! has to go through the log.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, value};
+use testbed::{Builder, Cluster, Load, Signal, Witness, issued_at, real_time, value};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
@@ -48,4 +49,172 @@ fn a_server_under_load_writes_once_in_half_a_reservation() {
     let halves = began.elapsed().as_millis() / (RESERVE_AHEAD.as_millis() / 2);
     load.finish().assert_unique_and_ordered();
     assert!((2..=halves + 1).contains(&u128::from(writes)), "{writes} writes in {halves} halves of a reservation");
+}
+
+/// A server that issues IDs, no mark of which is used that has not been through the log.
+fn with_required_mark(builder: Builder) -> Cluster {
+    let cluster = builder.worker(1).set("snowflake_pg.wal_mark", "require").start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    Witness::of(&cluster).next_id().expect("an ID");
+    cluster
+}
+
+/// Makes every commit take this long.
+fn slow_down_commits(cluster: &Cluster, time: Duration) {
+    cluster.configure("commit_delay", time.as_micros());
+    cluster.configure("commit_siblings", 0);
+}
+
+/// How far a time is ahead of the clock, in milliseconds; negative when it has passed.
+fn ahead_ms(time: u64) -> i64 {
+    i64::try_from(time).expect("this age") - i64::try_from(real_time()).expect("this age")
+}
+
+fn mark_in_log(cluster: &Cluster) -> u64 {
+    value(&mut cluster.connect(), "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark")
+}
+
+/// It begins at a distance from the clock, as a promoted one does, and the clock goes on while the log is written.
+#[test]
+fn a_server_with_another_worker_starts_however_long_a_commit_takes() {
+    let mut cluster = with_required_mark(Cluster::builder());
+    cluster.stop(Signal::INT);
+    // Or it would begin at a distance from the old mark.
+    sleep(Duration::from_secs(3));
+    cluster.configure("snowflake_pg.worker_id", 2);
+    slow_down_commits(&cluster, Duration::from_millis(100));
+    cluster.start();
+    // As long as it takes; a test that hangs ends by itself.
+    let load = Load::start(&cluster, 1, "SELECT snowflake_nextval() FROM generate_series(1, 1000)");
+    load.wait_for_ids();
+    load.finish().assert_unique_and_ordered();
+}
+
+#[test]
+fn calls_get_ids_where_a_commit_takes_longer_than_the_mark_runs_ahead() {
+    let mut cluster = with_required_mark(Cluster::builder().set("snowflake_pg.reserve_ahead", "100ms"));
+    cluster.stop(Signal::INT);
+    slow_down_commits(&cluster, Duration::from_millis(100));
+    cluster.start();
+    let mut witness = Witness::of(&cluster);
+    witness.session().batch_execute("SET statement_timeout = '30 s'").expect("a bound for a test that hangs");
+    for _ in 0..3 {
+        sleep(Duration::from_millis(1500));
+        witness.next_id().expect("an ID");
+    }
+    witness.report().assert_unique_and_ordered();
+}
+
+/// Each start would take the mark in the log further, and a promoted standby begins above it.
+#[test]
+fn a_server_that_waits_for_its_guard_takes_nothing_through_the_log() {
+    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    Witness::of(&cluster).next_id().expect("an ID");
+    cluster.stop(Signal::INT);
+    fs::remove_file(cluster.mark_file()).expect("the mark");
+    for crash in 0..6 {
+        cluster.start();
+        sleep(Duration::from_millis(300));
+        let ahead = ahead_ms(mark_in_log(&cluster));
+        assert!(ahead <= 2050, "{ahead} ms ahead of the clock after {crash} crashes");
+        cluster.kill_all();
+    }
+    cluster.start();
+    Witness::of(&cluster).next_id().expect("an ID");
+}
+
+/// The keeper, which is not in the log with a mark yet, must not take the one from the file for a reason to begin.
+#[test]
+fn a_mark_that_is_put_back_while_a_server_waits_for_its_guard_has_to_go_through_the_log_all_the_same() {
+    let mut cluster = with_required_mark(Cluster::builder());
+    cluster.stop(Signal::INT);
+    // Until the mark in the log has passed.
+    sleep(Duration::from_secs(3));
+    let away = cluster.host().join("away");
+    for _ in 0..5 {
+        fs::rename(cluster.mark_file(), &away).expect("the mark");
+        cluster.start();
+        // While the keeper sleeps, and is about to look again a second later.
+        sleep(Duration::from_millis(300));
+        cluster.configure("synchronous_standby_names", "nobody");
+        cluster.reload();
+        fs::rename(&away, cluster.mark_file()).expect("the mark");
+        let until = Instant::now() + Duration::from_millis(1500);
+        while Instant::now() < until {
+            assert!(cluster.mark() <= mark_in_log(&cluster), "the mark in the file is above the one in the log");
+            sleep(Duration::from_millis(20));
+        }
+        cluster.stop(Signal::INT);
+        cluster.configure("synchronous_standby_names", "");
+    }
+    cluster.start();
+    Witness::of(&cluster).next_id().expect("an ID");
+}
+
+/// Nobody gets the IDs that were stepped over, and nobody may have to wait for them.
+#[test]
+fn an_advance_that_fails_leaves_the_mark_where_it_was() {
+    for is_terminated in [false, true] {
+        let mut cluster = with_required_mark(Cluster::builder());
+        sleep(Duration::from_secs(4));
+        cluster.configure("synchronous_standby_names", "nobody");
+        cluster.reload();
+        let mut client = cluster.connect();
+        let process = value(&mut client, "SELECT pg_backend_pid()");
+        let call = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '50 min'))";
+        let advance = thread::spawn(move || client.batch_execute(call).expect_err("a failure"));
+        // The keeper has begun with it.
+        cluster.wait_until(
+            "SELECT last_value > 1000 * extract(epoch FROM clock_timestamp() + '40 min') FROM snowflake_wal_mark",
+        );
+        if is_terminated {
+            cluster.connect().batch_execute(&format!("SELECT pg_terminate_backend({process})")).expect("a signal");
+        }
+        let failure = advance.join().expect("a client");
+        let code = failure.code().map(|code| code.code());
+        if is_terminated {
+            assert!(code.is_none_or(|code| code == "57P01"), "{failure:?}");
+            assert!(!cluster.log().contains("was terminated by signal"), "{}", cluster.log());
+        } else {
+            assert_eq!(code, Some("55000"), "{failure:?}");
+        }
+        cluster.configure("synchronous_standby_names", "");
+        cluster.reload();
+        let mut witness = Witness::of(&cluster);
+        witness.next_id().expect("an ID");
+        let ahead = ahead_ms(cluster.mark());
+        assert!(ahead < 10_000, "the mark is {ahead} ms ahead");
+        cluster.kill_all();
+        cluster.start();
+        witness.connect(&cluster);
+        witness.next_id().expect("an ID after a crash, too");
+        witness.report().assert_unique_and_ordered();
+    }
+}
+
+/// The keeper's transaction has to write, and no session that draws IDs has one that may.
+#[test]
+fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_the_log() {
+    let mut cluster = Cluster::builder()
+        .worker(1)
+        .set("snowflake_pg.wal_mark", "require")
+        .set("snowflake_pg.reserve_ahead", format!("{}ms", RESERVE_AHEAD.as_millis()))
+        .start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster.configure("default_transaction_read_only", "on");
+    cluster.reload();
+    for restarts in 0..2 {
+        let mut client = cluster.connect();
+        assert_eq!(value(&mut client, "SHOW transaction_read_only"), "on");
+        for _ in 0..3 {
+            let id = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+            let logged = value(&mut client, "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark");
+            assert!(issued_at(id) < logged, "{id} is above the mark {logged} in the log, after {restarts} restarts");
+            // Past this mark: the next ID needs another one.
+            sleep(2 * RESERVE_AHEAD);
+        }
+        drop(client);
+        cluster.restart(Signal::INT);
+    }
 }

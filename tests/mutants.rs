@@ -32,8 +32,8 @@ const MUTANTS: &[Mutant] = &[
         name: "the mark is published before it is on disk",
         edits: &[(
             "src/mark.rs",
-            "        persist(&directory, &Record { mark, identity: own })?;\n        allow(layout, needed, now, mark);",
-            "        allow(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own })?;",
+            "        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n        allow(layout, needed, now, mark);",
+            "        allow(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
@@ -49,6 +49,24 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
         edits: &[("src/keeper.rs", "            end_if_told();\n            mirrored", "            mirrored")],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "a want of the mark outlives the call that was cancelled",
+        edits: &[(
+            "src/wal_mark.rs",
+            "let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);",
+            "let _ = wanted;",
+        )],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "the keeper does not look again at what is wanted when the log has the mark",
+        edits: &[(
+            "src/mark.rs",
+            "(WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),",
+            "(WalMark::Require, Some(mirrored)) => Some(mirrored.mark),",
+        )],
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
@@ -97,15 +115,15 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a start without a mark does not wait for its guard",
-        edits: &[("src/mark.rs", "if beginning.cause == Cause::Missing {", "if false {")],
+        edits: &[("src/mark.rs", "    if plan.is_held() {", "    if false {")],
         against: Servers { binary: "faults", tests: "row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/mark.rs",
-            "    persist(&directory, &Record { mark, identity: own })?;\n    let shared = shared();",
-            "    let shared = shared();",
+            "    persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n    shared.directory[0]",
+            "    shared.directory[0]",
         )],
         against: Servers { binary: "crashes", tests: "" },
     },
@@ -117,6 +135,42 @@ const MUTANTS: &[Mutant] = &[
             ".saturating_add(max_jump.max(u64::MAX))",
         )],
         against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
+        name: "whatever the clock says after a crash of a backend is believed",
+        edits: &[(
+            "src/anchor.rs",
+            "Anchor::new(believed().load(Ordering::Relaxed), 0)",
+            "Anchor::new(clock::unix_ms(), clock::since_boot_ms())",
+        )],
+        against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
+        name: "a state directory that was swapped is not noticed",
+        edits: &[(
+            "src/mark.rs",
+            "if found.is(&Directory { inode, born_ns }) {",
+            "if found.is(&Directory { inode, born_ns }) || true {",
+        )],
+        against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
+    },
+    Mutant {
+        name: "another server's mark is replaced",
+        edits: &[(
+            "src/mark.rs",
+            "Ok(Some(record)) if !record.identity.is(own) =>",
+            "Ok(Some(record)) if !record.identity.is(own) && !record.identity.is(&record.identity) =>",
+        )],
+        against: Servers { binary: "admin", tests: "two_servers_that_share" },
+    },
+    Mutant {
+        name: "a shutdown lowers another server's mark",
+        edits: &[(
+            "src/shutdown.rs",
+            "if lowest < found.mark && found.identity.is(&own) {",
+            "if lowest < found.mark && found.identity.is(&found.identity) {",
+        )],
+        against: Servers { binary: "admin", tests: "a_server_that_stops" },
     },
     Mutant {
         name: "a standby may start the generator",
@@ -136,25 +190,18 @@ const MUTANTS: &[Mutant] = &[
         name: "a copy of a data directory is not noticed",
         edits: &[(
             "crates/snowflake_core/src/identity.rs",
-            "    } else if same_directory {",
-            "    } else if same_directory || true {",
+            "identity.timeline == own.timeline && !same_directory {",
+            "identity.timeline == own.timeline && !same_directory && same_directory {",
         )],
         against: Servers { binary: "faults", tests: "row_20" },
     },
     Mutant {
         name: "a server recovered to a point in time begins at its mark",
-        edits: &[
-            (
-                "crates/snowflake_core/src/identity.rs",
-                "    } else if identity.timeline < own.timeline {",
-                "    } else if identity.timeline < own.timeline && same_directory && !same_directory {",
-            ),
-            (
-                "crates/snowflake_core/src/identity.rs",
-                "    } else if same_directory {",
-                "    } else if same_directory || identity.timeline < own.timeline {",
-            ),
-        ],
+        edits: &[(
+            "crates/snowflake_core/src/identity.rs",
+            "    } else if identity.timeline < own.timeline {",
+            "    } else if identity.timeline < own.timeline && same_directory && !same_directory {",
+        )],
         against: Servers { binary: "faults", tests: "row_22" },
     },
     Mutant {
@@ -168,7 +215,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a changed layout is not noticed",
-        edits: &[("crates/snowflake_core/src/identity.rs", "    if identity.layout != own.layout {", "    if false {")],
+        edits: &[("crates/snowflake_core/src/identity.rs", "identity.layout != own.layout;", "false;")],
         against: Servers { binary: "faults", tests: "row_30" },
     },
     Mutant {

@@ -88,7 +88,7 @@ fn a_layout_that_is_none_is_refused_by_alter_system() {
 }
 
 /// PostgreSQL puts the default in the place of a value that it rejects at start. IDs of another layout or data center
-/// than the one that was meant could be those of another server.
+/// than the one that was meant could be those of another server, and another guard could be none.
 #[test]
 fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
     for (variable, text, detail) in [
@@ -98,9 +98,14 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
             Some("\"round\" is not the name of a layout; known layouts are: twitter, flat."),
         ),
         ("snowflake_pg.datacenter_id", "two", None),
+        ("snowflake_pg.wal_mark", "required", None),
+        ("snowflake_pg.failover_guard", "30 secs", None),
+        ("snowflake_pg.reserve_ahead", "2h", None),
+        ("snowflake_pg.worker_id", "-2", None),
     ] {
         let cluster = Cluster::builder().worker(0).set(variable, text).start();
         let message = format!("invalid value for parameter \"{variable}\": \"{text}\"");
+        // A number that is out of its range is called so by PostgreSQL; this is ours.
         assert!(cluster.log().contains(&format!("WARNING:  {message}")), "{}", cluster.log());
         let mut client = cluster.connect();
         client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -109,8 +114,10 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         assert!(refused.hint().is_some_and(|hint| hint.contains(variable)), "{refused:?}");
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
     }
-    // What PostgreSQL takes for a number is one.
-    let cluster = Cluster::builder().worker(0).set("snowflake_pg.datacenter_id", "0x1F").start();
+    // What PostgreSQL takes for a number is one, and for the name of a mode.
+    let builder = Cluster::builder().worker(0).set("snowflake_pg.datacenter_id", "0x1F");
+    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.failover_guard", "0.5 s");
+    let cluster = builder.start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     assert_eq!(value(&mut client, "SELECT datacenter_id FROM snowflake_decode(snowflake_nextval())"), "31");

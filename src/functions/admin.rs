@@ -12,6 +12,7 @@ use snowflake_core::layout::Layout;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Vouches that no other server issues this one's IDs, where the durable mark leaves that open. Returns from when on IDs
 /// are issued; NULL if there was nothing to accept.
@@ -26,14 +27,15 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
 
 fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     wal_mark::must_be_read()?;
-    let _lock = lock_stopped()?;
+    let Some(now) = now()? else { return Ok(None) };
+    let lock = lock_stopped()?;
     if shared().generator.is_started() {
         return Ok(None);
     }
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     let Some(found) = directory.read()? else { return Ok(None) };
-    let facts = mark::facts(Some(&found));
+    let facts = mark::facts(now);
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
     let forced = || past_the_guard(found.mark, facts);
     let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
@@ -46,15 +48,30 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
             .set_hint("Set snowflake_pg.layout back, or call snowflake_accept_identity(force => true)."),
         )
     };
-    mark::persist(&directory, &Record { mark, identity: own })?;
+    mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
+    drop(lock);
     let what = match objection {
         Objection::Copy => "a copied directory",
         Objection::OtherCluster => "another cluster's durable mark",
         Objection::NewerTimeline => "the durable mark of a newer timeline",
         Objection::OtherLayout => "another layout",
     };
-    say(&format!("accepted {what}, IDs begin at {}", display_time(mark)));
+    let layout_too = objection != Objection::OtherLayout && found.identity.layout != own.layout;
+    let too = if layout_too { " and another layout" } else { "" };
+    say(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
+}
+
+/// What the clock says at a start with the mark that lies there; `None` on a server that has started. To be asked before the lock
+/// is taken: the clock may have to be warned of.
+fn now() -> Result<Option<UnixMs>, Refusal> {
+    configured()?;
+    mark::may_start()?;
+    if shared().generator.is_started() {
+        return Ok(None);
+    }
+    let found = StateDirectory::open(&gucs::state_directory())?.read()?;
+    Ok(Some(mark::now_at(found.as_ref())))
 }
 
 /// Puts a new durable mark in the place of a damaged one.
@@ -83,8 +100,9 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
 /// Never closer to the clock than a server without a mark begins: IDs may be ahead of it.
 fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
     wal_mark::must_be_read()?;
-    let _lock = lock_stopped()?;
-    let mark = past_the_guard(floor, mark::facts(None));
+    let now = mark::now_at(None);
+    let lock = lock_stopped()?;
+    let mark = past_the_guard(floor, mark::facts(now));
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     match directory.read() {
@@ -97,7 +115,8 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
             ),
         ),
     }
-    mark::persist(&directory, &Record { mark, identity: own })?;
+    mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
+    drop(lock);
     say(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
     Ok(())
 }
@@ -176,7 +195,7 @@ fn lock_stopped() -> Result<impl Drop, Refusal> {
     }
 }
 
-/// Logs what was done, and who did it.
+/// Logs what was done, and who did it. Not under the lock, as nothing is that a client may be sent.
 fn say(what: &str) {
     // SAFETY: every session has a user,
     let user = unsafe { pg_sys::GetSessionUserId() };

@@ -51,7 +51,7 @@ fn status() -> [Option<pg_sys::Datum>; COLUMNS] {
     [
         state.into_datum(),
         gucs::worker_id().into_datum(),
-        gucs::datacenter_id().ok().into_datum(),
+        gucs::datacenter_id().into_datum(),
         layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")).into_datum(),
         policy.clock_regression.to_string().into_datum(),
         policy.sequence_exhaustion.to_string().into_datum(),

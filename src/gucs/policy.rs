@@ -1,7 +1,7 @@
 //! What to do when the clock has gone back or a tick is full: the variables behind [`Policy`].
 
-use super::milliseconds;
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use super::{define_choice, define_number, milliseconds};
+use pgrx::guc::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
 use snowflake_core::Tick;
 use snowflake_core::history::CAPACITY;
 use snowflake_core::policy::{self, Policy};
@@ -50,16 +50,15 @@ enum SequenceStart {
 
 /// Defines these variables; see [`super::define`].
 pub(super) fn define() {
-    GucRegistry::define_enum_guc(
+    define_choice(
         c"snowflake_pg.clock_regression",
         c"What to do while the clock shows a time before one that it has shown.",
         c"borrow: go on from the last timestamp, up to max_borrow ahead. wait: up to max_wait. error: refuse. history: go \
           back with the clock and use numbers that were left over; not ordered.",
         &CLOCK_REGRESSION,
         GucContext::Sighup,
-        GucFlags::default(),
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.history_ticks",
         c"How many past ticks clock_regression = history remembers.",
         c"A clock that has gone back further is treated as by borrow.",
@@ -69,23 +68,21 @@ pub(super) fn define() {
         GucContext::Sighup,
         GucFlags::default(),
     );
-    GucRegistry::define_enum_guc(
+    define_choice(
         c"snowflake_pg.sequence_exhaustion",
         c"What to do when a tick is full.",
         c"wait: for the next tick. borrow: go on in the next tick, up to max_borrow ahead of the clock.",
         &SEQUENCE_EXHAUSTION,
         GucContext::Sighup,
-        GucFlags::default(),
     );
-    GucRegistry::define_enum_guc(
+    define_choice(
         c"snowflake_pg.sequence_start",
         c"At which number the sequence of a tick starts, so that id % n is not skewed.",
         c"zero; random or rotate: from 0 to sequence_start_max. After a full tick always at zero.",
         &SEQUENCE_START,
         GucContext::Sighup,
-        GucFlags::default(),
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.sequence_start_max",
         c"The greatest number at which the sequence of a tick starts.",
         c"The numbers below the start are not used, so a burst gets that many IDs less in its first tick.",
@@ -95,7 +92,7 @@ pub(super) fn define() {
         GucContext::Sighup,
         GucFlags::default(),
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.max_borrow",
         c"How far the timestamp of a new ID may run ahead of the clock.",
         c"When the clock is set back by less, IDs go on from the last timestamp; when by more, calls wait.",
@@ -105,7 +102,7 @@ pub(super) fn define() {
         GucContext::Sighup,
         GucFlags::UNIT_MS,
     );
-    GucRegistry::define_int_guc(
+    define_number(
         c"snowflake_pg.max_wait",
         c"How long one call may wait for a clock that is behind, before it fails.",
         c"Measured in time that really passes, whatever the clock says.",

@@ -1,6 +1,6 @@
 //! Calls that are interrupted, come from the wrong place or role, or come in floods; and settings that are tried.
 
-use crate::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, at_once, issued_at, server, signed};
+use crate::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, at_once, server, signed};
 use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::NoTls;
 use testbed::postgres::error::DbError;
-use testbed::{Cluster, Order, Report, Signal, Witness, error, real_time, value};
+use testbed::{Cluster, Order, Report, Signal, Witness, error, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {

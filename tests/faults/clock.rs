@@ -1,12 +1,10 @@
 //! Clocks that are set, stepped, strobed, or nowhere near the time.
 
-use crate::fixture::{
-    MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, issued_at, server, signed,
-};
+use crate::fixture::{MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Report, Signal, Witness, real_time};
+use testbed::{Cluster, Load, Report, Signal, Witness, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -38,6 +36,13 @@ pub const FAULTS: &[Fault] = &[
         run: set_back_across_a_restart,
     },
     Fault {
+        row: 10,
+        promise: "a_clock_set_back_while_a_new_server_waits_is_told_of_by_when_its_ids_begin",
+        short: 1,
+        full: 3,
+        run: set_back_before_the_first_id,
+    },
+    Fault {
         row: 11,
         promise: "a_clock_that_is_a_day_ahead_for_a_while_leaves_no_trace",
         short: 1,
@@ -57,6 +62,13 @@ pub const FAULTS: &[Fault] = &[
         short: 0,
         full: 1,
         run: a_day_ahead_held,
+    },
+    Fault {
+        row: 11,
+        promise: "a_clock_that_is_a_day_ahead_is_not_believed_because_a_backend_was_killed",
+        short: 2,
+        full: 10,
+        run: a_day_ahead_at_a_crash,
     },
     Fault {
         row: 12,
@@ -194,6 +206,33 @@ fn set_back_across_a_restart(rounds: usize) -> Evidence {
     Evidence::new(rounds, &report).lead_ms(lead)
 }
 
+fn set_back_before_the_first_id(rounds: usize) -> Evidence {
+    let mut report = Report::default();
+    for _ in 0..rounds {
+        let builder = Cluster::builder().worker(1).own_clock();
+        let cluster = builder.set("snowflake_pg.failover_guard", "4s").start();
+        let began = real_time();
+        let mut witness = Witness::of(&cluster);
+        witness.session().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        // The keeper has looked by then.
+        cluster.wait_until("SELECT state = 'waiting' FROM snowflake_status");
+        cluster.set_clock(-20.0);
+        let refused = witness.refusal();
+        assert_eq!(refused.code().code(), "53400");
+        assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");
+        let detail = refused.detail().expect("a detail");
+        let begin = detail.rsplit("begin at ").next().and_then(|time| time.strip_suffix('.')).expect("a time");
+        let seconds = format!("SELECT extract(epoch FROM '{begin}'::timestamptz) - {began} / 1000.0");
+        let ahead: f64 = value(witness.session(), &seconds).parse().expect("seconds");
+        assert!((-10.0..10.0).contains(&ahead), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| !hint.contains("max_borrow")), "{refused:?}");
+        cluster.set_clock(0.0);
+        witness.next_id().expect("an ID");
+        report.merge(witness.report());
+    }
+    assert_kept(rounds, &report, 0)
+}
+
 fn seconds(seconds: i64) -> f64 {
     f64::from(i32::try_from(seconds).expect("a few seconds"))
 }
@@ -257,6 +296,26 @@ fn a_day_ahead_held(rounds: usize) -> Evidence {
         assert!(ahead > DAY_MS - MAX_BORROW_MS, "{ahead} ms ahead of the old clock:\n{}", cluster.log());
     }
     assert_kept_without_errors(rounds, &report, DAY_MS)
+}
+
+/// A crash sets up shared memory anew, and with it what is believed; after a restart of the server a clock would be.
+fn a_day_ahead_at_a_crash(rounds: usize) -> Evidence {
+    let cluster = server_with_clock();
+    let mut witness = Witness::of(&cluster);
+    for round in 0..rounds {
+        cluster.set_clock(86_400.0);
+        // Somebody has noticed before the crash, or nobody has.
+        if round % 2 == 0 {
+            witness.next_id().expect("an ID by the old clock");
+        }
+        cluster.kill_backend();
+        witness.connect(&cluster);
+        witness.next_id().expect("an ID by the old clock");
+        let ahead = signed(cluster.mark()) - signed(real_time());
+        assert!(ahead <= MAX_BORROW_MS, "the mark is {ahead} ms ahead in round {round}");
+        cluster.set_clock(0.0);
+    }
+    assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds)
 }
 
 fn outside(rounds: usize) -> Evidence {

@@ -2,10 +2,9 @@
 
 use crate::nodes::{
     GUARD_MS, IDS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors, start,
-    twitter,
 };
 use crate::suite::{Evidence, Fault};
-use testbed::{Cluster, Load, Report, Signal, real_time, value};
+use testbed::{Cluster, Load, Report, Signal, error, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -28,6 +27,13 @@ pub const FAULTS: &[Fault] = &[
         short: 2,
         full: 4,
         run: |rounds| in_rounds(rounds, |round| copy_with_its_own_worker([backed_up, copied][round % 2])),
+    },
+    Fault {
+        row: 20,
+        promise: "a_copy_with_another_layout_is_called_a_copy_and_told_to_stay_apart_from_its_original",
+        short: 1,
+        full: 2,
+        run: |rounds| in_rounds(rounds, |_| copy_with_another_layout()),
     },
     Fault { row: 20, promise: "the_original_is_never_taken_for_a_copy", short: 1, full: 5, run: original },
     Fault {
@@ -113,6 +119,22 @@ fn copy_with_its_own_worker(copied: fn(i32) -> Copied) -> Report {
     assert_eq!(value(&mut copy.connect(), worker), "2");
     copy.restart(Signal::INT);
     ids.merge(some_ids_without_errors(&copy));
+    ids
+}
+
+/// Both layouts divide the same bits, so that nothing but the refusal keeps the IDs of the two apart.
+fn copy_with_another_layout() -> Report {
+    let mut original = start(Cluster::builder().worker(1));
+    let mut ids = some_ids_without_errors(&original);
+    original.stop(Signal::INT);
+    let mut copy = Cluster::builder().set("snowflake_pg.layout", "flat").copy_of(&original);
+    original.start();
+    copy.start();
+    assert_refused(&copy, "copy");
+    let refused = error(&mut copy.connect(), "SELECT snowflake_nextval()");
+    assert!(refused.detail().is_some_and(|detail| detail.contains("The layout has changed, too")), "{refused:?}");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("If the other server may still run")), "{refused:?}");
+    ids.merge(some_ids_without_errors(&original));
     ids
 }
 
@@ -212,7 +234,7 @@ fn recovered_to_a_point_in_time(rounds: usize) -> Evidence {
         let after = some_ids_without_errors(&backup);
         assert_above(&after, &ids);
         let (lowest, _) = after.range().expect("IDs");
-        let floor = twitter().issued_at(lowest.cast_unsigned());
+        let floor = issued_at(lowest);
         assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
         ids.merge(after);
         ids

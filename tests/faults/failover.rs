@@ -1,13 +1,13 @@
 //! A standby takes over: from a primary that is dead, or only seems to be.
 
 use crate::nodes::{
-    GUARD_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start, twitter,
+    GUARD_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
 };
 use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, real_time, value};
+use testbed::{Builder, Cluster, Load, Report, Signal, error, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -60,6 +60,20 @@ pub const FAULTS: &[Fault] = &[
         full: 3,
         run: |rounds| keeper_disturbed("pg_terminate_backend", rounds),
     },
+    Fault {
+        row: 28,
+        promise: "an_advance_that_was_cancelled_while_the_keeper_waited_is_not_carried_out_later",
+        short: 1,
+        full: 3,
+        run: |rounds| advance_cancelled(true, rounds),
+    },
+    Fault {
+        row: 28,
+        promise: "an_advance_that_was_cancelled_while_its_own_mark_waited_is_not_carried_out_later",
+        short: 1,
+        full: 3,
+        run: |rounds| advance_cancelled(false, rounds),
+    },
 ];
 
 /// How far the standby's clock is behind the primary's.
@@ -95,10 +109,9 @@ fn with_its_own_worker(worker: i32) -> Builder {
 
 /// The IDs of two nodes are of the same times, at least in part.
 fn assert_overlap(one: &Report, other: &Report) {
-    let layout = twitter();
     let times = [one, other].map(|report| {
         let (lowest, highest) = report.range().expect("IDs");
-        [lowest, highest].map(|id| layout.issued_at(id.cast_unsigned()))
+        [lowest, highest].map(issued_at)
     });
     assert!(times[0][0] < times[1][1] && times[1][0] < times[0][1], "the row shows nothing: {times:?}");
 }
@@ -187,7 +200,7 @@ fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Eviden
         assert_only_errors(&new, &["25006"]);
         assert_above(&new, &old);
         let (lowest, _) = new.range().expect("IDs");
-        let floor = twitter().issued_at(lowest.cast_unsigned());
+        let floor = issued_at(lowest);
         assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
         let lead = lead_ms(&old, 0).max(lead_ms(&new, 0));
         together(all, [old, new]);
@@ -221,6 +234,9 @@ fn split_brain(rounds: usize) -> Evidence {
     })
 }
 
+/// Longer than the keeper sleeps before it looks whether there was a demand.
+const KEEPER_SLEEPS: Duration = Duration::from_millis(1500);
+
 /// Waits until the last mark of a server has passed, and its keeper, which may be slow to notice that nobody asks for IDs any
 /// more, is at rest: then every further ID needs a new mark.
 fn let_the_mark_pass(primary: &Cluster) {
@@ -230,8 +246,7 @@ fn let_the_mark_pass(primary: &Cluster) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut since = Instant::now();
     let mut mark = primary.mark();
-    // Longer than the keeper sleeps before it looks whether there was a demand.
-    while since.elapsed() < Duration::from_millis(1500) || mark >= real_time() {
+    while since.elapsed() < KEEPER_SLEEPS || mark >= real_time() {
         assert!(Instant::now() < deadline, "the mark is extended though nobody asks for IDs");
         sleep(Duration::from_millis(20));
         if primary.mark() != mark || value(&mut client, rests) != "t" {
@@ -316,6 +331,45 @@ fn keeper_disturbed(signal: &str, rounds: usize) -> Evidence {
         together(all, [before, waiting, after]);
         lead
     })
+}
+
+/// The keeper can't be told any more what it does not have to do when it waits for a standby: it finds out afterwards.
+fn advance_cancelled(keeper_is_busy: bool, rounds: usize) -> Evidence {
+    let mut primary = with_required_mark();
+    let evidence = in_rounds(rounds, |all| {
+        let before = some_ids_without_errors(&primary);
+        let commits = take_the_standby_away(&primary);
+        // What others wait for is not lost with the advance.
+        let load = keeper_is_busy.then(|| Load::start(&primary, 2, IDS));
+        if keeper_is_busy {
+            primary.wait_until(KEEPER_WAITS);
+        }
+        let mut client = primary.connect();
+        let half_an_hour = "SELECT snowflake_min_id(clock_timestamp() + '30 min')";
+        let past: i64 = value(&mut client, half_an_hour).parse().expect("an ID");
+        // Before the call itself gives up.
+        client.batch_execute("SET statement_timeout = '1s'").expect("a timeout");
+        let cancelled = error(&mut client, &format!("SELECT snowflake_advance({past})"));
+        assert_eq!(cancelled.code().code(), "57014", "{cancelled:?}");
+        primary.wait_until(KEEPER_WAITS);
+        primary.configure("synchronous_standby_names", "");
+        primary.reload();
+        commits.finish();
+        let load = load.unwrap_or_else(|| Load::start(&primary, 2, IDS));
+        load.wait_for_ids();
+        sleep(KEEPER_SLEEPS);
+        let mut after = load.finish();
+        assert_only_errors(&after, &["55000"]);
+        assert!(primary.mark() < issued_at(past), "the mark is at what was cancelled:\n{}", primary.log());
+        // From there IDs would begin.
+        crash(&mut primary);
+        after.merge(some_ids_without_errors(&primary));
+        assert_above(&after, &before);
+        let lead = lead_ms(&before, 0).max(lead_ms(&after, 0));
+        together(all, [before, after]);
+        lead
+    });
+    evidence.crashes(rounds)
 }
 
 fn together(all: &mut Report, reports: impl IntoIterator<Item = Report>) {

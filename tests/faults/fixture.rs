@@ -2,10 +2,9 @@
 
 use crate::suite::Evidence;
 use snowflake_core::UnixMs;
-use snowflake_core::layout::Layout;
 use std::panic::resume_unwind;
 use std::thread;
-use testbed::{Builder, Cluster, Report};
+use testbed::{Builder, Cluster, Report, twitter};
 
 /// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
 pub const RESERVE_AHEAD_MS: i64 = 2000;
@@ -18,17 +17,6 @@ pub fn server(builder: Builder) -> Cluster {
     let cluster = builder.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     cluster
-}
-
-/// The layout of all servers here.
-pub fn twitter() -> Layout {
-    "twitter".parse().expect("a preset")
-}
-
-/// When an ID says that it was issued.
-pub fn issued_at(id: i64) -> UnixMs {
-    assert!(id > 0, "{id} has wrapped");
-    twitter().issued_at(id.cast_unsigned())
 }
 
 /// A time as a signed number, to be subtracted from.

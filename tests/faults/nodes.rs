@@ -2,7 +2,7 @@
 
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
-use testbed::{Builder, Cluster, Load, Report, error};
+use testbed::{Builder, Cluster, Load, Report, error, issued_at, twitter};
 
 /// What clients ask for.
 pub const IDS: &str = "SELECT snowflake_nextval() FROM generate_series(1, 100)";
@@ -65,8 +65,7 @@ pub fn assert_only_errors(report: &Report, codes: &[&str]) {
 pub fn assert_above(new: &Report, old: &Report) {
     let (lowest, _) = new.range().expect("new IDs");
     let (_, highest) = old.range().expect("old IDs");
-    let layout = twitter();
-    let [below, above] = [highest, lowest].map(|id| layout.issued_at(id.cast_unsigned()));
+    let [below, above] = [highest, lowest].map(issued_at);
     assert!(lowest > highest, "{lowest} of {above} is not above {highest} of {below}");
 }
 
@@ -80,9 +79,4 @@ pub fn lead_ms_in(layout: &Layout, report: &Report, clock_offset_ms: i64) -> i64
     let lead = report.largest_lead_ms(layout, clock_offset_ms);
     assert!(lead <= MAX_BORROW_MS, "{lead} ms ahead of the clock");
     lead
-}
-
-/// The layout of servers that were not told another one.
-pub fn twitter() -> Layout {
-    "twitter".parse().expect("a preset")
 }

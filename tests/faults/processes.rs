@@ -1,6 +1,6 @@
 //! Processes that end without warning, or that are not there.
 
-use crate::fixture::{RESERVE_AHEAD_MS, assert_kept_without_errors, server, signed};
+use crate::fixture::{RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -43,6 +43,13 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 8,
         run: keeper_terminated,
+    },
+    Fault {
+        row: 27,
+        promise: "a_keeper_that_is_terminated_is_waited_for_where_the_mark_has_to_go_through_the_log",
+        short: 1,
+        full: 5,
+        run: required_keeper_terminated,
     },
     Fault { row: 27, promise: "a_server_without_a_keeper_refuses_nothing", short: 2, full: 20, run: no_keeper },
 ];
@@ -186,6 +193,37 @@ fn keeper_terminated(rounds: usize) -> Evidence {
     keeper(&cluster, terminated);
     sleep(Duration::from_millis(300));
     assert_kept_without_errors(rounds, &load.finish(), 0)
+}
+
+/// Nobody else may extend the mark. It comes back after five seconds: longer than a call waits, unless it is told to.
+fn required_keeper_terminated(rounds: usize) -> Evidence {
+    let cluster = server(Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require"));
+    let mut witness = Witness::of(&cluster);
+    witness.next_id().expect("an ID");
+    let mut terminated = 0;
+    for _ in 0..rounds {
+        terminated = keeper(&cluster, terminated);
+        witness.session().query_one("SELECT pg_terminate_backend($1)", &[&terminated]).expect("a signal");
+        let deadline = Instant::now() + PATIENCE;
+        let refused = loop {
+            assert!(Instant::now() < deadline, "IDs above a mark that nobody extends");
+            match witness.next_id() {
+                Ok(_) => sleep(Duration::from_millis(50)),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(refused.code().code(), "55000", "{refused:?}");
+        assert_eq!(refused.message(), "the durable mark has not got through the write-ahead log");
+        keeper(&cluster, terminated);
+        witness.next_id().expect("IDs again");
+    }
+    cluster.configure("snowflake_pg.max_wait", "30s");
+    cluster.reload();
+    terminated = keeper(&cluster, terminated);
+    witness.session().query_one("SELECT pg_terminate_backend($1)", &[&terminated]).expect("a signal");
+    sleep(Duration::from_secs(3));
+    witness.next_id().expect("an ID that was waited for");
+    assert_kept(rounds, &witness.report(), 0)
 }
 
 fn no_keeper(rounds: usize) -> Evidence {

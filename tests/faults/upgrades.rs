@@ -10,7 +10,14 @@ pub const FAULTS: &[Fault] = &[
         promise: "ids_after_pg_upgrade_are_above_those_before",
         short: 1,
         full: 3,
-        run: |rounds| in_rounds(rounds, upgraded),
+        run: |rounds| in_rounds(rounds, || upgraded("off")),
+    },
+    Fault {
+        row: 24,
+        promise: "the_same_holds_when_the_mark_has_to_go_through_the_log",
+        short: 1,
+        full: 3,
+        run: |rounds| in_rounds(rounds, || upgraded("require")),
     },
     Fault {
         row: 24,
@@ -108,11 +115,12 @@ fn issues_above(server: &Cluster, all: &mut Report) -> i64 {
     lead
 }
 
-fn upgraded() -> Seen {
-    let mut old = Cluster::builder().worker(1).create();
+fn upgraded(wal_mark: &str) -> Seen {
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark);
+    let mut old = builder.clone().create();
     let ids = fill_orders(&mut old);
     old.stop(Signal::INT);
-    let mut new = Cluster::builder().worker(1).upgrade_of(&old);
+    let mut new = builder.upgrade_of(&old);
     new.start();
     goes_on(&new, ids)
 }

@@ -114,37 +114,41 @@ pub fn past_the_guard(mark: UnixMs, facts: Facts) -> UnixMs {
 
 /// Where the server `own` begins when it finds this record, or why it can't.
 ///
-/// | mark | data center, worker | cluster | directory | timeline | |
-/// |---|---|---|---|---|---|
-/// | none | | | | | begins past the guard, and waits for it |
-/// | other layout | | | | | refused |
-/// | found | | other | same | | refused |
-/// | found | other | any | any | | begins past the guard |
-/// | found | same | other | any | | refused |
-/// | found | same | same | same | same | begins at the mark, whatever came through the log |
-/// | found | same | same | any | newer than the mark's | begins past the guard |
-/// | found | same | same | other | same | refused |
-/// | found | same | same | any | older than the mark's | refused |
+/// | mark | data center, worker | cluster | directory | timeline | layout | |
+/// |---|---|---|---|---|---|---|
+/// | none | | | | | | begins past the guard, and waits for it |
+/// | found | | other | same | | | refused |
+/// | found | other | any | any | | same | begins past the guard |
+/// | found | other | any | any | | other | refused |
+/// | found | same | other | any | | | refused |
+/// | found | same | same | any | older than the mark's | | refused |
+/// | found | same | same | other | same | | refused |
+/// | found | same | same | any | any | other | refused |
+/// | found | same | same | any | newer than the mark's | same | begins past the guard |
+/// | found | same | same | same | same | same | begins at the mark, whatever came through the log |
+///
+/// Another layout is the last objection: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Beginning, Objection> {
     let floor = past_the_guard(found.map_or(0, |record| record.mark), facts);
     let Some(Record { mark, identity }) = found else { return Ok(Beginning { floor, cause: Cause::Missing }) };
     let same_directory = identity.directory.is(&own.directory);
     let same_cluster = identity.system_identifier == own.system_identifier;
     let same_worker = (identity.datacenter, identity.worker) == (own.datacenter, own.worker);
-    if identity.layout != own.layout {
-        Err(Objection::OtherLayout)
-    } else if !same_cluster && (same_directory || same_worker) {
+    let other_layout = identity.layout != own.layout;
+    if !same_cluster && (same_directory || same_worker) {
         Err(Objection::OtherCluster)
+    } else if same_worker && identity.timeline > own.timeline {
+        Err(Objection::NewerTimeline)
+    } else if same_worker && identity.timeline == own.timeline && !same_directory {
+        Err(Objection::Copy)
+    } else if other_layout {
+        Err(Objection::OtherLayout)
     } else if !same_worker {
         Ok(Beginning { floor, cause: Cause::OtherWorker })
-    } else if identity.timeline > own.timeline {
-        Err(Objection::NewerTimeline)
     } else if identity.timeline < own.timeline {
         Ok(Beginning { floor, cause: if same_directory { Cause::Promotion } else { Cause::PromotedCopy } })
-    } else if same_directory {
-        Ok(Beginning { floor: *mark, cause: Cause::Restart })
     } else {
-        Err(Objection::Copy)
+        Ok(Beginning { floor: *mark, cause: Cause::Restart })
     }
 }
 
@@ -227,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn another_layout_is_refused_whatever_else_has_changed() {
+    fn another_layout_is_refused_whatever_else_has_changed_and_does_not_hide_a_copy() {
         let epoch = |old: &mut Identity| old.layout = "twitter epoch=2024-01-01T00:00:00Z".parse().unwrap();
         assert_eq!(found(epoch), Err(Objection::OtherLayout));
         let worker_too = found(|old| {
@@ -235,6 +239,16 @@ mod tests {
             old.worker = 6;
         });
         assert_eq!(worker_too, Err(Objection::OtherLayout));
+        let too = |differ: fn(&mut Identity)| {
+            found(|old| {
+                epoch(old);
+                differ(old);
+            })
+        };
+        assert_eq!(too(copied), Err(Objection::Copy));
+        assert_eq!(too(|old| old.timeline = 4), Err(Objection::NewerTimeline));
+        assert_eq!(too(|old| old.system_identifier = 8), Err(Objection::OtherCluster));
+        assert_eq!(too(|old| old.timeline = 2), Err(Objection::OtherLayout));
     }
 
     #[test]

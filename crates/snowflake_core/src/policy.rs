@@ -60,6 +60,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether IDs go on while the clock is behind the last of them.
+    pub fn may_borrow(&self) -> bool {
+        matches!(self.clock_regression, ClockRegression::Borrow | ClockRegression::History)
+    }
+
     /// How far the next tick may be ahead of the clock, where the generator is so far ahead of it already (`correction`)
     /// and whether the clock has gone back or not.
     pub(crate) fn allowed_lead(&self, regressed: bool, correction: Tick) -> Tick {

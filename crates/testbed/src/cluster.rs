@@ -400,7 +400,7 @@ fn running_as_root() -> bool {
 }
 
 /// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.
-pub fn give_away(path: &Path) {
+pub(crate) fn give_away(path: &Path) {
     if !running_as_root() {
         return;
     }

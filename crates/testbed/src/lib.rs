@@ -11,7 +11,7 @@ mod installation;
 mod load;
 mod scratch;
 
-pub use cluster::{Builder, Cluster, give_away, mark_in};
+pub use cluster::{Builder, Cluster, mark_in};
 pub use copies::Frozen;
 pub use disk::{Disk, Order};
 pub use installation::Installation;
@@ -22,6 +22,8 @@ pub use scratch::shield;
 
 use postgres::Client;
 use postgres::error::DbError;
+use snowflake_core::UnixMs;
+use snowflake_core::layout::Layout;
 
 /// The server's error that a query must end with.
 pub fn error(client: &mut Client, query: &str) -> DbError {
@@ -41,4 +43,15 @@ pub fn value(client: &mut Client, query: &str) -> String {
     let values: Vec<_> = rows.map(|row| row.get(0).unwrap_or("NULL").to_owned()).collect();
     assert_eq!(values.len(), 1, "{query} must return one row: {values:?}");
     values.concat()
+}
+
+/// The layout of servers that were not told another one.
+pub fn twitter() -> Layout {
+    "twitter".parse().expect("a preset")
+}
+
+/// When an ID of that layout says that it was issued.
+pub fn issued_at(id: i64) -> UnixMs {
+    assert!(id > 0, "{id} has wrapped");
+    twitter().issued_at(id.cast_unsigned())
 }
