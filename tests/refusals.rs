@@ -99,6 +99,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         ),
         ("snowflake_pg.datacenter_id", "two", None),
         ("snowflake_pg.wal_mark", "required", None),
+        ("snowflake_pg.clock_regression", "eror", None),
         ("snowflake_pg.failover_guard", "30 secs", None),
         ("snowflake_pg.reserve_ahead", "2h", None),
         ("snowflake_pg.worker_id", "-2", None),
