@@ -79,10 +79,10 @@ impl<'a> Clock<'a> {
         let offset = f64::from(i32::try_from(offset_ms).expect("a few seconds")) / 1000.0;
         let mut settings = self.settings.borrow_mut();
         let ahead = settings.last().is_some_and(|&(_, before)| before < offset_ms);
-        // At the time at which it is further ahead for certain.
+        // It may be further ahead from before it is set ahead, and until after it is set back. Times are whole milliseconds.
         let before = real_time();
         self.cluster.set_clock(offset);
-        settings.push((if ahead { before } else { real_time() }, offset_ms));
+        settings.push((if ahead { before } else { real_time() + 1 }, offset_ms));
     }
 
     /// How far it was from the real one, at most, between two times.
