@@ -8,6 +8,7 @@
 # make bench      measure the cost of an ID against PostgreSQL's own functions, and how close a full server comes to the limit
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
+# make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
 # make clean      remove everything that was built
 #
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
@@ -25,7 +26,7 @@ features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
 .PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench compare-crash \
-	modulo clean
+	modulo clock-picture clean
 
 all: build
 
@@ -90,6 +91,10 @@ compare-crash: build
 modulo: build
 	cargo build --locked --package testbed --example modulo
 	@target/debug/examples/modulo $(IDS)
+
+clock-picture: build
+	cargo build --locked --package testbed --example clock_picture
+	@target/debug/examples/clock_picture
 
 clean:
 	cargo clean
