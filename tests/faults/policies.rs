@@ -32,6 +32,13 @@ pub const FAULTS: &[Fault] = &[
         run: reloads,
     },
     Fault {
+        row: 2,
+        promise: "a_killed_server_that_may_not_be_ahead_of_its_clock_lets_its_first_calls_wait",
+        short: 2,
+        full: 20,
+        run: killed_without_borrowing,
+    },
+    Fault {
         row: 3,
         promise: "a_server_killed_while_it_draws_from_the_history_issues_nothing_twice",
         short: 2,
@@ -242,6 +249,29 @@ fn reloads(rounds: usize) -> Evidence {
     let lead = clock.lead_ms(&report);
     assert!(lead <= MAX_BORROW_MS + READING_MS, "{lead} ms ahead of the clock");
     Evidence::new(changes, &report).lead_ms(lead)
+}
+
+/// By turns under wait and error. What it may have issued before lies ahead of its clock, which is nobody's fault.
+fn killed_without_borrowing(rounds: usize) -> Evidence {
+    let mut cluster = server_with("wait");
+    cluster.configure("snowflake_pg.max_wait", 0);
+    let mut report = Report::default();
+    for round in 0..rounds {
+        let policy = if round % 2 == 0 { "wait" } else { "error" };
+        cluster.configure("snowflake_pg.clock_regression", policy);
+        cluster.reload();
+        for again in [false, true] {
+            let load = load(&cluster);
+            load.wait_for_ids();
+            report.merge(load.finish());
+            if !again {
+                cluster.restart(Signal::KILL);
+            }
+        }
+    }
+    let lead = report.largest_lead_ms(&twitter(), 0);
+    assert_policy("wait", &report, lead, None);
+    Evidence::new(rounds, &report).crashes(rounds).lead_ms(lead)
 }
 
 /// After each crash the server is ahead of its clock; it draws from the history when it has been caught up with.
