@@ -7,6 +7,8 @@
 # make lint       check format and style
 # make bench      measure the cost of an ID against PostgreSQL's own functions, and how close a full server comes to the limit
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
+# make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
+# make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
 # make clean      remove everything that was built
 #
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
@@ -24,7 +26,7 @@ features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
 .PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench compare-crash \
-	clean
+	modulo clock-picture clean
 
 all: build
 
@@ -85,6 +87,14 @@ bench: build
 compare-crash: build
 	cargo build --locked --package testbed --example compare_crash
 	@target/debug/examples/compare_crash $(ROUNDS)
+
+modulo: build
+	cargo build --locked --package testbed --example modulo
+	@target/debug/examples/modulo $(IDS)
+
+clock-picture: build
+	cargo build --locked --package testbed --example clock_picture
+	@target/debug/examples/clock_picture
 
 clean:
 	cargo clean

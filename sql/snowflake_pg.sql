@@ -85,7 +85,7 @@ COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs from past ticks, by clock
 COMMENT ON COLUMN snowflake_status.clock_regressions IS 'how often the clock was found to have gone back';
 COMMENT ON COLUMN snowflake_status.largest_regression IS 'by how much at most';
 COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed when it had last gone back';
-COMMENT ON COLUMN snowflake_status.waits IS 'calls that waited for the clock: for the next tick, or to catch up';
+COMMENT ON COLUMN snowflake_status.waits IS 'how often calls waited for the clock: for the next tick (batches for each one), or to catch up';
 COMMENT ON COLUMN snowflake_status.wait_time IS 'how long all of them waited together';
 COMMENT ON COLUMN snowflake_status.refusals IS 'calls of snowflake_nextval() and snowflake_nextvals() that were refused';
 COMMENT ON COLUMN snowflake_status.mark_extensions IS 'how often the durable mark was written';

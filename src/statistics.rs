@@ -19,7 +19,7 @@ pub struct Statistics {
     pub largest_regression_ms: AtomicU64,
     /// What the clock showed when it had done so last, in Unix milliseconds; 0 for never.
     pub last_regression_at: AtomicU64,
-    /// Calls that waited for the clock.
+    /// How often calls waited for the clock; a batch, for every tick.
     pub waits: AtomicU64,
     /// How long all of them waited, in microseconds.
     pub wait_us: AtomicU64,

@@ -1,4 +1,4 @@
-//! The README does what it says: its SQL runs, and prints what it shows.
+//! The documentation does what it says: its SQL runs, and prints what it shows.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -40,17 +40,29 @@ fn psql(cluster: &Cluster, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-#[test]
-fn the_sql_of_the_readme_runs_and_prints_what_the_readme_shows() {
-    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
-    let blocks = blocks(include_str!("../README.md"));
+/// Runs the SQL of a document, and compares what it prints with the block that follows, if that is of text. Says how often.
+fn run(cluster: &Cluster, document: &str) -> usize {
+    let blocks = blocks(document);
     let mut compared = 0;
     for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.language == "sql") {
-        let printed = psql(&cluster, &block.text);
+        let printed = psql(cluster, &block.text);
         if let Some(shown) = blocks.get(at + 1).filter(|next| next.language == "text") {
             assert_eq!(printed.trim_end(), shown.text.trim_end(), "{}", block.text);
             compared += 1;
         }
     }
-    assert!(compared > 0, "the README shows no output");
+    compared
+}
+
+#[test]
+fn the_sql_of_the_readme_runs_and_prints_what_the_readme_shows() {
+    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
+    assert!(run(&cluster, include_str!("../README.md")) > 0, "the README shows no output");
+}
+
+#[test]
+fn the_sql_about_the_clock_runs_and_prints_what_is_shown() {
+    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert!(run(&cluster, include_str!("../docs/clock.md")) > 0, "no output is shown");
 }

@@ -4,7 +4,7 @@ use crate::suite::Evidence;
 use snowflake_core::UnixMs;
 use std::panic::resume_unwind;
 use std::thread;
-use testbed::{Builder, Cluster, Report, twitter};
+use testbed::{Builder, Cluster, Report, Witness, twitter};
 
 /// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
 pub const RESERVE_AHEAD_MS: i64 = 2000;
@@ -16,6 +16,13 @@ pub const MAX_BORROW_MS: i64 = 5000;
 pub fn server(builder: Builder) -> Cluster {
     let cluster = builder.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+/// The same, when it has issued an ID. A shorter reservation means a shorter wait before that.
+pub fn started(builder: Builder) -> Cluster {
+    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "500ms").set("snowflake_pg.failover_guard", 0));
+    Witness::of(&cluster).next_id().expect("an ID");
     cluster
 }
 

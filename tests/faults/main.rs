@@ -11,6 +11,7 @@ mod disk;
 mod failover;
 mod fixture;
 mod nodes;
+mod policies;
 mod processes;
 mod suite;
 mod upgrades;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
             processes::FAULTS,
             disk::FAULTS,
             clock::FAULTS,
+            policies::FAULTS,
             calls::FAULTS,
             failover::FAULTS,
             copies::FAULTS,

@@ -4,7 +4,7 @@ use libtest_mimic::{Arguments, Trial};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use testbed::Report;
 
 /// Something that goes wrong, and the promise that holds all the same.
@@ -39,6 +39,8 @@ pub struct Evidence {
     pub errors: usize,
     /// How far a timestamp was ahead of the server's clock, at most, in milliseconds; `None` where that was not looked at.
     pub lead_ms: Option<i64>,
+    /// How long the server took for one answer, at most.
+    pub longest: Duration,
 }
 
 impl Evidence {
@@ -52,6 +54,7 @@ impl Evidence {
             inversions: report.inversions(),
             errors: report.errors().values().sum(),
             lead_ms: None,
+            longest: report.longest_call(),
         }
     }
 
@@ -88,21 +91,28 @@ pub fn run(faults: &[Fault]) -> ExitCode {
     if !seen.is_empty() {
         seen.sort_by_key(|(fault, ..)| (fault.row, fault.promise));
         println!(
-            "{:>3}  {:<86} {:>6} {:>7} {:>10} {:>5} {:>5} {:>7} {:>7} {:>6}",
-            "row", "promise", "rounds", "crashes", "IDs", "dups", "inv", "errors", "lead ms", "s"
+            "{:>3}  {:<86} {:>6} {:>7} {:>10} {:>5} {:>7} {:>7} {:>7} {:>10} {:>6}",
+            "row", "promise", "rounds", "crashes", "IDs", "dups", "inv", "errors", "lead ms", "longest ms", "s"
         );
         let mut total = Evidence::default();
         for (fault, evidence, took) in seen.iter() {
             let promise = fault.promise.replace('_', " ");
             let took = took.as_secs_f64();
             let Some(seen) = evidence else {
-                println!("{:>3}  {promise:<86} BROKEN {:>54.1}", fault.row, took);
+                println!("{:>3}  {promise:<86} BROKEN {:>67.1}", fault.row, took);
                 continue;
             };
             let lead = seen.lead_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string());
             println!(
-                "{:>3}  {promise:<86} {:>6} {:>7} {:>10} {:>5} {:>5} {:>7} {lead:>7} {took:>6.1}",
-                fault.row, seen.rounds, seen.crashes, seen.ids, seen.duplicates, seen.inversions, seen.errors
+                "{:>3}  {promise:<86} {:>6} {:>7} {:>10} {:>5} {:>7} {:>7} {lead:>7} {:>10} {took:>6.1}",
+                fault.row,
+                seen.rounds,
+                seen.crashes,
+                seen.ids,
+                seen.duplicates,
+                seen.inversions,
+                seen.errors,
+                seen.longest.as_millis()
             );
             total.rounds += seen.rounds;
             total.crashes += seen.crashes;
@@ -112,7 +122,7 @@ pub fn run(faults: &[Fault]) -> ExitCode {
             total.errors += seen.errors;
         }
         println!(
-            "     {:<86} {:>6} {:>7} {:>10} {:>5} {:>5} {:>7}",
+            "     {:<86} {:>6} {:>7} {:>10} {:>5} {:>7} {:>7}",
             "in all", total.rounds, total.crashes, total.ids, total.duplicates, total.inversions, total.errors
         );
     }

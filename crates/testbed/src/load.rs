@@ -37,12 +37,23 @@ pub struct Witness {
 struct Received {
     /// Every ID, in the order in which they arrived.
     ids: Vec<i64>,
-    /// The last ID of every answer, and when it arrived by the real clock.
-    arrivals: Vec<(i64, UnixMs)>,
+    /// Every answer that brought IDs.
+    arrivals: Vec<Arrival>,
+    /// How long the server took for one answer, at most.
+    longest: Duration,
     /// Times the server was not there.
     outages: usize,
     /// Errors of the server, by SQLSTATE and message.
     errors: BTreeMap<String, usize>,
+}
+
+/// An answer, by the real clock.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// Its last ID.
+    last: i64,
+    asked: UnixMs,
+    arrived: UnixMs,
 }
 
 /// What all clients have seen.
@@ -116,10 +127,11 @@ impl Witness {
     /// Asks for IDs, in the only column of a query. The session must last.
     pub fn ask(&mut self, query: &str) -> Result<Vec<i64>, Box<DbError>> {
         let session = self.session.as_mut().expect("a session");
+        let asked = (real_time(), Instant::now());
         let answer = session.query(query, &[]);
         let failure = answer.as_ref().err().and_then(|error| error.as_db_error()).cloned().map(Box::new);
         let before = self.seen.ids.len();
-        self.seen.keep(answer);
+        self.seen.keep(asked, answer);
         failure.map_or_else(|| Ok(self.seen.ids[before..].to_vec()), Err)
     }
 
@@ -154,7 +166,8 @@ impl Received {
         };
         while !stop.load(Ordering::Relaxed) && !client.is_closed() {
             let before = self.ids.len();
-            self.keep(client.query(query, &[]));
+            let asked = (real_time(), Instant::now());
+            self.keep(asked, client.query(query, &[]));
             let received = self.ids.len() - before;
             count.fetch_add(received, Ordering::Relaxed);
             if received == 0 {
@@ -164,13 +177,17 @@ impl Received {
         }
     }
 
-    /// Keeps what an answer brought.
-    fn keep(&mut self, answer: Result<Vec<Row>, postgres::Error>) {
+    /// Keeps what an answer brought, and how long it took since it was asked for.
+    fn keep(&mut self, (asked, since): (UnixMs, Instant), answer: Result<Vec<Row>, postgres::Error>) {
+        let took = since.elapsed();
+        if answer.as_ref().map_or_else(|error| error.as_db_error().is_some(), |_| true) {
+            self.longest = self.longest.max(took);
+        }
         match answer {
             Ok(rows) => {
                 self.ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
                 if let Some(&last) = self.ids.last() {
-                    self.arrivals.push((last, real_time()));
+                    self.arrivals.push(Arrival { last, asked, arrived: real_time() });
                 }
             }
             Err(error) => match error.as_db_error() {
@@ -240,12 +257,23 @@ impl Report {
         errors
     }
 
+    /// How long the server took for one answer, at most.
+    pub fn longest_call(&self) -> Duration {
+        self.clients.iter().map(|client| client.longest).max().unwrap_or_default()
+    }
+
     /// How far a timestamp was ahead of the server's clock when it arrived, at most. The clock was `offset_ms` from the
     /// real one, or further ahead.
     pub fn largest_lead_ms(&self, layout: &Layout, offset_ms: i64) -> i64 {
+        self.largest_lead_ms_by(layout, |_, _| offset_ms)
+    }
+
+    /// The same, where the clock was set meanwhile: how far it was from the real one, at most, between two real times.
+    pub fn largest_lead_ms_by(&self, layout: &Layout, offset_ms: impl Fn(UnixMs, UnixMs) -> i64) -> i64 {
         let signed = |ms: UnixMs| i64::try_from(ms).expect("this age");
-        let lead =
-            |&(id, arrived): &(i64, UnixMs)| signed(layout.issued_at(id.cast_unsigned())) - signed(arrived) - offset_ms;
+        let lead = |&Arrival { last, asked, arrived }: &Arrival| {
+            signed(layout.issued_at(last.cast_unsigned())) - signed(arrived) - offset_ms(asked, arrived)
+        };
         self.clients.iter().flat_map(|client| &client.arrivals).map(lead).max().unwrap_or(0)
     }
 
