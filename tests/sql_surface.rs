@@ -225,6 +225,7 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_nextval() v strict s",
             "function snowflake_nextvals(integer) v strict s",
             "function snowflake_reset_state(timestamp with time zone) v strict u",
+            "function snowflake_stats_reset() v strict u",
             "function snowflake_timestamp(bigint) s strict s",
             "function snowflake_within(bigint,timestamp with time zone,timestamp with time zone) s s",
             "sequence snowflake_wal_mark",
