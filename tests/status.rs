@@ -80,6 +80,7 @@ fn a_clock_that_goes_back_is_counted_with_its_size_and_its_time() {
     let clock = "SELECT clock_timestamp()";
     let mut steps = Vec::new();
     for (nth, step) in [(1, 300), (2, 900), (3, 600)] {
+        sleep(Duration::from_millis(2));
         let before = Instant::now();
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
         cluster.set_clock(-f64::from(step) / 1000.0);
@@ -179,6 +180,8 @@ fn a_clock_that_keeps_going_back_is_warned_of_once_a_minute() {
     let (cluster, mut client) = server(builder().own_clock());
     for _ in 0..12 {
         cluster.set_clock(0.0);
+        // A clock that is back at the same millisecond has not been seen to go anywhere.
+        sleep(Duration::from_millis(2));
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
         cluster.set_clock(-0.5);
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
