@@ -19,13 +19,14 @@ struct Mutant {
     against: Against,
 }
 
-/// Tests that should notice: some of a binary of tests on servers, or those of the core.
+/// Tests that should notice: some of a binary of tests on servers, those of the core, or its interleavings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Against {
     Core,
+    Loom,
     Servers { binary: &'static str, tests: &'static str },
 }
-use Against::{Core, Servers};
+use Against::{Core, Loom, Servers};
 
 const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -231,8 +232,8 @@ const MUTANTS: &[Mutant] = &[
         name: "the state is stored without looking whether another caller was faster",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "match self.state.compare_exchange(seen, last, Ordering::Relaxed, Ordering::Relaxed) {",
-            "match Ok::<u64, u64>(self.state.swap(last, Ordering::Relaxed)) {",
+            "self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(",
+            "Ok(self.state.swap(last, Ordering::AcqRel)).map(|_| seen).map(",
         )],
         against: Servers { binary: "faults", tests: "row_31" },
     },
@@ -240,10 +241,53 @@ const MUTANTS: &[Mutant] = &[
         name: "callers do not look at the limit",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "if first >= self.early.load(Ordering::Acquire) {",
-            "if self.early.load(Ordering::Acquire) == 0 {",
+            "if opens && first >= self.early.load(Ordering::Acquire) {",
+            "if opens && self.early.load(Ordering::Acquire) == 0 {",
         )],
         against: Core,
+    },
+    Mutant {
+        name: "a tick is entered in the history before it is closed",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "        let Ok(run) = self.try_claim(state, first, want) else { return Outcome::Lost };\n        if opens {\n            \
+             self.close(state, first, policy);\n        }",
+            "        if opens {\n            self.close(state, first, policy);\n        }\n        let Ok(run) = \
+             self.try_claim(state, first, want) else { return Outcome::Lost };",
+        )],
+        against: Loom,
+    },
+    Mutant {
+        name: "the history takes what lies below the floor",
+        edits: &[("crates/snowflake_core/src/history.rs", "if tick <= self.floor() {", "if tick == 0 {")],
+        against: Loom,
+    },
+    Mutant {
+        name: "the history counts one position too few as used",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "            let used = self.numbered(last);",
+            "            let used = self.numbered(last) - 1;",
+        )],
+        against: Servers { binary: "faults", tests: "row_14" },
+    },
+    Mutant {
+        name: "a clock that has gone back is waited for where the policy is to refuse",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "ClockRegression::Error if regressed => Outcome::Behind(shown),",
+            "ClockRegression::Error if regressed => Outcome::Wait(shown),",
+        )],
+        against: Servers { binary: "status", tests: "refusals" },
+    },
+    Mutant {
+        name: "IDs go on from the last timestamp where the policy is to wait or to refuse",
+        edits: &[(
+            "crates/snowflake_core/src/policy.rs",
+            "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,",
+            "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => self.max_borrow,",
+        )],
+        against: Servers { binary: "faults", tests: "row_14" },
     },
 ];
 
@@ -319,10 +363,15 @@ impl Tree {
     /// Which of these tests fail; an error is why none does.
     fn run(&self, against: Against) -> Result<String, String> {
         match against {
-            Core => self.test(&["--package", "snowflake_core"]),
+            Core => self.test(self.cargo(), &["--package", "snowflake_core"]),
+            Loom => {
+                let mut cargo = self.cargo();
+                cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.with_file_name("loom"));
+                self.test(cargo, &["--release", "--package", "snowflake_core", "--test", "loom"])
+            }
             Servers { binary, tests } => {
                 self.build();
-                self.test(&["--package", "testbed", "--test", binary, "--", tests])
+                self.test(self.cargo(), &["--package", "testbed", "--test", binary, "--", tests])
             }
         }
     }
@@ -344,10 +393,9 @@ impl Tree {
         }
     }
 
-    fn test(&self, arguments: &[&str]) -> Result<String, String> {
+    fn test(&self, mut cargo: Command, arguments: &[&str]) -> Result<String, String> {
         let library = self.target.join("release/libsnowflake_pg.so");
-        let output = self
-            .cargo()
+        let output = cargo
             .env("SNOWFLAKE_PG_LIBRARY", library)
             .args(["test", "--locked", "--no-fail-fast"])
             .args(arguments)
