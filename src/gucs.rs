@@ -57,8 +57,8 @@ impl fmt::Display for WalMark {
 /// Defines all variables. Only in the postmaster, while it preloads.
 ///
 /// A configured value that PostgreSQL rejects here is replaced by the default, with a WARNING. IDs of the default could be
-/// another server's, or rest on a weaker guard than was meant; so what can't be read is noted before, and refused as soon as an ID
-/// is asked for.
+/// another server's, or rest on a weaker guard than was meant; so what can't be read is noted before, and refused as soon
+/// as an ID is asked for.
 pub fn define() {
     define_number(
         c"snowflake_pg.worker_id",

@@ -271,8 +271,8 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, Refusa
     Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms))
 }
 
-/// The mark that may be written: with `require` none above what has been through the log, which may have taken a while. (Less is
-/// wanted by then if the call has ended that wanted it.)
+/// The mark that may be written: with `require` none above what has been through the log, which may have taken a while.
+/// (Less is wanted by then if the call has ended that wanted it.)
 fn allowed(wanted: UnixMs, mirrored: Option<&Mirrored>) -> Option<UnixMs> {
     match (gucs::wal_mark(), mirrored) {
         (WalMark::Require, None) => None,

@@ -2,7 +2,8 @@
 //!
 //! One process sleeps until the clock gets there, the one that has the *turn*. All others queue up behind it. When it has
 //! got what it was waiting for, it wakes the first of them, which tries in its turn, and so on as long as there is
-//! something to get. So nobody wakes for nothing, however many wait for the same tick, and who has come first is served first.
+//! something to get. So nobody wakes for nothing, however many wait for the same tick, and who has come first is served
+//! first.
 
 use crate::anchor;
 use crate::shmem::shared;
@@ -132,8 +133,8 @@ struct Marks {
     count: u32,
 }
 
-/// How many marks a call may see pass, the one that it finds among them: how long two writes took is known when the third is
-/// reserved for.
+/// How many marks a call may see pass, the one that it finds among them: how long two writes took is known when the
+/// third is reserved for.
 const MARKS: u32 = 4;
 
 impl Patience {
@@ -170,8 +171,8 @@ impl Patience {
         true
     }
 
-    /// Whether a call that needs a tick which the mark, at `limit`, does not cover may have another one written: not if each of
-    /// some, over so much time, covered what the call had needed, and had passed when it came to use it.
+    /// Whether a call that needs a tick which the mark, at `limit`, does not cover may have another one written: not if
+    /// each of some, over so much time, covered what the call had needed, and had passed when it came to use it.
     pub fn bears(&mut self, tick: Tick, limit: Tick, time: Duration) -> bool {
         let marks = &mut self.marks;
         let since = *marks.since.get_or_insert_with(Instant::now);

@@ -114,8 +114,8 @@ pub fn must_be_read() -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What this process wants the keeper to cover, for as long as it waits: a tick plus 1, or 0. Not in a [`Want`], for the end of the
-/// process, which drops nothing.
+/// What this process wants the keeper to cover, for as long as it waits: a tick plus 1, or 0. Not in a [`Want`], for
+/// the end of the process, which drops nothing.
 static WANTED: AtomicU64 = AtomicU64::new(0);
 
 /// A tick that a backend wants the keeper to cover, for as long as it waits.

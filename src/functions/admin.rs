@@ -62,8 +62,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     Ok(Some(mark))
 }
 
-/// What the clock says at a start with the mark that lies there; `None` on a server that has started. To be asked before the lock
-/// is taken: the clock may have to be warned of.
+/// What the clock says at a start with the mark that lies there; `None` on a server that has started. To be asked
+/// before the lock is taken: the clock may have to be warned of.
 fn now() -> Result<Option<UnixMs>, Refusal> {
     configured()?;
     mark::may_start()?;

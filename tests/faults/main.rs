@@ -10,6 +10,7 @@ mod copies;
 mod disk;
 mod failover;
 mod fixture;
+mod interrupts;
 mod nodes;
 mod policies;
 mod processes;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
             disk::FAULTS,
             clock::FAULTS,
             policies::FAULTS,
+            interrupts::FAULTS,
             calls::FAULTS,
             failover::FAULTS,
             copies::FAULTS,

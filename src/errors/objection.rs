@@ -1,0 +1,80 @@
+//! What stands against beginning from a durable mark, in words: see the start table in [`snowflake_core::identity`].
+
+use super::error;
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_core::display_time;
+use snowflake_core::identity::{Directory, Identity, Objection, Record};
+
+/// Why a record that was found does not say where to begin.
+pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identity) -> ErrorReport {
+    let found = found.map_or(own, |record| &record.identity);
+    let (message, detail, hint) = match objection {
+        Objection::Copy => (
+            "this server is a copy of another one with the same worker ID".to_owned(),
+            format!(
+                "Its durable mark was written in another directory ({}) than it lies in ({}), by worker {}.",
+                place(found.directory),
+                place(own.directory),
+                found.worker
+            ),
+            "If the other server may still run, give this one a snowflake_pg.worker_id of its own, and restart it. If \
+             the other one will never run again, call snowflake_accept_identity().",
+        ),
+        Objection::OtherCluster => (
+            "the durable mark belongs to another database cluster".to_owned(),
+            format!(
+                "It was written by the cluster with system identifier {}, and this one has {}.",
+                found.system_identifier, own.system_identifier
+            ),
+            "Two clusters must not share a snowflake_pg.state_directory. If this one has taken the other one's place, as \
+             after pg_upgrade, call snowflake_accept_identity().",
+        ),
+        Objection::NewerTimeline => (
+            "the durable mark was written on a newer timeline".to_owned(),
+            format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
+            "Another server may go on from there with the same IDs. If none will, call snowflake_accept_identity().",
+        ),
+        Objection::OtherLayout => (
+            "the layout has changed since this server issued IDs".to_owned(),
+            format!("It was {}, and is {}.", found.layout, own.layout),
+            // Where only the layout differs, all IDs up to the mark are this server's own.
+            if found.is(&Identity { layout: found.layout, ..*own }) {
+                "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes \
+                 sure that no new ID can equal an old one."
+            } else {
+                "Set snowflake_pg.layout back and restart the server. If no other server that goes on from this mark will \
+                 ever run again, call snowflake_accept_identity()."
+            },
+        ),
+    };
+    let detail = match objection {
+        Objection::OtherLayout => detail + &other_source(found, own),
+        _ if found.layout == own.layout => detail,
+        _ => format!("{detail} The layout has changed, too: it was {}, and is {}.", found.layout, own.layout),
+    };
+    error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
+}
+
+/// What else differs beside the layout: whose IDs the mark speaks of.
+fn other_source(found: &Identity, own: &Identity) -> String {
+    let mut text = String::new();
+    if !found.directory.is(&own.directory) {
+        text += &format!(
+            " Its durable mark was written in another directory ({}) than it lies in ({}).",
+            place(found.directory),
+            place(own.directory)
+        );
+    }
+    if found.timeline != own.timeline {
+        text += &format!(" The mark is of timeline {}, and this server is on {}.", found.timeline, own.timeline);
+    }
+    text
+}
+
+fn place(directory: Directory) -> String {
+    match directory.born_ns / 1_000_000 {
+        0 => format!("inode {}", directory.inode),
+        born => format!("inode {}, made {}", directory.inode, display_time(born)),
+    }
+}
