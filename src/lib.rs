@@ -7,8 +7,8 @@
 //! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock, [`regression`] tells when it has gone back.
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
-//! - [`preload`], [`gucs`], [`shmem`], [`statistics`], [`clock`], [`anchor`], [`state_file`], [`errors`]: configuration,
-//!   shared memory, counts, time and which of it to believe, disk, refusals.
+//! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`anchor`], [`state_file`], [`errors`]:
+//!   configuration, shared memory, time and which of it to believe, disk, refusals.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -29,6 +29,7 @@ mod shmem;
 mod shutdown;
 mod state_file;
 mod statistics;
+mod turns;
 mod wait;
 mod wal_mark;
 

@@ -4,7 +4,7 @@
 //! anew, and refuses everything until it has been started above the durable mark (see [`crate::mark`]).
 
 use crate::statistics::Statistics;
-use crate::wait::Turns;
+use crate::turns::Turns;
 use crate::{anchor, gucs};
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;

@@ -4,7 +4,6 @@
 //! or refuse. Nothing is counted for each ID.
 
 use crate::clock;
-use crate::shmem::shared;
 use snowflake_core::UnixMs;
 use snowflake_core::generator::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,9 +40,8 @@ impl Statistics {
         Self { since: AtomicU64::new(clock::unix_ms()), ..Self::default() }
     }
 
-    /// What the generator has counted since then.
-    pub fn counts(&self) -> Counts {
-        let now = shared().generator.counts();
+    /// What the generator has counted since then; `now` is what it has counted in all.
+    pub fn counts(&self, now: Counts) -> Counts {
         // A tick that closes while two counts are read can make the later one look smaller.
         let [issued, ticks_exhausted, borrowed, history] = [0, 1, 2, 3].map(|i| self.before[i].load(Ordering::Relaxed));
         Counts {
@@ -54,8 +52,8 @@ impl Statistics {
         }
     }
 
-    /// Begins anew.
-    pub fn reset(&self) {
+    /// Begins anew. `now` is what the generator has counted.
+    pub fn reset(&self, now: Counts) {
         for counter in [
             &self.clock_regressions,
             &self.largest_regression_ms,
@@ -68,7 +66,6 @@ impl Statistics {
         ] {
             counter.store(0, Ordering::Relaxed);
         }
-        let now = shared().generator.counts();
         for (before, now) in self.before.iter().zip([now.issued, now.ticks_exhausted, now.borrowed, now.history]) {
             before.store(now, Ordering::Relaxed);
         }

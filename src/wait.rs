@@ -10,9 +10,7 @@ use crate::shmem::shared;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
 use snowflake_core::{Tick, UnixMs};
-use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_long};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shorter than any sleep.
@@ -26,43 +24,6 @@ const LONG: Duration = Duration::from_millis(20);
 
 /// Who waits for its turn tries without one after this time: the process that has it may have been stopped.
 const AT_MOST_FOR_A_TURN: Duration = Duration::from_millis(100);
-
-/// Whose turn it is, in shared memory.
-#[derive(Default)]
-pub struct Turns {
-    /// The process that has the turn; 0 for none.
-    holder: AtomicI32,
-    /// Who comes next.
-    queue: UnsafeCell<pg_sys::ConditionVariable>,
-}
-
-impl Turns {
-    /// Nobody waits. To be called where shared memory is set up.
-    pub fn new() -> Self {
-        let new = Self::default();
-        // SAFETY: writes a condition variable that nobody uses yet, and that may be moved until somebody does.
-        unsafe { pg_sys::ConditionVariableInit(new.queue.get()) };
-        new
-    }
-
-    /// Takes the turn, if nobody has it.
-    fn take(&self) -> bool {
-        self.holder.compare_exchange(0, process(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Passes the turn on, if this process has it.
-    fn pass_on(&self) {
-        if self.holder.compare_exchange(process(), 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            // SAFETY: initialized when shared memory was set up.
-            unsafe { pg_sys::ConditionVariableSignal(self.queue.get()) };
-        }
-    }
-}
-
-fn process() -> c_int {
-    // SAFETY: set once, when a process starts.
-    unsafe { pg_sys::MyProcPid }
-}
 
 /// The turn of this process, until it is dropped.
 struct Turn(());

@@ -43,7 +43,7 @@ fn status() -> [Option<pg_sys::Datum>; COLUMNS] {
     let text = gucs::layout_text();
     let text = text.to_string_lossy();
     let policy = gucs::policy(layout.map_or(1, |layout| layout.unit_ms()));
-    let counts = statistics.counts();
+    let counts = statistics.counts(generator.counts());
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
     let time = |counter: &AtomicU64| interval_us(counter.load(Ordering::Relaxed)).into_datum();
     let largest_regression = interval(statistics.largest_regression_ms.load(Ordering::Relaxed));
@@ -87,6 +87,7 @@ fn number(count: u64) -> Option<pg_sys::Datum> {
 #[pg_extern(sql = false)]
 fn snowflake_stats_reset() {
     if preload::is_done() {
-        shared().statistics.reset();
+        let Shared { generator, statistics, .. } = shared();
+        statistics.reset(generator.counts());
     }
 }
