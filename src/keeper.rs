@@ -102,7 +102,7 @@ fn handle_signals() {
 fn rest(time: Duration) {
     let until = Instant::now() + time;
     while let Some(remaining) = until.checked_duration_since(Instant::now()) {
-        wait::on_latch(Some(remaining));
+        wait::on_latch(Some(remaining), pg_sys::PG_WAIT_EXTENSION);
         end_if_told();
     }
 }
@@ -146,7 +146,7 @@ impl Keeper {
             match self.look() {
                 Ok(next) => {
                     shared().keeper_error.store(0, Ordering::Relaxed);
-                    wait::on_latch(next);
+                    wait::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
                 }
                 Err(refusal) => {
                     shared().keeper_error.store(refusal.os_error().unwrap_or(0), Ordering::Relaxed);

@@ -159,13 +159,13 @@ fn sleep(time: Duration) {
         std::thread::sleep(time);
         show_wait_event(0);
     } else {
-        on_latch(Some(time.min(LONG)));
+        on_latch(Some(time.min(LONG)), wait_event());
     }
     pgrx::check_for_interrupts!();
 }
 
-/// Sleeps until somebody wakes this process, or for this time. Ends the process when the postmaster is gone.
-pub fn on_latch(at_most: Option<Duration>) {
+/// Sleeps until somebody wakes this process, or for this time, and shows this event meanwhile. Ends the process when the postmaster is gone.
+pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     let mut events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
     let mut timeout = -1;
     if let Some(time) = at_most {
@@ -175,7 +175,7 @@ pub fn on_latch(at_most: Option<Duration>) {
     // SAFETY: set by PostgreSQL when it starts a process.
     let latch = unsafe { pg_sys::MyLatch };
     // SAFETY: a process's own latch can be waited on at any time.
-    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, wait_event()) };
+    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, wait_event) };
     // SAFETY: as above.
     unsafe { pg_sys::ResetLatch(latch) };
 }
