@@ -6,7 +6,7 @@ use crate::shmem::shared;
 use crate::{clock, gucs};
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
-use snowflake_core::anchor::{Anchor, Belief, HOLD_MS};
+use snowflake_core::anchor::{Anchor, Belief};
 use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,9 @@ use std::time::Duration;
 static BELIEVED: OnceCell<AtomicU64> = OnceCell::new();
 
 fn believed() -> &'static AtomicU64 {
-    BELIEVED.get_or_init(|| AtomicU64::new(clock::unix_ms().wrapping_sub(clock::since_boot_ms())))
+    BELIEVED.get_or_init(|| {
+        AtomicU64::new(microseconds(clock::since_1970()).wrapping_sub(microseconds(clock::since_boot())))
+    })
 }
 
 /// An anchor for new shared memory: with what was believed before, since the clock may have jumped just now.
@@ -37,21 +39,31 @@ pub fn unix_ms(issued: UnixMs) -> UnixMs {
 /// The time since 1970, believed. Timestamps up to `issued` exist already.
 pub fn since_1970(issued: UnixMs) -> Duration {
     let real = clock::since_1970();
-    let now = UnixMs::try_from(real.as_millis()).unwrap_or(UnixMs::MAX);
-    let monotonic = clock::since_boot_ms();
-    match shared().anchor.judge(now, monotonic, issued, gucs::max_forward_jump_ms()) {
+    let (now, monotonic) = (microseconds(real), microseconds(clock::since_boot()));
+    let (issued, max_jump) = (issued.saturating_mul(1000), gucs::max_forward_jump_ms().saturating_mul(1000));
+    match shared().anchor.judge(now, monotonic, issued, max_jump) {
         Belief::Right => real,
         Belief::Held => {
-            warn(now, None);
+            warn(now / 1000, None);
             real
         }
         Belief::Jumped { expected } => {
-            if is_due(&shared().jump_warned_at, HOLD_MS) {
-                warn(now, Some(expected));
+            if is_due(&shared().jump_warned_at) {
+                warn(now / 1000, Some(expected / 1000));
             }
-            Duration::from_millis(expected)
+            Duration::from_micros(expected)
         }
     }
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Believes the clock, whatever it says.
+pub fn accept() {
+    shared().anchor.accept(microseconds(clock::since_1970()), microseconds(clock::since_boot()));
+    shared().jump_warned_at.store(0, Ordering::Relaxed);
 }
 
 fn warn(now: UnixMs, expected: Option<UnixMs>) {

@@ -26,8 +26,8 @@ pub fn unix_ms() -> UnixMs {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// Milliseconds since the machine was started, also of those in which it slept. Nobody sets this clock.
-pub fn since_boot_ms() -> u64 {
+/// The time since the machine was started, also that in which it slept. Nobody sets this clock.
+pub fn since_boot() -> Duration {
     let (seconds, nanoseconds) = read(libc::CLOCK_BOOTTIME);
-    seconds * 1000 + nanoseconds / 1_000_000
+    Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
 }

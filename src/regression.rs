@@ -9,13 +9,13 @@ use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A server log is not to be flooded by a clock that swings.
-const REPEAT_MS: u64 = 60_000;
+const REPEAT_S: u64 = 60;
 
 /// Counts that the clock has gone back by `step_ms`, to `now`, and warns of it once a minute at most.
 #[cold]
 pub fn note(now: UnixMs, step_ms: u64, policy: ClockRegression) {
     shared().statistics.count_regression(now, step_ms);
-    if is_due(&shared().regression_warned_at, REPEAT_MS) {
+    if is_due(&shared().regression_warned_at) {
         let max_borrow_ms = gucs::max_borrow_ms();
         let what = match policy {
             ClockRegression::Borrow => {
@@ -35,11 +35,11 @@ pub fn note(now: UnixMs, step_ms: u64, policy: ClockRegression) {
     }
 }
 
-/// Whether something that is told once in `repeat_ms` at most has to be told now; true for one process. `last` is when it
-/// was told last, in milliseconds of the monotonic clock; 0 for never.
-pub fn is_due(last: &AtomicU64, repeat_ms: u64) -> bool {
-    let now = clock::since_boot_ms();
+/// Whether something that is told once a minute at most has to be told now; true for one process. `last` is when it was
+/// told last, in seconds of the monotonic clock plus 1; 0 for never.
+pub fn is_due(last: &AtomicU64) -> bool {
+    let now = clock::since_boot().as_secs() + 1;
     let before = last.load(Ordering::Relaxed);
-    (before == 0 || now.saturating_sub(before) >= repeat_ms)
+    (before == 0 || now.saturating_sub(before) >= REPEAT_S)
         && last.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }

@@ -21,14 +21,16 @@ pub struct Shared {
     pub generator: Generator,
     /// Which clock to believe.
     pub anchor: Anchor,
-    /// When a jump of the clock was warned of last, in milliseconds of the monotonic clock; 0 for never.
+    /// When a jump of the clock was warned of last, in seconds of the monotonic clock plus 1; 0 for never.
     pub jump_warned_at: AtomicU64,
     /// When a clock that has gone back was warned of last, in the same way.
     pub regression_warned_at: AtomicU64,
     /// What has happened.
     pub statistics: Statistics,
-    /// Who waits for the clock.
-    pub turns: Turns,
+    /// Who waits for the next tick.
+    pub near_turns: Turns,
+    /// Who waits for a clock that is further behind.
+    pub far_turns: Turns,
     /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
     pub hold_until: AtomicU64,
@@ -85,7 +87,8 @@ impl Shared {
             jump_warned_at: AtomicU64::new(0),
             regression_warned_at: AtomicU64::new(0),
             statistics: Statistics::new(),
-            turns: Turns::new(),
+            near_turns: Turns::new(),
+            far_turns: Turns::new(),
             hold_until: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],

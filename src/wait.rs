@@ -7,6 +7,7 @@
 
 use crate::anchor;
 use crate::shmem::shared;
+use crate::turns::Turns;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
 use snowflake_core::{Tick, UnixMs};
@@ -22,54 +23,35 @@ const SHORT: Duration = Duration::from_millis(2);
 /// A sleeper looks at the clock at least this often, since it may be set at any time.
 const LONG: Duration = Duration::from_millis(20);
 
-/// Who waits for its turn tries without one after this time: the process that has it may have been stopped.
+/// Who waits for its turn takes it over after this time: the process that has it may have been stopped.
 const AT_MOST_FOR_A_TURN: Duration = Duration::from_millis(100);
 
 /// The turn of this process, until it is dropped.
-struct Turn(());
+struct Turn(&'static Turns);
 
 impl Turn {
-    /// Queues up for the turn. `None` if it has not come in that time. Can be cancelled like any query.
-    fn wait_for(at_most: Duration) -> Option<Self> {
+    /// Queues up for the turn, to wait so long. Who waits for the next tick does not queue up behind one that waits for a
+    /// second.
+    fn wait_for(time: Duration, at_most: Duration) -> Option<Self> {
         /// A process that is terminated has no time to drop anything.
         static AT_EXIT: OnceCell<()> = OnceCell::new();
         // SAFETY: the function takes any code and argument. It runs before shared memory is detached.
         AT_EXIT.get_or_init(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) });
-        let turns = &shared().turns;
-        if turns.take() {
-            return Some(Self(()));
-        }
-        let queue = turns.queue.get();
-        let deadline = Instant::now() + at_most;
-        // SAFETY: initialized when shared memory was set up.
-        unsafe { pg_sys::ConditionVariablePrepareToSleep(queue) };
-        // Once more now: it may have been passed on before this process had queued up.
-        let mut taken = turns.take();
-        while !taken {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
-            // SAFETY: prepared above.
-            let timed_out = unsafe { pg_sys::ConditionVariableTimedSleep(queue, timeout, wait_event()) };
-            taken = turns.take();
-            if timed_out {
-                break;
-            }
-        }
-        // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
-        unsafe { pg_sys::ConditionVariableCancelSleep() };
-        taken.then_some(Self(()))
+        let turns = if time < SHORT { &shared().near_turns } else { &shared().far_turns };
+        turns.wait_for(at_most, wait_event()).then_some(Self(turns))
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        shared().turns.pass_on();
+        self.0.pass_on();
     }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn at_exit(_code: c_int, _argument: pg_sys::Datum) {
-    shared().turns.pass_on();
+    shared().near_turns.leave();
+    shared().far_turns.leave();
 }
 
 /// How long one call has waited for a clock that does not get there. Measured in time that really passes (a budget in
@@ -118,8 +100,9 @@ impl Patience {
             if left.is_zero() {
                 return false;
             }
+            self.turn.take_if(|turn| !turn.0.is_mine());
             if self.turn.is_none() {
-                self.turn = Turn::wait_for(left.min(AT_MOST_FOR_A_TURN));
+                self.turn = Turn::wait_for(remaining(), left.min(AT_MOST_FOR_A_TURN));
             }
             let time = remaining();
             if self.turn.is_some() && !time.is_zero() {

@@ -4,14 +4,13 @@ use super::time::{timestamptz, unix_ms};
 use crate::errors::{Refusal, error, report};
 use crate::shmem::{self, MarkLock, shared};
 use crate::state_file::{StateDirectory, StateFileError};
-use crate::{clock, gucs, identity, issuer, mark, preload, wal_mark};
+use crate::{anchor, clock, gucs, identity, issuer, mark, preload, wal_mark};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
 use snowflake_core::identity::{Objection, Record, accept, decide, past_the_guard};
 use snowflake_core::layout::Layout;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Vouches that no other server issues this one's IDs, where the durable mark leaves that open. Returns from when on IDs
@@ -165,8 +164,7 @@ fn snowflake_accept_clock() {
     } else {
         notice!("the clock is believed already");
     }
-    shared().anchor.accept(now, clock::since_boot_ms());
-    shared().jump_warned_at.store(0, Ordering::Relaxed);
+    anchor::accept();
 }
 
 fn or_raise<T>(result: Result<T, Refusal>) -> T {

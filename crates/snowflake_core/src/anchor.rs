@@ -5,14 +5,15 @@
 //! it has held for a minute; IDs go on by the old clock meanwhile. Steps back need no such care: nothing is lost by
 //! believing them.
 
-use crate::UnixMs;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How long a jump must hold before it is believed, in milliseconds.
-pub const HOLD_MS: u64 = 60_000;
+/// How long a jump must hold before it is believed, in microseconds.
+///
+/// All times here are microseconds: what is believed of a clock must not be a whole tick below what it has shown.
+const HOLD_US: u64 = 60_000_000;
 
-/// Two readings of one clock that are further apart than this, in milliseconds, are no longer the same jump.
-const SAME_JUMP_MS: u64 = 1000;
+/// Two readings of one clock that are further apart than this, in microseconds, are no longer the same jump.
+const SAME_JUMP_US: u64 = 1_000_000;
 
 /// How the server's clock and its monotonic one were related when the clock was last believed. Lies in shared memory.
 ///
@@ -38,15 +39,15 @@ pub enum Belief {
     /// It has jumped ahead of this time, which is the one to go by.
     Jumped {
         /// What the clock would say had it not been set.
-        expected: UnixMs,
+        expected: u64,
     },
     /// It jumped a minute ago, and is believed from now on.
     Held,
 }
 
 impl Anchor {
-    /// Believes the clock, at `now`, when the monotonic clock stands at `monotonic` milliseconds.
-    pub fn new(now: UnixMs, monotonic: u64) -> Self {
+    /// Believes the clock, at `now` microseconds after 1970, when the monotonic clock stands at `monotonic`.
+    pub fn new(now: u64, monotonic: u64) -> Self {
         Self {
             believed: AtomicU64::new(now.wrapping_sub(monotonic)),
             jumped: AtomicU64::new(0),
@@ -55,7 +56,7 @@ impl Anchor {
     }
 
     /// Judges a reading. Timestamps up to `issued` exist already: a clock that is not far ahead of them does no harm.
-    pub fn judge(&self, now: UnixMs, monotonic: u64, issued: UnixMs, max_jump: u64) -> Belief {
+    pub fn judge(&self, now: u64, monotonic: u64, issued: u64, max_jump: u64) -> Belief {
         let expected = self.believed.load(Ordering::Relaxed).wrapping_add(monotonic);
         let offset = now.wrapping_sub(monotonic);
         let jumped_at = self.jumped_at.load(Ordering::Relaxed);
@@ -63,8 +64,8 @@ impl Anchor {
             self.believe(offset, jumped_at);
             return Belief::Right;
         }
-        let same = jumped_at != NEVER && self.jumped.load(Ordering::Relaxed).abs_diff(offset) <= SAME_JUMP_MS;
-        if same && monotonic.saturating_sub(jumped_at) >= HOLD_MS {
+        let same = jumped_at != NEVER && self.jumped.load(Ordering::Relaxed).abs_diff(offset) <= SAME_JUMP_US;
+        if same && monotonic.saturating_sub(jumped_at) >= HOLD_US {
             self.believe(offset, jumped_at);
             return Belief::Held;
         }
@@ -76,7 +77,7 @@ impl Anchor {
     }
 
     /// Believes the clock, whatever it says.
-    pub fn accept(&self, now: UnixMs, monotonic: u64) {
+    pub fn accept(&self, now: u64, monotonic: u64) {
         self.believe(now.wrapping_sub(monotonic), 0);
     }
 
@@ -91,8 +92,8 @@ impl Anchor {
     }
 
     fn believe(&self, offset: u64, jumped_at: u64) {
-        // Not written without need: the words are read by everybody.
-        if self.believed.load(Ordering::Relaxed) != offset {
+        // Not written without need, as between two readings something always passes: the words are read by everybody.
+        if self.believed.load(Ordering::Relaxed).abs_diff(offset) > 2 {
             self.believed.store(offset, Ordering::Relaxed);
         }
         if jumped_at != NEVER {
@@ -105,9 +106,9 @@ impl Anchor {
 mod tests {
     use super::*;
 
-    const HOUR: u64 = 3_600_000;
+    const HOUR: u64 = 3_600_000_000;
     const DAY: u64 = 24 * HOUR;
-    const T: UnixMs = 1_800_000_000_000;
+    const T: u64 = 1_800_000_000_000_000;
 
     fn anchor() -> Anchor {
         Anchor::new(T, 1000)
@@ -135,20 +136,20 @@ mod tests {
     #[test]
     fn a_jump_that_holds_for_a_minute_is_believed() {
         let anchor = anchor();
-        let after = |ms| anchor.judge(T + DAY + ms, 1500 + ms, T, HOUR);
+        let after = |us| anchor.judge(T + DAY + us, 1500 + us, T, HOUR);
         after(0);
-        assert_eq!(after(HOLD_MS - 1), Belief::Jumped { expected: T + 500 + HOLD_MS - 1 });
-        assert_eq!(after(HOLD_MS), Belief::Held);
-        assert_eq!(after(HOLD_MS + 1), Belief::Right);
+        assert_eq!(after(HOLD_US - 1), Belief::Jumped { expected: T + 500 + HOLD_US - 1 });
+        assert_eq!(after(HOLD_US), Belief::Held);
+        assert_eq!(after(HOLD_US + 1), Belief::Right);
     }
 
     #[test]
     fn a_clock_that_keeps_jumping_begins_its_minute_anew() {
         let anchor = anchor();
         anchor.judge(T + DAY, 1500, T, HOUR);
-        anchor.judge(T + 2 * DAY, 41_500, T, HOUR);
-        assert!(matches!(anchor.judge(T + 2 * DAY + 30_000, 71_500, T, HOUR), Belief::Jumped { .. }));
-        assert_eq!(anchor.judge(T + 2 * DAY + 60_000, 101_500, T, HOUR), Belief::Held);
+        anchor.judge(T + 2 * DAY, 40_001_500, T, HOUR);
+        assert!(matches!(anchor.judge(T + 2 * DAY + 30_000_000, 70_001_500, T, HOUR), Belief::Jumped { .. }));
+        assert_eq!(anchor.judge(T + 2 * DAY + 60_000_000, 100_001_500, T, HOUR), Belief::Held);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Generator {
     /// What the clock showed last, to those who opened a tick or found that it had gone back. Relaxed: a value can only be
     /// one that the clock has really shown.
     clock: AtomicU64,
-    /// What the clock showed before it went back; 0 if it never has. Raised by whoever finds that.
+    /// What the clock showed before it went back, and was issued then; 0 if it never has. Raised by whoever finds that.
     shown: AtomicU64,
     /// Low bits of a position that number the IDs of a tick. Never written after [`Generator::new`].
     sequence_bits: u32,
@@ -225,8 +225,10 @@ impl Generator {
         let state = self.state.load(Ordering::Relaxed);
         let history = self.counters.history.load(Ordering::Relaxed);
         let in_order = self.counters.issued.load(Ordering::Relaxed).wrapping_add(self.numbered(state));
+        // Below 0 only for a moment in which the first tick is being opened.
+        let in_order = in_order.cast_signed().max(0).cast_unsigned();
         Counts {
-            issued: in_order.wrapping_add(history),
+            issued: in_order + history,
             ticks_exhausted: self.counters.exhausted.load(Ordering::Relaxed),
             borrowed: self.counters.borrowed.load(Ordering::Relaxed) + self.borrowed_in(state),
             history,
@@ -258,7 +260,8 @@ impl Generator {
     /// back is told by how many ticks.
     pub fn note_clock(&self, seen: Seen, now: Tick) -> Option<Tick> {
         if now < seen.clock {
-            self.shown.fetch_max(seen.clock, Ordering::Relaxed);
+            // Not what it has shown when nothing could be issued: IDs are not behind that.
+            self.shown.fetch_max(seen.clock.min(self.last_tick()), Ordering::Relaxed);
         }
         let first = now != seen.clock
             && self.clock.compare_exchange(seen.clock, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();

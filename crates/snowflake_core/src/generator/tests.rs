@@ -319,3 +319,17 @@ fn borrowed_ids_are_those_ahead_of_the_clock() {
         assert_eq!(generator.counts().borrowed, borrowed, "at {now}");
     }
 }
+
+#[test]
+fn a_time_at_which_nothing_could_be_issued_is_not_one_that_the_clock_went_back_from() {
+    for exhaustion in [SequenceExhaustion::Wait, SequenceExhaustion::Borrow] {
+        let policy = Policy { sequence_exhaustion: exhaustion, ..ERROR };
+        let generator = started(10, 150);
+        assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0));
+        assert_eq!(step_by(&policy, &generator, 160, 1), Outcome::Extend(160), "the mark can't be extended");
+        assert_eq!(step_by(&policy, &generator, 110, 9), taken(110, 0, 3), "the clock is right again");
+        let full = step_by(&policy, &generator, 110, 1);
+        let next = if exhaustion == SequenceExhaustion::Wait { Outcome::Wait(111) } else { taken(111, 0, 0) };
+        assert_eq!(full, next, "and nothing is behind");
+    }
+}
