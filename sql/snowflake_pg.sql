@@ -18,32 +18,112 @@ CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
     'that many new IDs (1 to 1000000) in ascending order, all taken when the call begins';
 
--- Decoding: by snowflake_pg.layout -----------------------------------------------------------------------------------
+-- Layouts ------------------------------------------------------------------------------------------------------------
+--
+-- What depends on a layout goes by snowflake_pg.layout, and is STABLE; with the layout as its last argument it goes by that
+-- alone, and is IMMUTABLE, so that an index or a generated column can be made of it.
+
+CREATE FUNCTION snowflake_get_layouts(
+    OUT name text, OUT fields text, OUT unit interval, OUT epoch timestamptz, OUT last_timestamp timestamptz,
+    OUT years double precision, OUT workers bigint, OUT ids_per_second bigint, OUT can_generate boolean, OUT source text)
+    RETURNS SETOF record
+    LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 12 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
+COMMENT ON FUNCTION snowflake_get_layouts() IS
+    'the rows of the view snowflake_layouts';
+
+CREATE VIEW snowflake_layouts AS SELECT * FROM snowflake_get_layouts();
+GRANT SELECT ON snowflake_layouts TO PUBLIC;
+COMMENT ON VIEW snowflake_layouts IS
+    'the layouts that have a name, for snowflake_pg.layout and for functions with a layout';
+COMMENT ON COLUMN snowflake_layouts.fields IS
+    'from the highest bits to the lowest, with their widths: timestamp, data center, worker, sequence';
+COMMENT ON COLUMN snowflake_layouts.unit IS 'length of a tick';
+COMMENT ON COLUMN snowflake_layouts.epoch IS 'the first timestamp';
+COMMENT ON COLUMN snowflake_layouts.years IS 'how long the timestamps last from the epoch on';
+COMMENT ON COLUMN snowflake_layouts.workers IS 'how many servers there can be, over all data centers';
+COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'of each of them';
+COMMENT ON COLUMN snowflake_layouts.can_generate IS
+    'whether IDs can be issued now: 63 bits at most, the timestamp highest, and not over; where it is over, a later epoch= helps';
+COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout was published';
+
+-- Taking IDs apart, and putting them together ------------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_decode(
     id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-    'what an ID says: when, by which data center (NULL where the layout has none) and worker, and its number in that tick';
+    'what an ID says: when, by which data center and worker, and its number in that tick; NULL where the layout has no such field';
+
+CREATE FUNCTION snowflake_decode(
+    id bigint, layout text,
+    OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_by_wrapper';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+    'what an ID of this layout says, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
-    'when an ID was issued, to the millisecond';
+    'when an ID was issued: the beginning of its tick';
+
+CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_by_wrapper';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
+    'when an ID of this layout was issued';
+
+CREATE FUNCTION snowflake_explain(id bigint) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_wrapper';
+COMMENT ON FUNCTION snowflake_explain(bigint) IS
+    'the bits of an ID, grouped by field, and what each field says: for people';
+
+CREATE FUNCTION snowflake_explain(id bigint, layout text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_by_wrapper';
+COMMENT ON FUNCTION snowflake_explain(bigint, text) IS
+    'the bits of an ID of this layout, grouped by field, and what each field says: for people';
+
+-- Not STRICT: decoding gives NULL for a field that the layout does not have, and composing takes it back.
+CREATE FUNCTION snowflake_compose(
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer) RETURNS bigint
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_wrapper';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS
+    'the ID that decodes to this; 0 or NULL for a field that the layout does not have';
+
+CREATE FUNCTION snowflake_compose(
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_by_wrapper';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text) IS
+    'the ID of this layout that decodes to this; 0 or NULL for a field that the layout does not have';
 
 -- Selecting by time: these use an index on the ID --------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_min_id(at timestamptz) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_wrapper';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
-    'the lowest ID of any worker in the millisecond of a time; 0 for -infinity, and the largest bigint for infinity';
+    'the lowest ID of any worker in the tick of a time; 0 for -infinity, and the largest bigint for infinity';
+
+CREATE FUNCTION snowflake_min_id(at timestamptz, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_by_wrapper';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
+    'the lowest ID of this layout in the tick of a time; 0 for -infinity, and the largest bigint for infinity';
 
 -- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
 CREATE FUNCTION snowflake_within(id bigint, "from" timestamptz, until timestamptz) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN id >= snowflake_min_id("from") AND id < snowflake_min_id(until);
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
-    'whether an ID was issued at or after the first time and before the second, to the millisecond';
+    'whether an ID was issued in or after the tick of the first time, and before that of the second';
+
+CREATE FUNCTION snowflake_within(id bigint, "from" timestamptz, until timestamptz, layout text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id >= snowflake_min_id("from", layout) AND id < snowflake_min_id(until, layout);
+COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
+    'whether an ID of this layout was issued in or after the tick of the first time, and before that of the second';
+
+CREATE FUNCTION snowflake_now() RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN snowflake_min_id(now());
+COMMENT ON FUNCTION snowflake_now() IS
+    'the lowest ID of the tick in which the transaction began: now() as an ID';
 
 -- Looking after it ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::{Identity, Objection, Record};
-use snowflake_core::layout::{Layout, LayoutError, SeriesError, TimeError};
+use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeError};
 use snowflake_core::{UnixMs, display_time};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub enum Refusal {
     },
     /// `snowflake_pg.layout` is no layout.
     BadLayout(LayoutError),
-    /// The worker or data center does not fit the layout.
+    /// The layout can only be decoded, or the worker or data center does not fit it.
     Misfit(Layout, SeriesError),
     /// The server is a standby, or has not finished its recovery.
     InRecovery,
@@ -178,12 +178,16 @@ impl From<Refusal> for ErrorReport {
                 .set_detail(format!("{failure}."))
                 .set_hint("Type ALTER SYSTEM SET snowflake_pg.layout = 'LAYOUT', and restart the server.")
             }
-            Refusal::Misfit(layout, misfit) => {
-                let variable = match misfit {
-                    SeriesError::Datacenter(_) => "snowflake_pg.datacenter_id",
-                    SeriesError::Worker(_) => "snowflake_pg.worker_id",
+            Refusal::Misfit(_, SeriesError::DecodeOnly(reason)) => {
+                error(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded, but not issued")
+                    .set_detail(format!("{reason}."))
+                    .set_hint("Type ALTER SYSTEM SET snowflake_pg.layout = 'LAYOUT', and restart the server.")
+            }
+            Refusal::Misfit(layout, SeriesError::Number(kind, number)) => {
+                let variable = match kind {
+                    FieldKind::Datacenter => "snowflake_pg.datacenter_id",
+                    _ => "snowflake_pg.worker_id",
                 };
-                let (SeriesError::Datacenter(number) | SeriesError::Worker(number)) = misfit;
                 error(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
                     .set_detail(format!(
                         "{variable} is {}, and layout {layout} allows {} to {}.",

@@ -2,6 +2,7 @@
 
 mod admin;
 mod decode;
+mod layout;
 mod nextval;
 mod range;
 mod row;

@@ -3,12 +3,12 @@
 //! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
 //! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
 
-use crate::preload;
+use crate::{clock, layouts, preload};
 use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::layout::{Layout, LayoutError};
-use snowflake_core::reservation;
+use snowflake_core::{display_time, reservation};
 use std::ffi::{CStr, CString, OsString, c_char, c_void};
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -85,7 +85,7 @@ pub fn define() {
         GucRegistry::define_string_guc_with_hooks(
             c"snowflake_pg.layout",
             c"Where the bits of an ID are.",
-            c"A layout's name (twitter, flat), then settings: epoch= and a time with a zone, or Unix milliseconds.",
+            c"A name of snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= and epoch=.",
             &LAYOUT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -152,7 +152,8 @@ pub fn define() {
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
 }
 
-/// Refuses a layout that is none when ALTER SYSTEM is typed. A server that starts keeps it, and issues nothing.
+/// Refuses a layout by which nothing can be issued when ALTER SYSTEM is typed. A server that starts keeps it, and issues
+/// nothing.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_layout(
     new_value: *mut *mut c_char,
@@ -163,11 +164,11 @@ unsafe extern "C-unwind" fn check_layout(
     let value = unsafe { *new_value };
     // SAFETY: which is a C string, since the variable's default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
-    let Err(error) = parse_layout(text) else { return true };
     if preload::is_under_way() {
         return true;
     }
-    let detail = CString::new(format!("{error}.")).unwrap_or_default();
+    let Err(objection) = check_issuing(text) else { return true };
+    let detail = CString::new(format!("{objection}.")).unwrap_or_default();
     // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
     let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
     // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after this hook, in the same thread.
@@ -175,8 +176,15 @@ unsafe extern "C-unwind" fn check_layout(
     false
 }
 
-fn parse_layout(text: &CStr) -> Result<Layout, LayoutError> {
-    text.to_string_lossy().parse()
+/// Whether IDs can be issued by this layout, and now; why not.
+fn check_issuing(text: &CStr) -> Result<(), String> {
+    let layout = layouts::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
+    layout.check_issuing().map_err(|error| error.to_string())?;
+    let now = clock::unix_ms();
+    layout.tick_at(now).map(|_| ()).map_err(|_| {
+        let [first, last, now] = [layout.epoch(), layout.last_time(), now].map(display_time);
+        format!("Its timestamps last {:.1} years, from {first} to {last}, and the clock says {now}", layout.years())
+    })
 }
 
 /// The first variable that is configured to something that PostgreSQL can't read, and what that is.
@@ -269,9 +277,9 @@ pub fn layout_text() -> CString {
 pub fn layout() -> Result<Layout, LayoutError> {
     static PRELOADED: OnceCell<Layout> = OnceCell::new();
     if preload::is_done() {
-        PRELOADED.get_or_try_init(|| parse_layout(&layout_text())).copied()
+        PRELOADED.get_or_try_init(|| layouts::by_text(layout_text().to_bytes())).copied()
     } else {
-        parse_layout(&layout_text())
+        layouts::by_text(layout_text().to_bytes())
     }
 }
 

@@ -11,7 +11,7 @@ use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
-use snowflake_core::{Tick, UnixMs};
+use snowflake_core::{Tick, UnixMs, display_time};
 use std::time::{Duration, Instant};
 
 /// What a backend needs to issue IDs; the same for the whole life of the server.
@@ -79,7 +79,8 @@ pub fn announce() {
         gucs::state_directory().display(),
     );
     match identity::configured() {
-        Ok(_) | Err(Refusal::WorkerUnset) => {}
+        Ok((layout, _)) => warn_of_the_end(&layout),
+        Err(Refusal::WorkerUnset) => {}
         Err(refusal) => refusal.report(PgLogLevel::WARNING),
     }
     if gucs::guard_ms() > gucs::max_borrow_ms() {
@@ -91,6 +92,25 @@ pub fn announce() {
             "After a crash or a promotion IDs begin that far ahead, and the first calls will wait for the clock.",
         )
         .report(PgLogLevel::WARNING);
+    }
+}
+
+/// A layout that ends within a year is to be changed before it does.
+fn warn_of_the_end(layout: &Layout) {
+    const YEAR_MS: u64 = 365 * 86_400_000;
+    let now = clock::unix_ms();
+    match layout.tick_at(now) {
+        Err(outside) => Refusal::Clock(now, outside).report(PgLogLevel::WARNING),
+        Ok(_) if layout.last_time() - now < YEAR_MS => {
+            error(
+                PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
+                "the timestamps of the layout will be used up within a year",
+            )
+            .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
+            .set_hint("Change snowflake_pg.layout before; docs/layouts.md says how.")
+            .report(PgLogLevel::WARNING);
+        }
+        Ok(_) => {}
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock, [`regression`] tells when it has gone back.
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
+//! - [`layouts`]: by their text.
 //! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`anchor`], [`state_file`], [`errors`]:
 //!   configuration, shared memory, time and which of it to believe, disk, refusals.
 
@@ -22,6 +23,7 @@ mod gucs;
 mod identity;
 mod issuer;
 mod keeper;
+mod layouts;
 mod mark;
 mod preload;
 mod regression;

@@ -74,17 +74,60 @@ fn the_whole_start_up_configuration_stands_in_one_line_of_the_log() {
 }
 
 #[test]
-fn a_layout_that_is_none_is_refused_by_alter_system() {
+fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
     let cluster = Cluster::builder().worker(0).start();
-    let refused = error(&mut cluster.connect(), "ALTER SYSTEM SET snowflake_pg.layout = 'twitter epoch=soon'");
-    assert_eq!(refused.code().code(), "22023");
-    assert_eq!(
-        refused.detail(),
-        Some(
-            "\"epoch=soon\" is not an epoch: write Unix milliseconds or a time with a zone between the years 1970 and \
-             9999, such as epoch=2024-01-01T00:00:00Z."
-        )
-    );
+    let mut client = cluster.connect();
+    for (layout, detail) in [
+        (
+            "twitter epoch=soon",
+            "\"epoch=soon\" is not an epoch: write Unix milliseconds or a time with a zone between the years 1970 and 9999, \
+             such as epoch=2024-01-01T00:00:00Z.",
+        ),
+        // A published layout that can't be.
+        ("t37 w20 s16", "\"t37 w20 s16\" has 73 bits, and an ID has 64; its 37 bits of 1ms last 4.4 years."),
+        (
+            "discord",
+            "\"t42 d5 w5 s12\" has 64 bits, and an ID that is issued has at most 63; its timestamps last 139.4 years.",
+        ),
+        (
+            "w10 t41 s12",
+            "The timestamp is not the highest field of \"w10 t41 s12\", so that IDs would not sort by time.",
+        ),
+        (
+            "uid",
+            "Its timestamps last 8.5 years, from 2016-05-19T16:00:00Z to 2024-11-20T13:24:15Z, and the clock says 20",
+        ),
+        ("flat epoch=9000-01-01T00:00:00Z", "Its timestamps last 69.7 years, from 9000-01-01T00:00:00Z to 9069-09-"),
+    ] {
+        let refused = error(&mut client, &format!("ALTER SYSTEM SET snowflake_pg.layout = '{layout}'"));
+        assert_eq!(refused.code().code(), "22023");
+        assert!(refused.detail().is_some_and(|given| given.starts_with(detail)), "{refused:?}");
+    }
+    for layout in ["k8s", "uid epoch=2024-01-01T00:00:00Z", "t41 w2 s20", "sonyflake"] {
+        client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{layout}'")).expect(layout);
+    }
+}
+
+/// It may have been written into the configuration file, or its time may have come.
+#[test]
+fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
+    for (layout, warning, code) in [
+        ("discord", "IDs of this layout can be decoded, but not issued", "F0000"),
+        ("uid", "the timestamps of the layout are used up", "54000"),
+        ("flat epoch=9000-01-01T00:00:00Z", "the server's clock is before the epoch of the layout", "55000"),
+    ] {
+        let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", layout).start();
+        assert!(cluster.log().contains(&format!("WARNING:  {warning}")), "{}", cluster.log());
+        let mut client = cluster.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        let refused = error(&mut client, NEXTVAL);
+        assert_eq!((refused.code().code(), refused.message()), (code, warning));
+    }
+    // 2^40 ms after this epoch is about a month from now.
+    let epoch = testbed::real_time() + 30 * 86_400_000 - (1 << 40);
+    let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", format!("t40 w10 s12 epoch={epoch}")).start();
+    let warning = "WARNING:  the timestamps of the layout will be used up within a year";
+    assert!(cluster.log().contains(warning), "{}", cluster.log());
 }
 
 /// PostgreSQL puts the default in the place of a value that it rejects at start. IDs of another layout or data center
@@ -95,7 +138,10 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         (
             "snowflake_pg.layout",
             "round",
-            Some("\"round\" is not the name of a layout; known layouts are: twitter, flat."),
+            Some(
+                "\"round\" is neither the name of a layout (twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, \
+                 instagram, discord, mastodon) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=.",
+            ),
         ),
         ("snowflake_pg.datacenter_id", "two", None),
         ("snowflake_pg.wal_mark", "required", None),

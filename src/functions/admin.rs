@@ -129,7 +129,7 @@ fn snowflake_advance(past: i64, force: bool) {
 fn advance(past: i64, force: bool) -> Result<(), Refusal> {
     let (layout, _) = configured()?;
     let Ok(id) = u64::try_from(past) else { return Ok(()) }; // Every ID is greater.
-    let tick = Some(layout.first_tick_from(layout.issued_at(id)));
+    let tick = (id <= layout.max_id()).then(|| layout.first_tick_from(layout.issued_at(id)));
     let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
         report(
             error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout can be greater")

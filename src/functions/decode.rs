@@ -1,47 +1,123 @@
-//! Reading IDs.
+//! Taking IDs apart, and putting them together.
 
+use super::layout::{bits, configured, named, outside};
 use super::row::Row;
-use super::time::timestamptz;
-use crate::errors::{Refusal, error, report};
-use crate::gucs;
+use super::time::{timestamptz, unix_ms};
+use crate::errors::{error, report};
 use pgrx::IntoDatum;
 use pgrx::prelude::*;
-
-use snowflake_core::layout::Layout;
-
-/// The layout by which to decode.
-pub fn layout() -> Layout {
-    gucs::layout().unwrap_or_else(|error| Refusal::from(error).raise())
-}
-
-/// An ID's bits; an ERROR if it is negative, as no ID is.
-fn bits(id: i64) -> u64 {
-    u64::try_from(id).unwrap_or_else(|_| {
-        report(
-            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "a Snowflake ID cannot be negative")
-                .set_detail(format!("The value is {id}.")),
-        )
-    })
-}
+use snowflake_core::layout::{FieldKind, Layout, PartsError, TimeError};
 
 /// When an ID was issued.
 #[pg_extern(sql = false)]
 fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
-    timestamptz(layout().issued_at(bits(id)))
+    timestamp(id, &configured())
+}
+
+/// The same, by another layout.
+#[pg_extern(sql = false)]
+fn snowflake_timestamp_by(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
+    timestamp(id, &named(layout))
+}
+
+fn timestamp(id: i64, layout: &Layout) -> TimestampWithTimeZone {
+    timestamptz(layout.issued_at(bits(id, layout)))
 }
 
 /// Everything an ID says, as a row.
 #[pg_extern(sql = false)]
 fn snowflake_decode(id: i64) -> Row<4> {
-    let parts = layout().unpack(bits(id));
-    // Fields of an ID that is not negative have at most 63 bits, and those of a preset at most 12, but for the time.
-    let number = |value: u64| i32::try_from(value).expect("a field of few bits").into_datum();
+    decode(id, &configured())
+}
+
+/// The same, by another layout.
+#[pg_extern(sql = false)]
+fn snowflake_decode_by(id: i64, layout: &[u8]) -> Row<4> {
+    decode(id, &named(layout))
+}
+
+fn decode(id: i64, layout: &Layout) -> Row<4> {
+    let parts = layout.unpack(bits(id, layout));
+    let number = |value: u64| i32::try_from(value).expect("all fields but the timestamp have 31 bits").into_datum();
     let columns = [
         timestamptz(parts.issued_at).into_datum(),
         parts.datacenter.and_then(number),
         parts.worker.and_then(number),
-        number(parts.sequence),
+        parts.sequence.and_then(number),
     ];
     // SAFETY: the types declared: timestamptz, integer, integer, integer.
     unsafe { Row::new(columns) }
+}
+
+/// The ID that decodes to this.
+#[pg_extern(sql = false)]
+fn snowflake_compose(
+    issued_at: Option<TimestampWithTimeZone>,
+    datacenter_id: Option<i32>,
+    worker_id: Option<i32>,
+    sequence: Option<i32>,
+) -> Option<i64> {
+    compose(issued_at, [datacenter_id, worker_id, sequence], &configured())
+}
+
+/// The same, by another layout.
+#[pg_extern(sql = false)]
+fn snowflake_compose_by(
+    issued_at: Option<TimestampWithTimeZone>,
+    datacenter_id: Option<i32>,
+    worker_id: Option<i32>,
+    sequence: Option<i32>,
+    layout: Option<&[u8]>,
+) -> Option<i64> {
+    compose(issued_at, [datacenter_id, worker_id, sequence], &named(layout?))
+}
+
+/// NULL gives NULL, but where the layout has no such field: there decoding gives NULL, too.
+fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], layout: &Layout) -> Option<i64> {
+    let issued_at = issued_at?;
+    let number = |given: Option<i32>, last: u64| if last == 0 { Some(given.unwrap_or(0)) } else { given };
+    let datacenter = number(numbers[0], *layout.datacenters().end())?;
+    let worker = number(numbers[1], *layout.workers().end())?;
+    let sequence = number(numbers[2], (1 << layout.sequence_bits()) - 1)?;
+    let at = if issued_at.is_infinity() && !issued_at.is_neg_infinity() {
+        Err(TimeError::AfterEnd { last: layout.last_time() })
+    } else {
+        unix_ms(issued_at).ok_or(TimeError::BeforeEpoch { epoch: layout.epoch() })
+    };
+    let packed =
+        at.map_err(PartsError::Time).and_then(|at| layout.pack(at, datacenter.into(), worker.into(), sequence.into()));
+    match packed {
+        Ok(id) => Some(id.cast_signed()),
+        Err(PartsError::Time(failure)) => report(outside(layout, failure)),
+        Err(PartsError::Number(kind, misfit)) => {
+            let name = match kind {
+                FieldKind::Datacenter => "datacenter_id",
+                FieldKind::Worker => "worker_id",
+                FieldKind::Timestamp | FieldKind::Sequence => "sequence",
+            };
+            report(
+                error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} does not fit the layout"))
+                    .set_detail(format!(
+                        "{name} is {}, and layout {layout} allows {} to {}.",
+                        misfit.value, misfit.range.0, misfit.range.1
+                    )),
+            )
+        }
+    }
+}
+
+/// The bits of an ID, drawn for people.
+#[pg_extern(sql = false)]
+fn snowflake_explain(id: i64) -> String {
+    explain(id, &configured())
+}
+
+/// The same, by another layout.
+#[pg_extern(sql = false)]
+fn snowflake_explain_by(id: i64, layout: &[u8]) -> String {
+    explain(id, &named(layout))
+}
+
+fn explain(id: i64, layout: &Layout) -> String {
+    layout.explain(bits(id, layout))
 }

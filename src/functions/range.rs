@@ -1,39 +1,61 @@
 //! IDs as points in time, for selecting rows by when they were made.
 
-use super::decode::layout;
+use super::layout::{configured, named, outside};
 use super::time::unix_ms;
 use crate::errors::{error, report};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
-use snowflake_core::layout::TimeError;
+use snowflake_core::layout::{DecodeOnly, Layout, TimeError};
 
 /// The lowest ID of the tick in which a point in time lies. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
+    min_id(at, &configured())
+}
+
+/// The same, by another layout.
+#[pg_extern(sql = false)]
+fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
+    min_id(at, &named(layout))
+}
+
+fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
+    must_sort(layout);
     if at.is_neg_infinity() {
         return 0;
     }
     if at.is_infinity() {
         return i64::MAX;
     }
-    let layout = layout();
     let tick = unix_ms(at).map_or(Err(TimeError::BeforeEpoch { epoch: layout.epoch() }), |ms| layout.tick_at(ms));
     match tick {
-        Ok(tick) => layout.min_id(tick).cast_signed(),
-        Err(outside) => {
-            let (message, open) = match outside {
-                TimeError::BeforeEpoch { .. } => ("timestamp is before the epoch of the layout", "-infinity"),
-                TimeError::AfterEnd { .. } => ("timestamp is after the end of the layout", "infinity"),
-            };
+        Ok(tick) => i64::try_from(layout.min_id(tick)).unwrap_or_else(|_| {
+            let end = layout.issued_at(i64::MAX.cast_unsigned());
             report(
-                error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, message)
-                    .set_detail(format!(
-                        "IDs of this layout have timestamps from {} to {}.",
-                        display_time(layout.epoch()),
-                        display_time(layout.last_time())
-                    ))
-                    .set_hint(format!("For a range that is open on this side, use '{open}'.")),
+                error(
+                    PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                    "timestamp is after the last bigint of the layout",
+                )
+                .set_detail(format!("IDs after {} are negative, and do not sort by time.", display_time(end))),
             )
+        }),
+        Err(failure) => {
+            let open = match failure {
+                TimeError::BeforeEpoch { .. } => "-infinity",
+                TimeError::AfterEnd { .. } => "infinity",
+            };
+            report(outside(layout, failure).set_hint(format!("For a range that is open on this side, use '{open}'.")))
         }
+    }
+}
+
+/// Refuses a layout by which a range of time is no range of IDs.
+pub fn must_sort(layout: &Layout) {
+    if !layout.sorts_by_time() {
+        report(
+            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "IDs of this layout do not sort by time")
+                .set_detail(format!("{}.", DecodeOnly::TimestampNotHighest(*layout)))
+                .set_hint("Compare snowflake_timestamp(id, layout) instead."),
+        )
     }
 }

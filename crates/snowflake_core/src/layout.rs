@@ -1,6 +1,6 @@
 //! Where the bits of an ID are.
 //!
-//! A layout is four groups of bits, a tick length and an epoch. The preset `twitter`:
+//! A layout is up to four groups of bits, in any order, a tick length and an epoch. The preset `twitter`:
 //!
 //! ```text
 //! bit 63 62                                        22 21     17 16     12 11          0
@@ -10,16 +10,26 @@
 //!     └─┴───────────────────────────────────────────┴──────────┴─────────┴────────────┘
 //! ```
 
-use crate::{Position, Tick, UnixMs, display_time};
+use crate::{Tick, UnixMs, display_time};
 use std::fmt;
 use std::ops::RangeInclusive;
 
+mod explain;
 mod parse;
-mod picture;
+mod parts;
 mod presets;
+mod series;
 
 pub use parse::LayoutError;
-use presets::PRESETS;
+pub use parts::{OutOfRange, Parts, PartsError};
+pub use presets::{PRESETS, Preset};
+pub use series::{DecodeOnly, Series, SeriesError};
+
+/// The latest time that a layout may reach, about the year 287,000: PostgreSQL's timestamps end in 294276.
+const END_OF_TIME: UnixMs = 1 << 53;
+
+/// Milliseconds in a year of the Gregorian calendar, on average.
+const YEAR_MS: f64 = 365.2425 * 86_400_000.0;
 
 /// What a group of bits means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +45,8 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
+    const ALL: [Self; 4] = [Self::Timestamp, Self::Datacenter, Self::Worker, Self::Sequence];
+
     /// The letter that stands for the field in a layout's text: `t`, `d`, `w` or `s`.
     pub const fn letter(self) -> char {
         match self {
@@ -45,10 +57,22 @@ impl FieldKind {
         }
     }
 
-    fn from_letter(letter: char) -> Option<Self> {
-        [Self::Timestamp, Self::Datacenter, Self::Worker, Self::Sequence]
-            .into_iter()
-            .find(|kind| kind.letter() == letter)
+    /// The name of the field, in full.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timestamp => "timestamp",
+            Self::Datacenter => "data center",
+            Self::Worker => "worker",
+            Self::Sequence => "sequence",
+        }
+    }
+
+    /// The widest that such a field can be. The numbers of all but the timestamp are SQL's integers.
+    const fn max_bits(self) -> u32 {
+        match self {
+            Self::Timestamp => 63,
+            Self::Datacenter | Self::Worker | Self::Sequence => 31,
+        }
     }
 }
 
@@ -75,6 +99,7 @@ impl Field {
 /// Where the bits of an ID are, how long a tick is, and when the ticks began.
 ///
 /// Its [`Display`](fmt::Display) form spells everything out: `t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z`.
+/// It has a timestamp and 64 bits at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     timestamp: Field,
@@ -83,19 +108,6 @@ pub struct Layout {
     sequence: Field,
     unit_ms: u32,
     epoch: UnixMs,
-}
-
-/// What an ID says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
-    /// When the tick began in which the ID was issued.
-    pub issued_at: UnixMs,
-    /// The data center; `None` where the layout has no such field.
-    pub datacenter: Option<u64>,
-    /// The worker; `None` where the layout has no such field.
-    pub worker: Option<u64>,
-    /// The ID's number within its tick and worker.
-    pub sequence: u64,
 }
 
 /// Why a point in time has no tick.
@@ -113,16 +125,6 @@ pub enum TimeError {
         /// When the last tick begins.
         last: UnixMs,
     },
-}
-
-/// A number that does not fit its field, or that the layout has no field for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{value} is outside {}..{}", range.0, range.1)]
-pub struct OutOfRange {
-    /// The number that does not fit.
-    pub value: i64,
-    /// The least and the greatest number that do.
-    pub range: (u64, u64),
 }
 
 impl Layout {
@@ -164,7 +166,7 @@ impl Layout {
 
     /// The fields the layout has, from the highest bits to the lowest.
     fn fields(&self) -> Vec<(FieldKind, Field)> {
-        let mut fields: Vec<_> = [FieldKind::Timestamp, FieldKind::Datacenter, FieldKind::Worker, FieldKind::Sequence]
+        let mut fields: Vec<_> = FieldKind::ALL
             .map(|kind| (kind, self.field(kind)))
             .into_iter()
             .filter(|(_, field)| field.bits > 0)
@@ -173,9 +175,31 @@ impl Layout {
         fields
     }
 
-    /// Names of all presets.
-    pub fn preset_names() -> impl Iterator<Item = &'static str> {
-        PRESETS.iter().map(|preset| preset.name)
+    /// The fields as they stand in a layout's text: `t41 d5 w5 s12`.
+    pub fn fields_text(&self) -> String {
+        let fields: Vec<_> =
+            self.fields().iter().map(|(kind, field)| format!("{}{}", kind.letter(), field.bits)).collect();
+        fields.join(" ")
+    }
+
+    /// How many bits all fields have together, 64 at most.
+    pub const fn bits(&self) -> u32 {
+        self.timestamp.bits + self.datacenter.bits + self.worker.bits + self.sequence.bits
+    }
+
+    /// The greatest ID, all of whose fields are full.
+    pub const fn max_id(&self) -> u64 {
+        u64::MAX >> (64 - self.bits())
+    }
+
+    /// Whether IDs sort by time: no field is above the timestamp.
+    pub const fn sorts_by_time(&self) -> bool {
+        self.timestamp.shift + self.timestamp.bits == self.bits()
+    }
+
+    /// How many years the timestamps last, from the epoch on.
+    pub fn years(&self) -> f64 {
+        years(self.timestamp.bits, self.unit_ms)
     }
 
     /// When tick 0 begins.
@@ -239,17 +263,6 @@ impl Layout {
         if tick > self.timestamp.max() { self.timestamp.max() + 1 } else { tick }
     }
 
-    /// Reads an ID.
-    pub fn unpack(&self, id: u64) -> Parts {
-        let optional = |field: Field| (field.bits > 0).then(|| field.get(id));
-        Parts {
-            issued_at: self.issued_at(id),
-            datacenter: optional(self.datacenter),
-            worker: optional(self.worker),
-            sequence: self.sequence.get(id),
-        }
-    }
-
     /// When the tick began in which an ID was issued.
     #[inline]
     pub const fn issued_at(&self, id: u64) -> UnixMs {
@@ -261,62 +274,22 @@ impl Layout {
     pub const fn min_id(&self, tick: Tick) -> u64 {
         tick << self.timestamp.shift
     }
-
-    /// The IDs that one worker issues. Errors where the number of the data center or worker does not fit its field.
-    pub fn series(&self, datacenter: i32, worker: i32) -> Result<Series, SeriesError> {
-        let fit = |value: i32, field: Field| {
-            u64::try_from(value)
-                .ok()
-                .filter(|&v| v <= field.max())
-                .map(|v| v << field.shift)
-                .ok_or(OutOfRange { value: value.into(), range: (0, field.max()) })
-        };
-        Ok(Series {
-            fixed: fit(datacenter, self.datacenter).map_err(SeriesError::Datacenter)?
-                | fit(worker, self.worker).map_err(SeriesError::Worker)?,
-            timestamp_shift: self.timestamp.shift,
-            sequence: self.sequence,
-        })
-    }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (kind, field) in self.fields() {
-            write!(f, "{}{} ", kind.letter(), field.bits)?;
-        }
-        write!(f, "unit={}ms epoch={}", self.unit_ms, display_time(self.epoch))
+        write!(f, "{} unit={} epoch={}", self.fields_text(), display_unit(self.unit_ms), display_time(self.epoch))
     }
 }
 
-/// Which number of a worker's identity does not fit the layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SeriesError {
-    /// The data center does not fit.
-    #[error("data center {0}")]
-    Datacenter(OutOfRange),
-    /// The worker does not fit.
-    #[error("worker {0}")]
-    Worker(OutOfRange),
+/// Writes the length of a tick as a layout's text has it: `10ms`, `1s`.
+fn display_unit(unit_ms: u32) -> String {
+    if unit_ms.is_multiple_of(1000) { format!("{}s", unit_ms / 1000) } else { format!("{unit_ms}ms") }
 }
 
-/// All the IDs of one worker: turns a position into the ID that stands there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
-    /// The data center's and the worker's bits, the same in every ID.
-    fixed: u64,
-    timestamp_shift: u32,
-    sequence: Field,
-}
-
-impl Series {
-    /// The ID at a position.
-    #[inline]
-    pub const fn id_at(&self, position: Position) -> u64 {
-        ((position >> self.sequence.bits) << self.timestamp_shift)
-            | self.fixed
-            | ((position & self.sequence.max()) << self.sequence.shift)
-    }
+#[expect(clippy::cast_precision_loss, reason = "to be shown with one decimal")]
+fn years(bits: u32, unit_ms: u32) -> f64 {
+    (1_u64 << bits) as f64 * f64::from(unit_ms) / YEAR_MS
 }
 
 #[cfg(test)]

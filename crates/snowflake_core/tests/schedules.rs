@@ -10,7 +10,6 @@ use snowflake_core::layout::Layout;
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::{Position, Tick, UnixMs, reservation};
 
-const BITS: u32 = 1;
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
 const FAILOVER_GUARD: u64 = 1000;
@@ -78,13 +77,19 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn identity() -> Identity {
+/// Ticks that are exhausted soon, of several lengths.
+fn layout() -> impl Strategy<Value = Layout> {
+    const TEXTS: &[&str] = &["t50 s1", "t50 s1", "t45 s1 unit=10ms", "t40 s4 unit=1000ms", "t40 s2 unit=333ms", "t50"];
+    prop::sample::select(TEXTS).prop_map(|text| format!("{text} epoch=0").parse().expect("a layout"))
+}
+
+fn identity(layout: Layout) -> Identity {
     let directory = Directory { inode: 1, born_ns: 1 };
-    let layout = "twitter".parse().expect("a preset");
     Identity { system_identifier: 1, timeline: 1, directory, datacenter: 0, worker: 1, layout }
 }
 
 struct Server {
+    layout: Layout,
     clock: UnixMs,
     /// The state file.
     disk: Option<UnixMs>,
@@ -103,7 +108,7 @@ struct Server {
 }
 
 impl Server {
-    fn new() -> Self {
+    fn new(layout: Layout) -> Self {
         let policy = Policy {
             clock_regression: ClockRegression::Borrow,
             sequence_exhaustion: SequenceExhaustion::Wait,
@@ -112,10 +117,11 @@ impl Server {
             history_ticks: 2000,
         };
         Self {
+            layout,
             clock: 1_000_000,
             disk: None,
             disk_works: true,
-            generator: Generator::new(BITS),
+            generator: Generator::new(layout.sequence_bits()),
             found: None,
             policy,
             received: Vec::new(),
@@ -132,25 +138,25 @@ impl Server {
             Event::Saturate(ms) => {
                 for _ in 0..ms {
                     self.clock += 1;
-                    self.call(1 << BITS);
+                    self.call(1 << self.layout.sequence_bits());
                 }
             }
-            Event::Crash => self.generator = Generator::new(BITS),
+            Event::Crash => self.generator = Generator::new(self.layout.sequence_bits()),
             Event::Shutdown => {
                 if self.generator.is_started() && self.disk_works {
-                    self.disk = Some(self.generator.last_tick() + 1);
+                    self.disk = Some(self.layout.time_of(self.generator.last_tick() + 1));
                 }
-                self.generator = Generator::new(BITS);
+                self.generator = Generator::new(self.layout.sequence_bits());
             }
             Event::CrashAfterWrite => {
                 if self.generator.is_started() {
                     self.write(self.generator.covered_until());
                 }
-                self.generator = Generator::new(BITS);
+                self.generator = Generator::new(self.layout.sequence_bits());
             }
             Event::Disk { works } => self.disk_works = works,
             Event::Advance(ahead) => {
-                let past = self.clock + ahead;
+                let past = self.tick_at(self.clock + ahead);
                 if self.generator.is_started() && (past < self.generator.covered_until() || self.extend(past)) {
                     self.generator.advance(past);
                     self.advanced = self.advanced.max(past);
@@ -161,56 +167,67 @@ impl Server {
                 self.unordered |= policy.clock_regression == ClockRegression::History;
             }
         }
+        let covered = self.generator.covered_until();
         assert!(
-            Some(self.generator.covered_until()) <= self.disk.max(Some(0)),
+            covered == 0 || Some(self.layout.time_of(covered - 1)) < self.disk,
             "I1: what may be issued is not covered by the mark on disk"
         );
     }
 
+    fn tick_at(&self, at: UnixMs) -> Tick {
+        self.layout.tick_at(at).expect("a layout of thousands of years")
+    }
+
     fn write(&mut self, needed: Tick) -> Option<UnixMs> {
-        let mark = reservation::next_mark(self.clock, needed, self.generator.covered_until(), RESERVE_AHEAD);
+        let (needed, mark) = (self.layout.time_of(needed), self.layout.time_of(self.generator.covered_until()));
+        let mark = reservation::next_mark(self.clock, needed, mark, RESERVE_AHEAD);
         self.disk_works.then(|| *self.disk.insert(mark))
     }
 
     /// Makes a mark past a tick durable, and lets the generator use it.
     fn extend(&mut self, needed: Tick) -> bool {
         let Some(mark) = self.write(needed) else { return false };
-        self.generator.cover(reservation::early(self.clock, needed, mark), mark);
+        let early = reservation::early(self.clock, self.layout.time_of(needed), mark);
+        self.generator.cover(self.layout.first_tick_from(early), self.layout.first_tick_from(mark));
         true
     }
 
     /// Starts the generator where the table says, if the disk lets it.
     fn start(&mut self, needed: Tick) -> bool {
         let guard_ms = reservation::guard_ms(FAILOVER_GUARD, RESERVE_AHEAD);
-        let found = self.disk.map(|mark| Record { mark, identity: identity() });
+        let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
         let facts = Facts { now: self.clock, guard_ms, wal_mark: None };
-        let floor = decide(found.as_ref(), &identity(), facts).expect("its own mark").floor;
+        let floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
+        let floor = self.layout.first_tick_from(floor);
         let before = self.disk;
         if self.write(needed.max(floor)).is_none() {
             return false;
         }
         self.found = before;
-        self.generator.start(floor, self.clock);
+        self.generator.start(floor, self.tick_at(self.clock));
         true
     }
 
     /// Asks for IDs as the extension does; gives up where it would wait or fail.
     fn call(&mut self, mut want: u32) {
         while want > 0 {
-            let now = self.clock;
+            let now = self.tick_at(self.clock);
+            let policy = Policy { max_borrow: MAX_BORROW / self.layout.unit_ms(), ..self.policy };
             let seen = self.generator.look();
             let taken = self.generator.join(now, want).map(Outcome::Taken);
             let outcome = taken.unwrap_or_else(|| {
                 self.generator.note_clock(seen, now);
-                self.generator.take(seen, now, want, &self.policy)
+                self.generator.take(seen, now, want, &policy)
             });
             match outcome {
                 Outcome::Taken(run) => {
                     let mark = self.disk.expect("issued without a mark on disk");
-                    assert!(run.last >> BITS < mark, "I1: issued above the durable mark");
-                    assert!(Some(run.first >> BITS) >= self.found, "I2: issued below the mark that was found");
-                    assert!(run.first >> BITS > self.advanced || self.advanced == 0, "issued below an advance");
-                    assert!((run.last >> BITS).saturating_sub(now) <= MAX_BORROW, "issued too far ahead of the clock");
+                    let bits = self.layout.sequence_bits();
+                    let (first, last) = (run.first >> bits, self.layout.time_of(run.last >> bits));
+                    assert!(last < mark, "I1: issued above the durable mark");
+                    assert!(Some(self.layout.time_of(first)) >= self.found, "I2: issued below the mark that was found");
+                    assert!(first > self.advanced || self.advanced == 0, "issued below an advance");
+                    assert!(last.saturating_sub(self.clock) <= MAX_BORROW, "issued too far ahead of the clock");
                     self.received.extend(run.first..=run.last);
                     want -= u32::try_from(run.last - run.first + 1).expect("at most what was wanted");
                 }
@@ -241,8 +258,10 @@ proptest! {
     /// Strictly ascending over all of a server's lives: nothing twice, nothing out of order, unless the policy is to go back
     /// with the clock. Then nothing twice.
     #[test]
-    fn no_schedule_makes_a_server_issue_an_id_twice_or_out_of_order(events in prop::collection::vec(event(), 1..60)) {
-        let mut server = Server::new();
+    fn no_schedule_makes_a_server_issue_an_id_twice_or_out_of_order(
+        layout in layout(), events in prop::collection::vec(event(), 1..60),
+    ) {
+        let mut server = Server::new(layout);
         for event in &events {
             server.happen(event);
         }
@@ -255,8 +274,10 @@ proptest! {
 
     /// A server whose disk works is never stuck: once the clock has passed every mark, IDs flow.
     #[test]
-    fn a_server_always_recovers_once_its_clock_has_caught_up(events in prop::collection::vec(event(), 1..60)) {
-        let mut server = Server::new();
+    fn a_server_always_recovers_once_its_clock_has_caught_up(
+        layout in layout(), events in prop::collection::vec(event(), 1..60),
+    ) {
+        let mut server = Server::new(layout);
         for event in &events {
             server.happen(event);
         }
@@ -268,24 +289,5 @@ proptest! {
         server.clock += 10_000;
         server.call(1);
         prop_assert!(server.received.len() > before);
-    }
-}
-
-proptest! {
-    #[test]
-    fn an_id_decodes_to_what_it_was_made_from(
-        flat: bool, epoch in 0_u64..253_402_300_799_999, tick in 0_u64..1 << 41, datacenter in 0..32_i32,
-        worker in 0..32_i32, sequence in 0_u64..4096,
-    ) {
-        let layout: Layout = format!("{} epoch={epoch}", if flat { "flat" } else { "twitter" }).parse().unwrap();
-        let datacenter = if flat { 0 } else { datacenter };
-        let id = layout.series(datacenter, worker).unwrap().id_at(tick << 12 | sequence);
-        prop_assert!(i64::try_from(id).is_ok());
-        let parts = layout.unpack(id);
-        prop_assert_eq!(parts.issued_at, epoch + tick);
-        prop_assert_eq!(parts.sequence, sequence);
-        prop_assert_eq!(parts.worker, u64::try_from(worker).ok());
-        prop_assert_eq!(parts.datacenter, if flat { None } else { u64::try_from(datacenter).ok() });
-        prop_assert!(layout.min_id(tick) <= id && (tick == layout.last_tick() || id < layout.min_id(tick + 1)));
     }
 }

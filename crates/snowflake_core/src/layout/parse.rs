@@ -1,40 +1,89 @@
-//! The text of a layout: a preset's name, then settings.
+//! The text of a layout: a preset's name, or fields, or both; then settings.
 //!
 //! ```text
 //! twitter
 //! twitter epoch=2024-01-01T00:00:00Z
-//! flat epoch=1704067200000
+//! t28 w24 s11 unit=1s epoch=2021-09-16T08:14:08Z
+//! k8s t30 w22 s11
 //! ```
+//!
+//! What is not said is as in the preset or, without one, as in `twitter`. Fields, if there are any, take the place of
+//! all the preset's.
 
-use super::{FieldKind, Layout, PRESETS};
+use super::{END_OF_TIME, FieldKind, Layout, PRESETS, display_unit, years};
 use crate::UnixMs;
 use std::str::FromStr;
 
 /// Why a text is not a layout. Each message names the token at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// The text does not begin with the name of a preset.
-    #[error("\"{token}\" is not the name of a layout; known layouts are: {}", preset_list())]
-    UnknownPreset {
-        /// The first token.
-        token: String,
-    },
     /// The text is empty.
-    #[error("A layout begins with a name, which is one of: {}", preset_list())]
+    #[error("A layout begins with a name ({}) or a field such as t41", preset_names())]
     Empty,
-    /// A token that is no setting.
-    #[error("\"{token}\" is not a setting of a layout; the only setting is epoch=")]
-    UnknownSetting {
+    /// A token that is nothing known.
+    #[error(
+        "\"{token}\" is neither the name of a layout ({}) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=",
+        preset_names()
+    )]
+    Unknown {
         /// The token at fault.
         token: String,
     },
-    /// A setting that stands twice.
-    #[error("\"{token}\" sets {setting} a second time")]
+    /// A name that is not at the beginning.
+    #[error("\"{token}\" is the name of a layout, and can only stand first")]
+    MisplacedName {
+        /// The token at fault.
+        token: String,
+    },
+    /// A field or a setting that stands twice.
+    #[error("\"{token}\" sets the {what} a second time")]
     Repeated {
         /// The second token.
         token: String,
         /// What it sets.
-        setting: &'static str,
+        what: &'static str,
+    },
+    /// A field that is too narrow or too wide.
+    #[error("\"{token}\" is not a width: the field {} has 1 to {} bits", .kind.letter(), .kind.max_bits())]
+    BadWidth {
+        /// The token at fault.
+        token: String,
+        /// The field.
+        kind: FieldKind,
+    },
+    /// Fields without a timestamp.
+    #[error("\"{fields}\" has no timestamp: add a field such as t41")]
+    NoTimestamp {
+        /// All fields.
+        fields: String,
+    },
+    /// More than 64 bits.
+    #[error("\"{fields}\" has {sum} bits, and an ID has 64; its {timestamp_bits} bits of {} last {:.1} years",
+        display_unit(*unit_ms), years(*timestamp_bits, *unit_ms))]
+    TooManyBits {
+        /// All fields.
+        fields: String,
+        /// The sum of their bits.
+        sum: u32,
+        /// How many are the timestamp's.
+        timestamp_bits: u32,
+        /// Milliseconds in a tick.
+        unit_ms: u32,
+    },
+    /// Timestamps that nobody can read.
+    #[error("\"t{timestamp_bits}\" of {} lasts {:.0} years, and a layout can last until about the year 287000",
+        display_unit(*unit_ms), years(*timestamp_bits, *unit_ms))]
+    TooLong {
+        /// How many bits are the timestamp's.
+        timestamp_bits: u32,
+        /// Milliseconds in a tick.
+        unit_ms: u32,
+    },
+    /// A tick that is not one.
+    #[error("\"{token}\" is not a unit: write whole milliseconds from unit=1ms to unit=1000ms, or unit=1s")]
+    BadUnit {
+        /// The token at fault.
+        token: String,
     },
     /// An epoch that is neither Unix milliseconds nor an ISO 8601 time with a zone.
     #[error(
@@ -47,57 +96,104 @@ pub enum LayoutError {
     },
 }
 
-fn preset_list() -> String {
-    Layout::preset_names().collect::<Vec<_>>().join(", ")
+fn preset_names() -> String {
+    PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Layout {
     type Err = LayoutError;
 
-    /// Reads a layout's text. Letter case does not matter in names; tokens are separated by white space.
+    /// Reads a layout's text. Letter case does not matter; tokens are separated by white space.
     fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let mut tokens = text.split_whitespace();
-        let name = tokens.next().ok_or(LayoutError::Empty)?;
-        let preset = PRESETS
-            .iter()
-            .find(|preset| preset.name.eq_ignore_ascii_case(name))
-            .ok_or_else(|| LayoutError::UnknownPreset { token: name.to_owned() })?;
-
-        let mut epoch = None;
+        let mut tokens = text.split_whitespace().peekable();
+        let preset = preset(tokens.peek().ok_or(LayoutError::Empty)?);
+        if preset.is_some() {
+            tokens.next();
+        }
+        let (mut fields, mut unit_ms, mut epoch) = (Vec::new(), None, None);
         for token in tokens {
+            let bad = || token.to_owned();
+            let once = |is_first: bool, what| {
+                if is_first { Ok(()) } else { Err(LayoutError::Repeated { token: token.to_owned(), what }) }
+            };
             match token.split_once('=') {
-                Some((key, value)) if key.eq_ignore_ascii_case("epoch") => {
-                    let at = parse_epoch(value).ok_or_else(|| LayoutError::BadEpoch { token: token.to_owned() })?;
-                    if epoch.replace(at).is_some() {
-                        return Err(LayoutError::Repeated { token: token.to_owned(), setting: "the epoch" });
-                    }
+                Some((key, value)) if key.eq_ignore_ascii_case("unit") => {
+                    let ms = parse_unit(value).ok_or_else(|| LayoutError::BadUnit { token: bad() })?;
+                    once(unit_ms.replace(ms).is_none(), "unit")?;
                 }
-                _ => return Err(LayoutError::UnknownSetting { token: token.to_owned() }),
+                Some((key, value)) if key.eq_ignore_ascii_case("epoch") => {
+                    let at = parse_epoch(value).ok_or_else(|| LayoutError::BadEpoch { token: bad() })?;
+                    once(epoch.replace(at).is_none(), "epoch")?;
+                }
+                _ => {
+                    let (kind, bits) = parse_field(token)?;
+                    once(fields.iter().all(|&(other, _)| other != kind), kind.name())?;
+                    fields.push((kind, bits));
+                }
             }
         }
-        Ok(Self::new(preset.fields, preset.unit_ms, epoch.unwrap_or(preset.epoch)))
+        let fields = match preset {
+            _ if !fields.is_empty() => &fields,
+            Some(preset) => preset.fields,
+            None => return Err(LayoutError::Empty),
+        };
+        let base = preset.unwrap_or(&PRESETS[0]);
+        checked(fields, unit_ms.unwrap_or(base.unit_ms), epoch.unwrap_or(base.epoch))
     }
 }
 
 impl Layout {
     /// Reads what [`Display`](std::fmt::Display) wrote; `None` for anything else.
     pub fn from_spelled_out(text: &str) -> Option<Self> {
-        let (mut fields, mut unit_ms, mut epoch) = (Vec::new(), 0, 0);
-        for token in text.split(' ') {
-            match token.split_once('=') {
-                Some(("unit", value)) => unit_ms = value.strip_suffix("ms")?.parse().ok()?,
-                Some(("epoch", value)) => epoch = parse_epoch(value)?,
-                _ => {
-                    let kind = FieldKind::from_letter(token.chars().next()?)?;
-                    fields.push((kind, token[1..].parse().ok()?));
-                }
-            }
-        }
-        if fields.iter().try_fold(0_u32, |sum, (_, bits)| sum.checked_add(*bits))? > 63 || unit_ms == 0 {
-            return None;
-        }
-        Some(Self::new(&fields, unit_ms, epoch)).filter(|layout| layout.to_string() == text)
+        text.parse().ok().filter(|layout: &Self| layout.to_string() == text)
     }
+}
+
+fn preset(token: &str) -> Option<&'static super::Preset> {
+    PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(token))
+}
+
+/// A layout of these fields, if there can be one.
+fn checked(fields: &[(FieldKind, u32)], unit_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
+    let text = || fields.iter().map(|(kind, bits)| format!("{}{bits}", kind.letter())).collect::<Vec<_>>().join(" ");
+    let timestamp = fields.iter().find(|(kind, _)| *kind == FieldKind::Timestamp);
+    let &(_, timestamp_bits) = timestamp.ok_or_else(|| LayoutError::NoTimestamp { fields: text() })?;
+    let sum = fields.iter().map(|(_, bits)| bits).sum();
+    if sum > 64 {
+        return Err(LayoutError::TooManyBits { fields: text(), sum, timestamp_bits, unit_ms });
+    }
+    let length_ms = u128::from(unit_ms) << timestamp_bits;
+    if u128::from(epoch) + length_ms > u128::from(END_OF_TIME) {
+        return Err(LayoutError::TooLong { timestamp_bits, unit_ms });
+    }
+    Ok(Layout::new(fields, unit_ms, epoch))
+}
+
+/// A letter and a width in bits: `t41`.
+fn parse_field(token: &str) -> Result<(FieldKind, u32), LayoutError> {
+    let mut letters = token.chars();
+    let letter = letters.next().map(|letter| letter.to_ascii_lowercase());
+    let kind = FieldKind::ALL.into_iter().find(|kind| Some(kind.letter()) == letter);
+    let width = letters.as_str();
+    match kind {
+        Some(kind) if !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let bits = width.parse().ok().filter(|bits| (1..=kind.max_bits()).contains(bits));
+            bits.map(|bits| (kind, bits)).ok_or_else(|| LayoutError::BadWidth { token: token.to_owned(), kind })
+        }
+        _ if preset(token).is_some() => Err(LayoutError::MisplacedName { token: token.to_owned() }),
+        _ => Err(LayoutError::Unknown { token: token.to_owned() }),
+    }
+}
+
+/// Whole milliseconds, from 1 ms to 1 s.
+fn parse_unit(value: &str) -> Option<u32> {
+    let value = value.to_ascii_lowercase();
+    let (digits, factor) = match value.strip_suffix("ms") {
+        Some(digits) => (digits, 1),
+        None => (value.strip_suffix('s')?, 1000),
+    };
+    let number = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?.parse::<u32>();
+    number.ok()?.checked_mul(factor).filter(|ms| (1..=1000).contains(ms))
 }
 
 /// Unix milliseconds, or ISO 8601 with a zone, from 1970 to 9999.

@@ -1,32 +1,131 @@
 //! Layouts with a name.
 
 use super::FieldKind::{self, Datacenter, Sequence, Timestamp, Worker};
+use super::Layout;
 use crate::UnixMs;
 
 /// A layout that can be asked for by name.
-pub(super) struct Preset {
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
     /// What to write in `snowflake_pg.layout`.
     pub name: &'static str,
     /// Fields from the highest bits to the lowest, with their widths.
-    pub fields: &'static [(FieldKind, u32)],
+    pub(super) fields: &'static [(FieldKind, u32)],
     /// Milliseconds per tick.
-    pub unit_ms: u32,
-    /// Where tick 0 lies.
-    pub epoch: UnixMs,
+    pub(super) unit_ms: u32,
+    /// When tick 0 begins.
+    pub(super) epoch: UnixMs,
+    /// Where the layout was published.
+    pub source: &'static str,
 }
 
-/// Twitter's epoch, 2010-11-04T01:42:54.657Z. Source: `twepoch` in `IdWorker.scala` of twitter-archive/snowflake.
+impl Preset {
+    /// The layout.
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.fields, self.unit_ms, self.epoch)
+    }
+}
+
+/// Twitter's epoch, 2010-11-04T01:42:54.657Z.
 const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 
-/// Every preset, in the order in which messages list them.
-pub(super) const PRESETS: &[Preset] = &[
-    // Source: `IdWorker.scala` of twitter-archive/snowflake (41 + 5 + 5 + 12 bits).
+/// 2024-01-01T00:00:00Z, of layouts that were first published here.
+const OWN_EPOCH: UnixMs = 1_704_067_200_000;
+
+/// Every preset, in the order in which messages list them. The first one's unit and epoch also hold where no preset is named.
+pub static PRESETS: &[Preset] = &[
     Preset {
         name: "twitter",
         fields: &[(Timestamp, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
         unit_ms: 1,
         epoch: TWITTER_EPOCH,
+        source: "twitter-archive/snowflake, IdWorker.scala",
     },
-    // Twitter's with data center and worker joined to one number of 10 bits, for fleets without data centers.
-    Preset { name: "flat", fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)], unit_ms: 1, epoch: TWITTER_EPOCH },
+    Preset {
+        name: "flat",
+        fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
+        unit_ms: 1,
+        epoch: TWITTER_EPOCH,
+        source: "snowflake_pg: twitter, with data center and worker as one number",
+    },
+    Preset {
+        name: "leaf",
+        fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
+        unit_ms: 1,
+        epoch: TWITTER_EPOCH,
+        source: "Meituan-Dianping/Leaf, SnowflakeIDGenImpl.java",
+    },
+    Preset {
+        name: "uid",
+        fields: &[(Timestamp, 28), (Worker, 22), (Sequence, 13)],
+        unit_ms: 1000,
+        // 2016-05-20 in Beijing. Ended on 2024-11-20, so it needs a later epoch to issue IDs.
+        epoch: 1_463_673_600_000,
+        source: "baidu/uid-generator, DefaultUidGenerator.java and BitsAllocator.java",
+    },
+    Preset {
+        // The worker is the low 24 bits of an IPv4 address.
+        name: "k8s",
+        fields: &[(Timestamp, 28), (Worker, 24), (Sequence, 11)],
+        unit_ms: 1000,
+        // 2021-09-16T08:14:08Z.
+        epoch: 1_631_780_048_000,
+        source: "\"Snowflake: the algorithm explained and applied\", an article in Chinese of 2021-09-22",
+    },
+    Preset {
+        name: "game",
+        fields: &[(Timestamp, 31), (Worker, 20), (Sequence, 12)],
+        unit_ms: 1000,
+        epoch: OWN_EPOCH,
+        source: "snowflake_pg: a million servers, each with 4096 IDs a second",
+    },
+    Preset {
+        name: "js",
+        fields: &[(Timestamp, 41), (Worker, 6), (Sequence, 6)],
+        unit_ms: 1,
+        epoch: OWN_EPOCH,
+        source: "snowflake_pg: below 2^53, so exact as a number of JavaScript's",
+    },
+    Preset {
+        // As its code has it; its documentation has node and counter the other way round.
+        name: "pgedge",
+        fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
+        unit_ms: 1,
+        // 2023-01-01T00:00:00Z.
+        epoch: 1_672_531_200_000,
+        source: "pgEdge/snowflake, snowflake.c",
+    },
+    Preset {
+        name: "sonyflake",
+        fields: &[(Timestamp, 39), (Sequence, 8), (Worker, 16)],
+        unit_ms: 10,
+        // 2014-09-01T00:00:00Z.
+        epoch: 1_409_529_600_000,
+        source: "sony/sonyflake, sonyflake.go",
+    },
+    Preset {
+        name: "instagram",
+        fields: &[(Timestamp, 41), (Worker, 13), (Sequence, 10)],
+        unit_ms: 1,
+        // 2011-08-24T21:07:01.721Z.
+        epoch: 1_314_220_021_721,
+        source: "\"Sharding & IDs at Instagram\", instagram-engineering.com",
+    },
+    Preset {
+        // Discord calls the higher of the two the worker, and the lower the process.
+        name: "discord",
+        fields: &[(Timestamp, 42), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
+        unit_ms: 1,
+        // 2015-01-01T00:00:00Z.
+        epoch: 1_420_070_400_000,
+        source: "discord/discord-api-docs, Reference.md",
+    },
+    Preset {
+        // The lower bits are a hash plus a sequence.
+        name: "mastodon",
+        fields: &[(Timestamp, 48), (Sequence, 16)],
+        unit_ms: 1,
+        epoch: 0,
+        source: "mastodon/mastodon, lib/mastodon/snowflake.rb",
+    },
 ];

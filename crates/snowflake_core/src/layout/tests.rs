@@ -9,22 +9,59 @@ fn ms(time: &str) -> UnixMs {
     timestamp.as_millisecond().try_into().expect("a time after 1970")
 }
 
-/// IDs of other systems with what their publishers say of them.
+/// IDs of other systems with what their publishers say of them: tests/known-answers.tsv.
 #[test]
-fn published_ids_decode_to_their_published_parts() {
-    for (text, id, time, datacenter, worker, sequence) in [
-        // Wikipedia, "Snowflake ID": machine 378 = 11 * 32 + 26.
-        ("twitter", 1541815603606036480, "2022-06-28T16:07:40.105Z", 11, 26, 0),
-        // Twitter's data dictionary, created_at 20:19:24.
-        ("twitter", 1050118621198921728, "2018-10-10T20:19:24.211Z", 10, 27, 0),
-        // The readme of ferroid.
-        ("twitter", 517811994666, "2010-11-04T01:44:58.113Z", 0, 0, 42),
-        // An article of 2020-08-09 whose generator begins at 1596211200000.
-        ("twitter epoch=2020-07-31T16:00:00Z", 3125927076831231, "2020-08-09T07:01:19.092Z", 1, 1, 4095),
-    ] {
-        let expected = Parts { issued_at: ms(time), datacenter: Some(datacenter), worker: Some(worker), sequence };
-        assert_eq!(layout(text).unpack(id), expected, "{id} as {text}");
+fn published_ids_decode_to_their_published_parts_and_compose_back() {
+    let known: Vec<_> = include_str!("../../tests/known-answers.tsv").lines().filter(|l| !l.starts_with('#')).collect();
+    assert_eq!(known.len(), 8);
+    for line in known {
+        let [id, text, time, datacenter, worker, sequence, _] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let (layout, id) = (layout(text), id.parse().unwrap());
+        let number = |text: &str| text.parse::<u64>().ok();
+        let issued_at = ms(&format!("{}Z", time.replace(' ', "T")));
+        let (datacenter, worker, sequence) = (number(datacenter), number(worker), number(sequence));
+        assert_eq!(layout.unpack(id), Parts { issued_at, datacenter, worker, sequence }, "{line}");
+        let given = |number: Option<u64>| number.unwrap_or(0).cast_signed();
+        let packed = layout.pack(issued_at, given(datacenter), given(worker), given(sequence));
+        assert_eq!(packed, Ok(id), "{line}");
     }
+}
+
+/// Each with the numbers that its source gives; see [`PRESETS`] for the sources.
+#[test]
+fn every_preset_is_what_its_source_says() {
+    let expected = [
+        // name, fields, unit, epoch, last timestamp, years, can issue
+        ("twitter", "t41 d5 w5 s12", 1, "2010-11-04T01:42:54.657Z", "2080-07-10T17:30:30.208Z", "69.7", true),
+        ("flat", "t41 w10 s12", 1, "2010-11-04T01:42:54.657Z", "2080-07-10T17:30:30.208Z", "69.7", true),
+        ("leaf", "t41 w10 s12", 1, "2010-11-04T01:42:54.657Z", "2080-07-10T17:30:30.208Z", "69.7", true),
+        ("uid", "t28 w22 s13", 1000, "2016-05-19T16:00:00Z", "2024-11-20T13:24:15Z", "8.5", true),
+        ("k8s", "t28 w24 s11", 1000, "2021-09-16T08:14:08Z", "2030-03-20T05:38:23Z", "8.5", true),
+        ("game", "t31 w20 s12", 1000, "2024-01-01T00:00:00Z", "2092-01-19T03:14:07Z", "68.1", true),
+        ("js", "t41 w6 s6", 1, "2024-01-01T00:00:00Z", "2093-09-06T15:47:35.551Z", "69.7", true),
+        ("pgedge", "t41 w10 s12", 1, "2023-01-01T00:00:00Z", "2092-09-06T15:47:35.551Z", "69.7", true),
+        ("sonyflake", "t39 s8 w16", 10, "2014-09-01T00:00:00Z", "2188-11-16T03:28:58.87Z", "174.2", true),
+        ("instagram", "t41 w13 s10", 1, "2011-08-24T21:07:01.721Z", "2081-04-30T12:54:37.272Z", "69.7", false),
+        ("discord", "t42 d5 w5 s12", 1, "2015-01-01T00:00:00Z", "2154-05-15T07:35:11.103Z", "139.4", false),
+        ("mastodon", "t48 s16", 1, "1970-01-01T00:00:00Z", "281474976710655 ms after 1970", "8919.6", false),
+    ];
+    assert_eq!(PRESETS.len(), expected.len());
+    for (preset, (name, fields, unit, epoch, last, years, can_issue)) in PRESETS.iter().zip(expected) {
+        let layout = preset.layout();
+        assert_eq!(preset.name, name);
+        assert_eq!(layout.fields_text(), fields, "{name}");
+        assert_eq!(layout.unit_ms(), unit, "{name}");
+        assert_eq!(display_time(layout.epoch()), epoch, "{name}");
+        assert_eq!(display_time(layout.last_time()), last, "{name}");
+        assert_eq!(format!("{:.1}", layout.years()), years, "{name}");
+        assert_eq!(layout.check_issuing().is_ok(), can_issue, "{name}");
+        assert_eq!(name.parse(), Ok(layout), "{name}");
+        assert!(!preset.source.is_empty() && preset.source.is_ascii(), "{name}: databases have many encodings");
+    }
+    assert!(layout("js").max_id() < 1 << 53);
+    assert_eq!(layout("k8s").workers(), 0..=16_777_215);
 }
 
 #[test]
@@ -42,17 +79,60 @@ fn a_layout_spells_itself_out() {
         "t41 w10 s12 unit=1ms epoch=2024-01-01T00:00:00Z"
     );
     assert_eq!(layout("flat epoch=1704067200000"), layout("flat epoch=2024-01-01T00:00:00Z"));
+    assert_eq!(layout("k8s").to_string(), "t28 w24 s11 unit=1s epoch=2021-09-16T08:14:08Z");
+    assert_eq!(layout("sonyflake unit=100MS").to_string(), "t39 s8 w16 unit=100ms epoch=2014-09-01T00:00:00Z");
+}
+
+#[test]
+fn what_a_text_does_not_say_is_as_in_its_preset_or_in_twitter() {
+    assert_eq!(layout("t41 D5 w5 s12"), layout("twitter"));
+    assert_eq!(layout("unit=1ms t41 w10 s12"), layout("flat"));
+    assert_eq!(layout("k8s t30 w22 s11").to_string(), "t30 w22 s11 unit=1s epoch=2021-09-16T08:14:08Z");
+    assert_eq!(layout("uid epoch=0 unit=10ms").to_string(), "t28 w22 s13 unit=10ms epoch=1970-01-01T00:00:00Z");
+    assert_eq!(layout("s12 w10 t41").fields_text(), "s12 w10 t41", "any order, for decoding");
+    assert_eq!(layout("t1").fields_text(), "t1");
 }
 
 #[test]
 fn a_text_that_is_no_layout_is_refused_by_the_token_at_fault() {
+    let names = "twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, instagram, discord, mastodon";
+    let unknown = |token: &str| {
+        format!(
+            "\"{token}\" is neither the name of a layout ({names}) nor a field such as t41, d5, w5 or s12, nor unit= or \
+             epoch="
+        )
+    };
+    let empty = format!("A layout begins with a name ({names}) or a field such as t41");
+    let width = |token: &str, field: &str| format!("\"{token}\" is not a width: the field {field} bits");
     for (text, message) in [
-        ("", "A layout begins with a name, which is one of: twitter, flat"),
-        ("twiter", "\"twiter\" is not the name of a layout; known layouts are: twitter, flat"),
-        ("twitter flat", "\"flat\" is not a setting of a layout; the only setting is epoch="),
-        ("twitter epoch=1 epoch=2", "\"epoch=2\" sets the epoch a second time"),
+        ("", empty.clone()),
+        ("epoch=0", empty),
+        ("twiter", unknown("twiter")),
+        ("twitter t", unknown("t")),
+        ("twitter t-1", unknown("t-1")),
+        ("twitter x5", unknown("x5")),
+        ("twitter ticks=1", unknown("ticks=1")),
+        ("twitter flat", "\"flat\" is the name of a layout, and can only stand first".into()),
+        ("twitter epoch=1 epoch=2", "\"epoch=2\" sets the epoch a second time".into()),
+        ("unit=1s t41 unit=1s", "\"unit=1s\" sets the unit a second time".into()),
+        ("t41 w5 w6", "\"w6\" sets the worker a second time".into()),
+        ("t0 w5 s5", width("t0", "t has 1 to 63")),
+        ("t64", width("t64", "t has 1 to 63")),
+        ("t10 s32", width("s32", "s has 1 to 31")),
+        ("t41 w99999999999", width("w99999999999", "w has 1 to 31")),
+        ("w10 s12", "\"w10 s12\" has no timestamp: add a field such as t41".into()),
+        // Published as a layout that lasts 93 years.
+        ("t37 w20 s16", "\"t37 w20 s16\" has 73 bits, and an ID has 64; its 37 bits of 1ms last 4.4 years".into()),
+        (
+            "t63 unit=1s",
+            "\"t63\" of 1s lasts 292277024627 years, and a layout can last until about the year 287000".into(),
+        ),
     ] {
         assert_eq!(text.parse::<Layout>().expect_err(text).to_string(), message);
+    }
+    for unit in ["", "1", "ms", "0ms", "1001ms", "2s", "0.5s", "-1ms", "+1ms", "1m", "99999999999s", "1 ms"] {
+        let token = format!("unit={unit}").split(' ').next().unwrap().to_owned();
+        assert_eq!(format!("flat unit={unit}").parse::<Layout>(), Err(LayoutError::BadUnit { token }));
     }
     for epoch in [
         "",
@@ -71,9 +151,24 @@ fn a_text_that_is_no_layout_is_refused_by_the_token_at_fault() {
 }
 
 #[test]
+fn a_layout_that_can_only_be_decoded_says_why() {
+    for (text, message) in [
+        (
+            "discord",
+            "\"t42 d5 w5 s12\" has 64 bits, and an ID that is issued has at most 63; its timestamps last 139.4 years",
+        ),
+        ("w10 t41", "The timestamp is not the highest field of \"w10 t41\", so that IDs would not sort by time"),
+    ] {
+        let layout = layout(text);
+        assert_eq!(layout.series(0, 0).expect_err(text).to_string(), message);
+        assert_eq!(layout.check_issuing().expect_err(text).to_string(), message);
+    }
+}
+
+#[test]
 fn a_worker_or_data_center_that_does_not_fit_is_refused_with_the_range() {
-    let worker = |value| SeriesError::Worker(OutOfRange { value, range: (0, 31) });
-    let datacenter = |value, max| SeriesError::Datacenter(OutOfRange { value, range: (0, max) });
+    let worker = |value| SeriesError::Number(FieldKind::Worker, OutOfRange { value, range: (0, 31) });
+    let datacenter = |value, max| SeriesError::Number(FieldKind::Datacenter, OutOfRange { value, range: (0, max) });
     assert_eq!(layout("twitter").series(0, 32), Err(worker(32)));
     assert_eq!(layout("twitter").series(0, -1), Err(worker(-1)));
     assert_eq!(layout("twitter").series(32, 0), Err(datacenter(32, 31)));
@@ -93,7 +188,7 @@ fn ids_of_a_series_carry_its_worker_and_sort_as_their_positions() {
             issued_at: layout.time_of(position >> 12),
             datacenter: Some(11),
             worker: Some(26),
-            sequence: position & 4095,
+            sequence: Some(position & 4095),
         };
         assert_eq!(parts, expected);
     }
@@ -133,15 +228,18 @@ fn the_first_tick_from_a_time_never_begins_before_it() {
 }
 
 #[test]
-fn a_picture_shows_every_bit_under_its_field() {
+fn an_explanation_shows_every_bit_under_its_field() {
     assert_eq!(
-        layout("twitter").picture(1541815603606036480),
+        layout("twitter").explain(1541815603606036480),
         "\
 0 00101010110010110100001000111110110001000 01011 11010 000000000000
 - ttttttttttttttttttttttttttttttttttttttttt ddddd wwwww ssssssssssss
-t timestamp  367597485448 = 2022-06-28T16:07:40.105Z
-d datacenter 11
-w worker     26
-s sequence   0"
+t timestamp    367597485448 ticks of 1ms after 2010-11-04T01:42:54.657Z
+               = 2022-06-28T16:07:40.105Z
+d data center  11 of 0 to 31
+w worker       26 of 0 to 31
+s sequence     0 of 0 to 4095 in this tick"
     );
+    let widest = layout("s16 t41 w4 d3").explain(u64::MAX);
+    assert!(widest.lines().all(|line| line.len() <= 80), "{widest}");
 }

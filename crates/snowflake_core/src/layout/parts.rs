@@ -1,0 +1,71 @@
+//! Taking IDs apart, and putting them together.
+
+use super::{Field, FieldKind, Layout, TimeError};
+use crate::UnixMs;
+
+/// What an ID says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// When the tick began in which the ID was issued.
+    pub issued_at: UnixMs,
+    /// The data center; `None` where the layout has no such field.
+    pub datacenter: Option<u64>,
+    /// The worker; `None` where the layout has no such field.
+    pub worker: Option<u64>,
+    /// The ID's number within its tick and worker; `None` where the layout has no such field.
+    pub sequence: Option<u64>,
+}
+
+/// A number that does not fit its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{value} is outside {}..{}", range.0, range.1)]
+pub struct OutOfRange {
+    /// The number that does not fit.
+    pub value: i64,
+    /// The least and the greatest number that do; only 0 where the layout has no such field.
+    pub range: (u64, u64),
+}
+
+/// Why parts do not make an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// The time has no tick.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// A number does not fit its field.
+    #[error("{} {}", .0.name(), .1)]
+    Number(FieldKind, OutOfRange),
+}
+
+impl Layout {
+    /// Takes an ID apart. Bits above the layout's, if there are any, say nothing: see [`max_id`](Self::max_id).
+    pub fn unpack(&self, id: u64) -> Parts {
+        let number = |field: Field| (field.bits > 0).then(|| field.get(id));
+        Parts {
+            issued_at: self.issued_at(id),
+            datacenter: number(self.datacenter),
+            worker: number(self.worker),
+            sequence: number(self.sequence),
+        }
+    }
+
+    /// The ID of a point in time, somewhere in its tick, and of numbers. A field that the layout does not have holds only 0.
+    pub fn pack(&self, issued_at: UnixMs, datacenter: i64, worker: i64, sequence: i64) -> Result<u64, PartsError> {
+        let tick = self.tick_at(issued_at)?;
+        let place = |kind, value| self.place(kind, value).map_err(|misfit| PartsError::Number(kind, misfit));
+        Ok(tick << self.timestamp.shift
+            | place(FieldKind::Datacenter, datacenter)?
+            | place(FieldKind::Worker, worker)?
+            | place(FieldKind::Sequence, sequence)?)
+    }
+
+    /// A number at its place in an ID.
+    pub(super) fn place(&self, kind: FieldKind, value: i64) -> Result<u64, OutOfRange> {
+        let field = self.field(kind);
+        u64::try_from(value)
+            .ok()
+            .filter(|&number| number <= field.max())
+            .map(|number| number << field.shift)
+            .ok_or(OutOfRange { value, range: (0, field.max()) })
+    }
+}

@@ -1,0 +1,98 @@
+//! By which layout to read IDs, and which there are.
+
+use super::time::{interval, timestamptz};
+use crate::errors::{Refusal, error, report};
+use crate::{clock, gucs, layouts};
+use pgrx::prelude::*;
+use snowflake_core::display_time;
+use snowflake_core::layout::{Layout, PRESETS, TimeError};
+
+/// The layout of functions that are not told another one.
+pub fn configured() -> Layout {
+    gucs::layout().unwrap_or_else(|error| Refusal::from(error).raise())
+}
+
+/// The layout that an argument names.
+pub fn named(text: &[u8]) -> Layout {
+    layouts::by_text(text).unwrap_or_else(|failure| {
+        report(
+            error(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid layout: \"{}\"", String::from_utf8_lossy(text)),
+            )
+            .set_detail(format!("{failure}."))
+            .set_hint("See the view snowflake_layouts."),
+        )
+    })
+}
+
+/// The bits of an ID that can be one of this layout; an ERROR for any other.
+pub fn bits(id: i64, layout: &Layout) -> u64 {
+    // A negative one is only one of a layout of 64 bits.
+    let bits = id.cast_unsigned();
+    if bits > layout.max_id() {
+        refuse(id, layout);
+    }
+    bits
+}
+
+#[cold]
+fn refuse(id: i64, layout: &Layout) -> ! {
+    let (message, detail) = if id < 0 {
+        ("a Snowflake ID cannot be negative", format!("The value is {id}."))
+    } else {
+        let max = layout.max_id();
+        ("the ID does not fit the layout", format!("The ID is {id}, and the greatest one of layout {layout} is {max}."))
+    };
+    report(error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, message).set_detail(detail))
+}
+
+/// What to say of a time that the layout has no tick for.
+pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::ErrorReport {
+    let message = match outside {
+        TimeError::BeforeEpoch { .. } => "timestamp is before the epoch of the layout",
+        TimeError::AfterEnd { .. } => "timestamp is after the end of the layout",
+    };
+    error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, message).set_detail(format!(
+        "IDs of this layout have timestamps from {} to {}.",
+        display_time(layout.epoch()),
+        display_time(layout.last_time())
+    ))
+}
+
+/// The layouts that have a name.
+#[pg_extern(sql = false)]
+#[expect(clippy::type_complexity, reason = "the columns, as SQL declares them")]
+fn snowflake_get_layouts() -> TableIterator<
+    'static,
+    (
+        name!(name, &'static str),
+        name!(fields, String),
+        name!(unit, Interval),
+        name!(epoch, TimestampWithTimeZone),
+        name!(last_timestamp, TimestampWithTimeZone),
+        name!(years, f64),
+        name!(workers, i64),
+        name!(ids_per_second, i64),
+        name!(can_generate, bool),
+        name!(source, &'static str),
+    ),
+> {
+    let now = clock::unix_ms();
+    TableIterator::new(PRESETS.iter().map(move |preset| {
+        let layout = preset.layout();
+        let numbers = |range: std::ops::RangeInclusive<u64>| range.end().cast_signed() + 1;
+        (
+            preset.name,
+            layout.fields_text(),
+            interval(layout.unit_ms()),
+            timestamptz(layout.epoch()),
+            timestamptz(layout.last_time()),
+            (layout.years() * 10.0).round() / 10.0,
+            numbers(layout.datacenters()) * numbers(layout.workers()),
+            (1000 << layout.sequence_bits()) / layout.unit_ms().cast_signed(),
+            layout.check_issuing().is_ok() && layout.tick_at(now).is_ok(),
+            preset.source,
+        )
+    }))
+}

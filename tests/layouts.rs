@@ -1,0 +1,302 @@
+//! Layouts of every kind, on servers: IDs are issued in them, decoded by them, and selected by time.
+
+use std::process::Stdio;
+use testbed::postgres::Client;
+use testbed::{Cluster, Load, Signal, Witness, error, value};
+
+fn server(layout: &str) -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    (cluster, client)
+}
+
+/// IDs of other systems with what their publishers say of them.
+#[test]
+fn published_ids_decode_in_sql_and_compose_back() {
+    let (_cluster, mut client) = server("twitter");
+    client
+        .batch_execute(
+            "CREATE TABLE known (id bigint, layout text, issued_at timestamptz, datacenter_id integer, worker_id integer,
+                                 sequence integer, published text)",
+        )
+        .expect("a table");
+    let mut copy = client.copy_in("COPY known FROM STDIN (FORMAT csv, DELIMITER E'\\t', HEADER)").expect("COPY");
+    std::io::copy(&mut include_str!("../crates/snowflake_core/tests/known-answers.tsv").as_bytes(), &mut copy)
+        .expect("the file");
+    assert_eq!(copy.finish().expect("rows"), 8);
+    let right = "SELECT count(*) FROM known, snowflake_decode(id, layout) d
+        WHERE d IS NOT DISTINCT FROM row(known.issued_at, known.datacenter_id, known.worker_id, known.sequence)
+          AND snowflake_timestamp(id, layout) = known.issued_at
+          AND snowflake_compose(d.issued_at, d.datacenter_id, d.worker_id, d.sequence, layout) = id";
+    assert_eq!(value(&mut client, right), "8");
+}
+
+#[test]
+fn every_layout_that_can_generate_issues_its_ids_also_after_a_crash() {
+    let layouts = [
+        "uid epoch=2024-01-01T00:00:00Z",
+        "k8s",
+        "js",
+        "sonyflake",
+        "instagram t40 w13 s10",
+        "t41 w2 s20",
+        "t41 s8 d3 w4 unit=7ms epoch=0",
+        "t50 w5 epoch=2020-01-01T00:00:00Z",
+    ];
+    std::thread::scope(|scope| {
+        for layout in layouts {
+            scope.spawn(move || issues_its_ids_also_after_a_crash(layout));
+        }
+    });
+}
+
+fn issues_its_ids_also_after_a_crash(layout: &str) {
+    let (mut cluster, _) = server(layout);
+    Witness::of(&cluster).next_id().expect("an ID");
+    let load = Load::start(&cluster, 3, "SELECT snowflake_nextval() FROM generate_series(1, 20)");
+    load.wait_for_ids();
+    cluster.restart(Signal::KILL);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let report = load.finish();
+    report.assert_unique_and_ordered();
+    assert!(report.ids() > 60 && report.errors().is_empty(), "{layout}: {} IDs, {:?}", report.ids(), report.errors());
+    let mut client = cluster.connect();
+    let right = format!(
+        "SELECT d.worker_id = 3 AND abs(extract(epoch FROM d.issued_at - clock_timestamp())) < 5
+                AND snowflake_compose(d.issued_at, d.datacenter_id, d.worker_id, d.sequence) = id
+                AND d = snowflake_decode(id, '{layout}')
+         FROM snowflake_nextval() id, snowflake_decode(id) d"
+    );
+    assert_eq!(value(&mut client, &right), "t", "{layout}");
+    if layout == "js" {
+        assert_eq!(value(&mut client, "SELECT snowflake_nextval() < 2::bigint ^ 53"), "t");
+    }
+}
+
+#[test]
+fn the_view_of_layouts_shows_what_each_can_do() {
+    let (_cluster, mut client) = server("twitter");
+    for (name, expected) in [
+        (
+            "twitter",
+            "(twitter,\"t41 d5 w5 s12\",00:00:00.001,\"2010-11-04 01:42:54.657+00\",\"2080-07-10 17:30:30.208+00\",69.7,1024,4096000,t)",
+        ),
+        (
+            "uid",
+            "(uid,\"t28 w22 s13\",00:00:01,\"2016-05-19 16:00:00+00\",\"2024-11-20 13:24:15+00\",8.5,4194304,8192,f)",
+        ),
+        (
+            "k8s",
+            "(k8s,\"t28 w24 s11\",00:00:01,\"2021-09-16 08:14:08+00\",\"2030-03-20 05:38:23+00\",8.5,16777216,2048,t)",
+        ),
+        (
+            "sonyflake",
+            "(sonyflake,\"t39 s8 w16\",00:00:00.01,\"2014-09-01 00:00:00+00\",\"2188-11-16 03:28:58.87+00\",174.2,65536,25600,t)",
+        ),
+        (
+            "mastodon",
+            "(mastodon,\"t48 s16\",00:00:00.001,\"1970-01-01 00:00:00+00\",\"10889-08-02 05:31:50.655+00\",8919.6,1,65536000,f)",
+        ),
+    ] {
+        let query = format!(
+            "SELECT (name, fields, unit, epoch, last_timestamp, years, workers, ids_per_second, can_generate)
+             FROM snowflake_layouts WHERE name = '{name}'"
+        );
+        assert_eq!(value(&mut client, &query), expected);
+    }
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_layouts WHERE source <> ''"), "12");
+    // Each is what its name stands for.
+    let same = "SELECT count(*) FROM snowflake_layouts WHERE snowflake_decode(123456789012345, name) IS DISTINCT FROM
+        snowflake_decode(123456789012345, format('%s unit=%sms epoch=%s', fields, extract(milliseconds FROM unit)::int,
+                                                 to_char(epoch, 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')))";
+    assert_eq!(value(&mut client, same), "0");
+}
+
+#[test]
+fn what_takes_a_layout_decodes_composes_and_selects_by_it() {
+    let (_cluster, mut client) = server("twitter");
+    for (query, expected) in [
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, 26, 0)", "1541815603606036480"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105999Z', 11, 26, 0)", "1541815603606036480"),
+        ("SELECT snowflake_compose('2010-11-04 01:42:54.657Z', 0, 0, 0)", "0"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', NULL, 378, 0, 'flat')", "1541815603606036480"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 0, 378, 0, 'flat')", "1541815603606036480"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', NULL, 26, 0)", "NULL"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, NULL, 0)", "NULL"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, 26, NULL)", "NULL"),
+        ("SELECT snowflake_compose(NULL, 11, 26, 0)", "NULL"),
+        ("SELECT snowflake_compose(now(), 0, 0, 0, NULL)", "NULL"),
+        ("SELECT snowflake_decode(1541815603606036480, NULL)", "NULL"),
+        // The lowest ID of a tick, whatever the tick's length.
+        ("SELECT snowflake_min_id('2021-09-16 08:14:09.999Z', 'k8s')", "34359738368"),
+        ("SELECT snowflake_min_id('2021-09-16 08:14:09Z', 'k8s')", "34359738368"),
+        ("SELECT snowflake_timestamp(34359738367, 'k8s')", "2021-09-16 08:14:08+00"),
+        ("SELECT snowflake_min_id('infinity', 'discord')", "9223372036854775807"),
+        (
+            "SELECT snowflake_within(175928847299117063, '2016-04-30 11:18:25.796Z', '2016-04-30 11:18:25.797Z', 'discord')",
+            "t",
+        ),
+        ("SELECT snowflake_within(175928847299117063, '2016-04-30 11:18:25.797Z', 'infinity', 'discord')", "f"),
+        // IDs of 64 bits, beyond the middle, are negative bigints.
+        ("SELECT snowflake_timestamp(-1, 'discord')", "2154-05-15 07:35:11.103+00"),
+        ("SELECT snowflake_compose('2154-05-15 07:35:11.103Z', 31, 31, 4095, 'discord')", "-1"),
+        ("SELECT snowflake_timestamp(9007199254740991, 'js')", "2093-09-06 15:47:35.551+00"),
+        ("SELECT snowflake_timestamp(123, 's12 w3 t41 epoch=0')", "1970-01-01 00:00:00.123+00"),
+        // One transaction, one now.
+        ("SELECT snowflake_now() = snowflake_min_id(now())", "t"),
+        ("SELECT snowflake_timestamp(snowflake_now()) = date_trunc('milliseconds', now())", "t"),
+    ] {
+        assert_eq!(value(&mut client, query), expected, "{query}");
+    }
+}
+
+#[test]
+fn what_a_layout_cannot_hold_is_refused_with_its_range() {
+    let (_cluster, mut client) = server("twitter");
+    let twitter = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
+    let range = "IDs of this layout have timestamps from 2010-11-04T01:42:54.657Z to 2080-07-10T17:30:30.208Z.";
+    let fit =
+        |name: &str, value: i32, last: i32| format!("{name} is {value}, and layout {twitter} allows 0 to {last}.");
+    for (query, code, message, detail) in [
+        (
+            "SELECT snowflake_decode(1, 't37 w20 s16')",
+            "22023",
+            "invalid layout: \"t37 w20 s16\"",
+            "\"t37 w20 s16\" has 73 bits, and an ID has 64; its 37 bits of 1ms last 4.4 years.".to_owned(),
+        ),
+        (
+            "SELECT snowflake_explain(9007199254740992, 'js')",
+            "22003",
+            "the ID does not fit the layout",
+            "The ID is 9007199254740992, and the greatest one of layout t41 w6 s6 unit=1ms epoch=2024-01-01T00:00:00Z is \
+             9007199254740991."
+                .to_owned(),
+        ),
+        (
+            "SELECT snowflake_timestamp(-1, 'flat')",
+            "22003",
+            "a Snowflake ID cannot be negative",
+            "The value is -1.".to_owned(),
+        ),
+        ("SELECT snowflake_compose(now(), 32, 0, 0)", "22003", "datacenter_id does not fit the layout", fit("datacenter_id", 32, 31)),
+        ("SELECT snowflake_compose(now(), 0, -1, 0)", "22003", "worker_id does not fit the layout", fit("worker_id", -1, 31)),
+        ("SELECT snowflake_compose(now(), 0, 0, 4096)", "22003", "sequence does not fit the layout", fit("sequence", 4096, 4095)),
+        ("SELECT snowflake_compose('infinity', 0, 0, 0)", "22008", "timestamp is after the end of the layout", range.to_owned()),
+        ("SELECT snowflake_compose('-infinity', 0, 0, 0)", "22008", "timestamp is before the epoch of the layout", range.to_owned()),
+        ("SELECT snowflake_compose('2000-01-01Z', 0, 0, 0)", "22008", "timestamp is before the epoch of the layout", range.to_owned()),
+        (
+            "SELECT snowflake_min_id(now(), 'w10 t41 s12')",
+            "22023",
+            "IDs of this layout do not sort by time",
+            "The timestamp is not the highest field of \"w10 t41 s12\", so that IDs would not sort by time.".to_owned(),
+        ),
+        (
+            "SELECT snowflake_min_id('2100-01-01Z', 'discord')",
+            "22008",
+            "timestamp is after the last bigint of the layout",
+            "IDs after 2084-09-06T15:47:35.551Z are negative, and do not sort by time.".to_owned(),
+        ),
+    ] {
+        let error = error(&mut client, query);
+        assert_eq!((error.code().code(), error.message(), error.detail()), (code, message, Some(&*detail)), "{query}");
+    }
+}
+
+/// An index or a generated column must not depend on the configuration.
+#[test]
+fn with_its_layout_named_a_function_can_be_indexed_and_generated_and_without_it_cannot() {
+    let (_cluster, mut client) = server("twitter");
+    client
+        .batch_execute(
+            "CREATE TABLE message (
+                 id bigint PRIMARY KEY,
+                 sent_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'discord')) STORED);
+             CREATE INDEX ON message (((snowflake_decode(id, 'discord')).worker_id));
+             CREATE INDEX ON message (snowflake_timestamp(id, 'discord'));
+             INSERT INTO message (id) VALUES (175928847299117063), (105484726235607040)",
+        )
+        .expect("an index and a generated column");
+    let query = "SELECT id FROM message WHERE sent_at > '2016-01-01Z'";
+    assert_eq!(value(&mut client, query), "175928847299117063");
+    for (statement, code) in [
+        ("CREATE INDEX ON message (snowflake_timestamp(id))", "42P17"),
+        ("ALTER TABLE message ADD t timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED", "42P17"),
+    ] {
+        assert_eq!(error(&mut client, statement).code().code(), code, "{statement}");
+    }
+}
+
+/// Whatever the layout, a range says the same as the timestamps do.
+#[test]
+fn a_range_selects_what_the_timestamps_say_in_every_layout() {
+    let (_cluster, mut client) = server("twitter");
+    let query = "SELECT count(*) FROM snowflake_layouts,
+        LATERAL (SELECT epoch + interval '3 days' + n * unit AS at, n FROM generate_series(0, 30) n) t,
+        LATERAL (SELECT snowflake_compose(at, 0, 0, 5, name) AS id) i,
+        LATERAL (SELECT epoch + interval '3 days' + 10 * unit AS a, epoch + interval '3 days' + 20 * unit AS b) r
+        WHERE snowflake_within(id, a, b, name) <> (snowflake_timestamp(id, name) >= a AND snowflake_timestamp(id, name) < b)
+           OR snowflake_timestamp(id, name) <> at";
+    assert_eq!(value(&mut client, query), "0");
+}
+
+/// A million rows, ten seconds apart, so 115 days: one day is read through the primary key.
+#[test]
+fn a_day_of_a_million_rows_is_read_through_the_primary_key() {
+    let (_cluster, mut client) = server("twitter");
+    client
+        .batch_execute(
+            "CREATE TABLE event (id bigint PRIMARY KEY);
+             INSERT INTO event SELECT snowflake_compose('2026-01-01Z', 0, 0, 0) + (n * 10000::bigint << 22)
+                 FROM generate_series(0, 999999) n;
+             ANALYZE event",
+        )
+        .expect("a table");
+    let range = "snowflake_within(id, '2026-03-01Z', '2026-03-02Z')";
+    assert_eq!(value(&mut client, &format!("SELECT count(*) FROM event WHERE {range}")), "8640");
+    for range in [range, "snowflake_within(id, '2026-03-01Z', '2026-03-02Z', 'twitter')"] {
+        let plan = client.query(&format!("EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM event WHERE {range}"), &[]);
+        let plan: Vec<String> = plan.expect("a plan").iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        println!("{plan}");
+        assert!(plan.contains("using event_pkey") && plan.contains("Index Cond") && !plan.contains("Filter"), "{plan}");
+    }
+}
+
+#[test]
+fn an_explanation_can_be_read_in_psql() {
+    let (cluster, _client) = server("twitter");
+    let mut psql = cluster.psql();
+    psql.args(["-c", "SELECT snowflake_explain(1671372309237077023, 'instagram')"]).stdout(Stdio::piped());
+    let output = psql.output().expect("psql");
+    let shown = String::from_utf8(output.stdout).expect("text");
+    assert!(shown.contains("w worker       5 of 0 to 8191") && shown.contains("= 2017-12-16T22:25:27.28Z"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+}
+
+#[test]
+fn decoding_by_any_layout_works_without_preload() {
+    let cluster = Cluster::builder().set("shared_preload_libraries", "").set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let query = "SELECT snowflake_decode(175928847299117063, 'discord')";
+    assert_eq!(value(&mut client, query), r#"("2016-04-30 11:18:25.796+00",1,0,7)"#);
+    // What such a session is told without a layout follows what is configured, also when it changes.
+    for (layout, expected) in
+        [("js", "(\"2024-01-01 00:00:01+00\",,0,0)"), ("k8s", "(\"2021-09-16 08:14:08+00\",,2,0)")]
+    {
+        client.batch_execute(&format!("SET snowflake_pg.layout = '{layout}'")).expect("a variable nobody knows");
+        assert_eq!(
+            value(&mut client, "SELECT snowflake_decode(4096)"),
+            expected.replace(":01", if layout == "js" { ":00.001" } else { ":01" })
+        );
+    }
+}
+
+/// The timestamp of such an ID would be cut off, and the floor raised to too little.
+#[test]
+fn an_advance_past_an_id_that_no_id_of_the_layout_exceeds_is_refused() {
+    let (_cluster, mut client) = server("js");
+    let refused = error(&mut client, "SELECT snowflake_advance(9007199254740992)");
+    assert_eq!((refused.code().code(), refused.message()), ("22003", "no ID of the layout can be greater"));
+}
