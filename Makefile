@@ -3,12 +3,14 @@
 # make run        show the main job on throwaway servers
 # make test       prove every promise
 # make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
-# make test-mutants  take guards out of the code, and show which test notices (about 15 minutes)
+# make test-mutants  take guards out of the code, and show which test notices (about an hour)
 # make lint       check format and style
-# make bench      measure the cost of an ID against PostgreSQL's own functions, and how close a full server comes to the limit
+# make bench      measure the cost of issuing and decoding against PostgreSQL's own functions, and how close a full server
+#                 comes to the limit
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
+# make layout-picture  draw docs/layouts.svg anew: where the bits of each layout are
 # make clean      remove everything that was built
 #
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
@@ -26,7 +28,7 @@ features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
 .PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench compare-crash \
-	modulo clock-picture clean
+	modulo clock-picture layout-picture clean
 
 all: build
 
@@ -95,6 +97,9 @@ modulo: build
 clock-picture: build
 	cargo build --locked --package testbed --example clock_picture
 	@target/debug/examples/clock_picture
+
+layout-picture: setup
+	cargo run --locked --package testbed --example layout_picture
 
 clean:
 	cargo clean

@@ -1,6 +1,6 @@
-//! What one ID costs in one backend, beside PostgreSQL's own clock and sequence in the same run.
+//! What one call costs in one backend, beside what PostgreSQL has itself, in the same run: issuing an ID, and decoding one.
 //!
-//! `SELECT count(f()) FROM generate_series(…)`, less the same without the function: the cost of a call in a tight loop.
+//! `SELECT count(f(i)) FROM generate_series(…) i`, less the same without the function: the cost of a call in a tight loop.
 //! The layout allows 4,096 IDs a millisecond, and a backend that does nothing else would soon only wait for the clock.
 //! So each statement makes fewer calls than any millisecond has left, and the next one begins a millisecond later; and
 //! what counts is the CPU time of the backend, as the operating system accounts for it.
@@ -15,14 +15,29 @@ use testbed::{Cluster, value};
 
 const ROUNDS: usize = 25;
 const STATEMENTS: u32 = 100;
-const CALLS: u32 = 3_500;
+const CALLS: i64 = 3_500;
 
-/// What is measured: a name, and an expression over a row `i`.
-const CONTENDERS: [(&str, &str); 4] = [
-    ("nothing", "i"),
-    ("clock_timestamp()", "clock_timestamp()"),
-    ("snowflake_nextval()", "snowflake_nextval()"),
-    ("nextval()", "nextval('plain')"),
+/// What is measured beside each other.
+struct Contest {
+    /// The first `i`. A bigint where it is to be an ID.
+    first: i64,
+    /// Expressions over `i`. All others are compared with the first.
+    contenders: &'static [&'static str],
+}
+
+const CONTESTS: [Contest; 2] = [
+    Contest { first: 1, contenders: &["snowflake_nextval()", "clock_timestamp()", "nextval('plain')"] },
+    Contest {
+        first: 1_541_815_603_606_036_480,
+        contenders: &[
+            "snowflake_timestamp(i)",
+            "(i >> 22) + 1288834974657",
+            "to_timestamp(((i >> 22) + 1288834974657) / 1000.0)",
+            "snowflake_timestamp(i, 'twitter')",
+            "snowflake_decode(i)",
+            "snowflake_within(i, '2022-06-28Z', '2022-06-29Z')",
+        ],
+    },
 ];
 
 /// Nanoseconds of CPU time that a process has had.
@@ -39,12 +54,36 @@ fn measure(client: &mut Client, process: &str, statement: &Statement) -> f64 {
         sleep(Duration::from_millis(1));
     }
     let spent = u32::try_from(cpu_time(process) - before).expect("less than four seconds");
-    f64::from(spent) / f64::from(STATEMENTS * CALLS)
+    f64::from(spent) / f64::from(STATEMENTS) / CALLS as f64
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// Nanoseconds of CPU time for a call of each contender.
+fn costs(client: &mut Client, process: &str, contest: &Contest) -> Vec<f64> {
+    let (first, last) = (contest.first, contest.first + CALLS - 1);
+    let mut prepare = |expression: &str| {
+        let query = format!("SELECT count({expression}) FROM generate_series({first}, {last}) i");
+        client.prepare(&query).expect("a statement")
+    };
+    let nothing = prepare("i");
+    let statements: Vec<_> = contest.contenders.iter().map(|expression| prepare(expression)).collect();
+
+    let mut rounds = vec![Vec::new(); statements.len()];
+    // The first round warms up. The loop itself is taken off within a round.
+    for round in 0..=ROUNDS {
+        let the_loop = measure(client, process, &nothing);
+        for (own, statement) in rounds.iter_mut().zip(&statements) {
+            let spent = measure(client, process, statement);
+            if round > 0 {
+                own.push(spent - the_loop);
+            }
+        }
+    }
+    rounds.into_iter().map(median).collect()
 }
 
 fn main() {
@@ -59,26 +98,11 @@ fn main() {
     let process = value(&mut client, "SELECT pg_backend_pid()");
     let server = value(&mut client, "SHOW server_version");
     println!("PostgreSQL {server}, {ROUNDS} rounds of {STATEMENTS} statements of {CALLS} calls");
-    let statements = CONTENDERS.map(|(_, expression)| {
-        let query = format!("SELECT count({expression}) FROM generate_series(1, {CALLS}) i");
-        client.prepare(&query).expect("a statement")
-    });
-
-    let mut rounds = vec![Vec::new(); CONTENDERS.len()];
-    for round in 0..=ROUNDS {
-        let spent: Vec<f64> = statements.iter().map(|statement| measure(&mut client, &process, statement)).collect();
-        // The first round warms up. The loop itself is taken off within a round.
-        if round > 0 {
-            for (own, total) in rounds.iter_mut().zip(&spent) {
-                own.push(total - spent[0]);
-            }
+    for contest in CONTESTS {
+        let costs = costs(&mut client, &process, &contest);
+        println!("\n{:<52} {:>8} {:>26}", "one call", "ns", format!("{} is", contest.contenders[0]));
+        for (name, cost) in contest.contenders.iter().zip(&costs) {
+            println!("{name:<52} {cost:>8.1} {:>24.2} x", costs[0] / cost);
         }
-    }
-
-    let costs: Vec<f64> = rounds.into_iter().map(median).collect();
-    let ours = costs[2];
-    println!("\n{:<22} {:>8} {:>24}", "one call", "ns", "snowflake_nextval() is");
-    for ((name, _), cost) in CONTENDERS.iter().zip(&costs).skip(1) {
-        println!("{name:<22} {cost:>8.1} {:>21.2} x", ours / cost);
     }
 }

@@ -68,6 +68,13 @@ fn the_sql_about_the_clock_runs_and_prints_what_is_shown() {
 }
 
 #[test]
+fn the_sql_about_layouts_runs_and_prints_what_is_shown() {
+    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert!(run(&cluster, include_str!("../docs/layouts.md")) > 0, "no output is shown");
+}
+
+#[test]
 fn the_sql_about_the_alternatives_runs_and_prints_what_is_shown() {
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
