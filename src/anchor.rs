@@ -17,7 +17,7 @@ static BELIEVED: OnceCell<AtomicU64> = OnceCell::new();
 
 fn believed() -> &'static AtomicU64 {
     BELIEVED.get_or_init(|| {
-        AtomicU64::new(microseconds(clock::since_1970()).wrapping_sub(microseconds(clock::since_boot())))
+        AtomicU64::new(clock::microseconds(clock::since_1970()).wrapping_sub(clock::microseconds(clock::since_boot())))
     })
 }
 
@@ -39,7 +39,7 @@ pub fn unix_ms(issued: UnixMs) -> UnixMs {
 /// The time since 1970, believed. Timestamps up to `issued` exist already.
 pub fn since_1970(issued: UnixMs) -> Duration {
     let real = clock::since_1970();
-    let (now, monotonic) = (microseconds(real), microseconds(clock::since_boot()));
+    let (now, monotonic) = (clock::microseconds(real), clock::microseconds(clock::since_boot()));
     let (issued, max_jump) = (issued.saturating_mul(1000), gucs::max_forward_jump_ms().saturating_mul(1000));
     match shared().anchor.judge(now, monotonic, issued, max_jump) {
         Belief::Right => real,
@@ -56,13 +56,9 @@ pub fn since_1970(issued: UnixMs) -> Duration {
     }
 }
 
-fn microseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
 /// Believes the clock, whatever it says.
 pub fn accept() {
-    shared().anchor.accept(microseconds(clock::since_1970()), microseconds(clock::since_boot()));
+    shared().anchor.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
     shared().jump_warned_at.store(0, Ordering::Relaxed);
 }
 

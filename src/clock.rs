@@ -31,3 +31,8 @@ pub fn since_boot() -> Duration {
     let (seconds, nanoseconds) = read(libc::CLOCK_BOOTTIME);
     Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
 }
+
+/// A length of time in whole microseconds.
+pub fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

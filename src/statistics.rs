@@ -82,15 +82,11 @@ impl Statistics {
     /// A call has waited for the clock.
     pub fn count_wait(&self, time: Duration) {
         self.waits.fetch_add(1, Ordering::Relaxed);
-        self.wait_us.fetch_add(microseconds(time), Ordering::Relaxed);
+        self.wait_us.fetch_add(clock::microseconds(time), Ordering::Relaxed);
     }
 
     /// A call has waited for the durable mark.
     pub fn count_mark_wait(&self, time: Duration) {
-        self.mark_wait_us.fetch_add(microseconds(time), Ordering::Relaxed);
+        self.mark_wait_us.fetch_add(clock::microseconds(time), Ordering::Relaxed);
     }
-}
-
-fn microseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -3,7 +3,9 @@
 //! One process sleeps until the clock gets there, the one that has the *turn*. All others queue up behind it. When it has
 //! got what it was waiting for, it wakes the first of them, which tries in its turn, and so on as long as there is
 //! something to get. So nobody wakes for nothing, however many wait for the same tick, and who has come first is served
-//! first.
+//! first, unless the process that has the turn was stopped: then another takes it over.
+//!
+//! There are two queues: who waits for the next tick must not stand behind one that waits for a second.
 
 use crate::anchor;
 use crate::shmem::shared;
@@ -147,7 +149,8 @@ fn sleep(time: Duration) {
     pgrx::check_for_interrupts!();
 }
 
-/// Sleeps until somebody wakes this process, or for this time, and shows this event meanwhile. Ends the process when the postmaster is gone.
+/// Sleeps until somebody wakes this process, or for this time, and shows this event meanwhile. Ends the process when the
+/// postmaster is gone.
 pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     let mut events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
     let mut timeout = -1;
