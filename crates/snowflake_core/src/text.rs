@@ -2,12 +2,15 @@
 //!
 //! All four encodings write an ID as a number, the highest digit first:
 //!
-//! | encoding | digits | characters | sorts as the number does | 517811994666 |
+//! | encoding | digits | characters | byte order | 517811994666 |
 //! |---|---|---|---|---|
-//! | `base62` | `0-9A-Za-z`, or any other 62 | up to 11 | no | `97DKMHa` |
-//! | `base58` | Bitcoin's, or any other 58 | up to 11 | no | `EbvGpiV` |
-//! | `crockford32` | `0-9A-Z` without I, L, O, U | 13 | under any collation | `00000F280001A` |
-//! | `hex` | `0-9a-f` | 16 | under any collation | `000000789000002a` |
+//! | `base62` | `0-9A-Za-z`, or any other 62 | up to 11 | | `97DKMHa` |
+//! | `base58` | Bitcoin's, or any other 58 | up to 11 | | `EbvGpiV` |
+//! | `crockford32` | `0-9A-Z` without I, L, O, U | 13 | that of the numbers | `00000F280001A` |
+//! | `hex` | `0-9a-f` | 16 | that of the numbers | `000000789000002a` |
+//!
+//! Byte order is that of PostgreSQL's collation "C". English and most other languages sort these digits the same; some do
+//! not: Danish has AA after Z, Estonian Z after S.
 //!
 //! The crates for base62 and base58 either know their own alphabets only, or write byte strings in place of numbers, so
 //! they are what the tests compare with.
@@ -31,7 +34,7 @@ pub enum Encoding {
 
 /// A text that is not the name of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the encodings are {}", Encoding::ALL.map(Encoding::name).join(", "))]
+#[error("The encodings are {}", Encoding::ALL.map(Encoding::name).join(", "))]
 pub struct UnknownEncoding;
 
 impl Encoding {
@@ -99,10 +102,10 @@ impl fmt::Display for Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlphabetError {
     /// The encoding has one alphabet, which is a part of what it is.
-    #[error("only base62 and base58 can have an alphabet of choice")]
+    #[error("Only base62 and base58 can have an alphabet of choice")]
     Fixed,
     /// It has a wrong number of characters.
-    #[error("the alphabet has {found} characters, and {needed} are needed")]
+    #[error("The alphabet has {found} characters, and {needed} are needed")]
     Length {
         /// How many it has.
         found: usize,
@@ -110,7 +113,7 @@ pub enum AlphabetError {
         needed: usize,
     },
     /// A character that is not a letter, a digit or a sign of ASCII.
-    #[error("character {position} is \"{character}\", which is not a letter, digit or punctuation mark of ASCII")]
+    #[error("Character {position} is \"{character}\", which is not a letter, digit or punctuation mark of ASCII")]
     NotVisible {
         /// Where it stands.
         position: usize,
@@ -118,7 +121,7 @@ pub enum AlphabetError {
         character: char,
     },
     /// A character that stands twice.
-    #[error("character {position} is \"{character}\", which already is character {first}")]
+    #[error("Character {position} is \"{character}\", which already is character {first}")]
     Repeated {
         /// Where it stands for the second time.
         position: usize,
@@ -133,10 +136,10 @@ pub enum AlphabetError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// There is no digit.
-    #[error("there is no digit")]
+    #[error("There is no digit")]
     Empty,
     /// A character that is no digit.
-    #[error("character {position} is \"{character}\", which is not a digit of {encoding}")]
+    #[error("Character {position} is \"{character}\", which is not a digit of {encoding}")]
     NotADigit {
         /// Where it stands.
         position: usize,
@@ -146,7 +149,7 @@ pub enum TextError {
         encoding: Encoding,
     },
     /// A number above [`MAX_ID`].
-    #[error("the value is greater than {MAX_ID}, the greatest ID")]
+    #[error("The value is greater than {MAX_ID}, the greatest ID")]
     TooLarge,
 }
 
@@ -308,20 +311,20 @@ mod tests {
     #[test]
     fn a_text_that_is_no_id_is_refused_by_its_first_character_at_fault() {
         for (encoding, text, message) in [
-            (Base62, "", "there is no digit"),
-            (Crockford32, "--", "there is no digit"),
-            (Base62, "abc_def!", "character 4 is \"_\", which is not a digit of base62"),
-            (Base62, " 1", "character 1 is \" \", which is not a digit of base62"),
-            (Base58, "10", "character 2 is \"0\", which is not a digit of base58"),
-            (Crockford32, "12-3u", "character 5 is \"u\", which is not a digit of crockford32"),
-            (Hex, "0x1f", "character 2 is \"x\", which is not a digit of hex"),
+            (Base62, "", "There is no digit"),
+            (Crockford32, "--", "There is no digit"),
+            (Base62, "abc_def!", "Character 4 is \"_\", which is not a digit of base62"),
+            (Base62, " 1", "Character 1 is \" \", which is not a digit of base62"),
+            (Base58, "10", "Character 2 is \"0\", which is not a digit of base58"),
+            (Crockford32, "12-3u", "Character 5 is \"u\", which is not a digit of crockford32"),
+            (Hex, "0x1f", "Character 2 is \"x\", which is not a digit of hex"),
             // Letters that only look alike, or become ASCII in another letter case.
-            (Hex, "1\u{0430}", "character 2 is \"\u{0430}\", which is not a digit of hex"),
-            (Crockford32, "\u{212a}", "character 1 is \"\u{212a}\", which is not a digit of crockford32"),
-            (Base62, "aéb", "character 2 is \"é\", which is not a digit of base62"),
+            (Hex, "1\u{0430}", "Character 2 is \"\u{0430}\", which is not a digit of hex"),
+            (Crockford32, "\u{212a}", "Character 1 is \"\u{212a}\", which is not a digit of crockford32"),
+            (Base62, "aéb", "Character 2 is \"é\", which is not a digit of base62"),
             // What is no digit counts more than a number that is too large.
-            (Hex, "ffffffffffffffffffffffg", "character 23 is \"g\", which is not a digit of hex"),
-            (Base62, "zzzzzzzzzzz", "the value is greater than 9223372036854775807, the greatest ID"),
+            (Hex, "ffffffffffffffffffffffg", "Character 23 is \"g\", which is not a digit of hex"),
+            (Base62, "zzzzzzzzzzz", "The value is greater than 9223372036854775807, the greatest ID"),
         ] {
             assert_eq!(read(encoding, text).expect_err(text).to_string(), message);
         }
@@ -337,7 +340,7 @@ mod tests {
         assert_eq!(shuffled.decode("ohv"), Ok(62 + 61));
         assert_eq!(
             shuffled.decode("-").expect_err("no digit").to_string(),
-            "character 1 is \"-\", which is not a digit of base62"
+            "Character 1 is \"-\", which is not a digit of base62"
         );
     }
 
@@ -345,24 +348,24 @@ mod tests {
     fn a_text_that_is_no_alphabet_is_refused_by_what_is_wrong_with_it() {
         let usual = Base62.alphabet();
         for (encoding, alphabet, message) in [
-            (Base62, String::new(), "the alphabet has 0 characters, and 62 are needed"),
-            (Base62, usual[1..].to_owned(), "the alphabet has 61 characters, and 62 are needed"),
-            (Base62, usual.to_owned() + "-", "the alphabet has 63 characters, and 62 are needed"),
-            (Base58, usual.to_owned(), "the alphabet has 62 characters, and 58 are needed"),
-            (Base62, usual.replace('z', "0"), "character 62 is \"0\", which already is character 1"),
-            (Base62, usual.replace('B', "A"), "character 12 is \"A\", which already is character 11"),
+            (Base62, String::new(), "The alphabet has 0 characters, and 62 are needed"),
+            (Base62, usual[1..].to_owned(), "The alphabet has 61 characters, and 62 are needed"),
+            (Base62, usual.to_owned() + "-", "The alphabet has 63 characters, and 62 are needed"),
+            (Base58, usual.to_owned(), "The alphabet has 62 characters, and 58 are needed"),
+            (Base62, usual.replace('z', "0"), "Character 62 is \"0\", which already is character 1"),
+            (Base62, usual.replace('B', "A"), "Character 12 is \"A\", which already is character 11"),
             (
                 Base62,
                 usual.replace('1', " "),
-                "character 2 is \" \", which is not a letter, digit or punctuation mark of ASCII",
+                "Character 2 is \" \", which is not a letter, digit or punctuation mark of ASCII",
             ),
             (
                 Base62,
                 usual.replace('1', "é"),
-                "character 2 is \"é\", which is not a letter, digit or punctuation mark of ASCII",
+                "Character 2 is \"é\", which is not a letter, digit or punctuation mark of ASCII",
             ),
-            (Crockford32, Crockford32.alphabet().to_owned(), "only base62 and base58 can have an alphabet of choice"),
-            (Hex, Hex.alphabet().to_owned(), "only base62 and base58 can have an alphabet of choice"),
+            (Crockford32, Crockford32.alphabet().to_owned(), "Only base62 and base58 can have an alphabet of choice"),
+            (Hex, Hex.alphabet().to_owned(), "Only base62 and base58 can have an alphabet of choice"),
         ] {
             assert_eq!(Notation::with_alphabet(encoding, &alphabet).expect_err(&alphabet).to_string(), message);
         }
@@ -379,6 +382,6 @@ mod tests {
         for unknown in ["", "base63", "base62 ", "hexadecimal"] {
             assert_eq!(unknown.parse::<Encoding>(), Err(UnknownEncoding));
         }
-        assert_eq!(UnknownEncoding.to_string(), "the encodings are base62, base58, crockford32, hex");
+        assert_eq!(UnknownEncoding.to_string(), "The encodings are base62, base58, crockford32, hex");
     }
 }

@@ -27,16 +27,16 @@ const REST_BITS: u32 = 58;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {
     /// The variant is another one.
-    #[error("its variant is not that of RFC 9562")]
+    #[error("Its variant is not that of RFC 9562")]
     Variant,
     /// The version is another one.
-    #[error("its version is {0}, and that of an ID is 8")]
+    #[error("Its version is {0}, and that of an ID is 8")]
     Version(u8),
     /// Something stands after the ID.
-    #[error("its last {REST_BITS} bits are not all 0")]
+    #[error("Its last {REST_BITS} bits are not all 0")]
     Rest,
     /// The number in it is above [`MAX_ID`].
-    #[error("the number in it, {0}, is greater than {MAX_ID}, the greatest ID")]
+    #[error("The number in it, {0}, is greater than {MAX_ID}, the greatest ID")]
     TooLarge(u64),
 }
 
@@ -88,15 +88,15 @@ mod tests {
     fn a_uuid_that_holds_no_id_is_refused_by_what_is_wrong_with_it() {
         for (uuid, message) in [
             // Nil, and the examples of RFC 9562, appendices A.3, A.6 and B.1.
-            (0, "its variant is not that of RFC 9562"),
-            (0x919108f7_52d1_4320_9bac_f847db4148a8, "its version is 4, and that of an ID is 8"),
-            (0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f, "its version is 7, and that of an ID is 8"),
-            (0x2489e9ad_2ee2_8e00_8ec9_32d5f69181c0, "its last 58 bits are not all 0"),
-            (0x00000000_0000_8000_8000_000000000001, "its last 58 bits are not all 0"),
-            (0x00000000_0000_8000_8200_000000000000, "its last 58 bits are not all 0"),
+            (0, "Its variant is not that of RFC 9562"),
+            (0x919108f7_52d1_4320_9bac_f847db4148a8, "Its version is 4, and that of an ID is 8"),
+            (0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f, "Its version is 7, and that of an ID is 8"),
+            (0x2489e9ad_2ee2_8e00_8ec9_32d5f69181c0, "Its last 58 bits are not all 0"),
+            (0x00000000_0000_8000_8000_000000000001, "Its last 58 bits are not all 0"),
+            (0x00000000_0000_8000_8200_000000000000, "Its last 58 bits are not all 0"),
             (
                 0x80000000_0000_8000_8000_000000000000,
-                "the number in it, 9223372036854775808, is greater than 9223372036854775807, the greatest ID",
+                "The number in it, 9223372036854775808, is greater than 9223372036854775807, the greatest ID",
             ),
         ] {
             assert_eq!(to_id(uuid).expect_err("no ID").to_string(), message, "{uuid:032x}");
