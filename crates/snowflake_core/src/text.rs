@@ -320,7 +320,8 @@ mod tests {
             (Hex, "0x1f", "Character 2 is \"x\", which is not a digit of hex"),
             // Letters that only look alike, or become ASCII in another letter case.
             (Hex, "1\u{0430}", "Character 2 is \"\u{0430}\", which is not a digit of hex"),
-            (Crockford32, "\u{212a}", "Character 1 is \"\u{212a}\", which is not a digit of crockford32"),
+            (Crockford32, "\u{131}", "Character 1 is \"\u{131}\", which is not a digit of crockford32"),
+            (Crockford32, "\u{17f}", "Character 1 is \"\u{17f}\", which is not a digit of crockford32"),
             (Base62, "aéb", "Character 2 is \"é\", which is not a digit of base62"),
             // What is no digit counts more than a number that is too large.
             (Hex, "ffffffffffffffffffffffg", "Character 23 is \"g\", which is not a digit of hex"),
