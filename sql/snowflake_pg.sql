@@ -125,6 +125,38 @@ CREATE FUNCTION snowflake_now() RETURNS bigint
 COMMENT ON FUNCTION snowflake_now() IS
     'the lowest ID of the tick in which the transaction began: now() as an ID';
 
+-- Other forms of an ID: the same number, so they need no layout ------------------------------------------------------
+
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_wrapper';
+COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS
+    'an ID as a short text, for URLs: base62, base58, crockford32 (13 characters) or hex (16); with COLLATE "C" the last two sort as the ID does';
+
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text, alphabet text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_with_alphabet_wrapper';
+COMMENT ON FUNCTION snowflake_to_text(bigint, text, text) IS
+    'the same with digits of choice, from that of 0 on: 62 different ASCII characters for base62, 58 for base58';
+
+CREATE FUNCTION snowflake_from_text(text text, encoding text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_wrapper';
+COMMENT ON FUNCTION snowflake_from_text(text, text) IS
+    'the ID that snowflake_to_text() wrote; crockford32 and hex are read in any letter case, crockford32 also with I or L for 1, O for 0, and hyphens';
+
+CREATE FUNCTION snowflake_from_text(text text, encoding text, alphabet text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_with_alphabet_wrapper';
+COMMENT ON FUNCTION snowflake_from_text(text, text, text) IS
+    'the same with the digits of choice that it was written with';
+
+CREATE FUNCTION snowflake_to_uuid(id bigint) RETURNS uuid
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_uuid_wrapper';
+COMMENT ON FUNCTION snowflake_to_uuid(bigint) IS
+    'an ID as a UUID of version 8 (RFC 9562) that sorts as the ID does';
+
+CREATE FUNCTION snowflake_from_uuid(uuid uuid) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_uuid_wrapper';
+COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS
+    'the ID that snowflake_to_uuid() made a UUID of; any other UUID is refused';
+
 -- Looking after it ---------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_get_status(

@@ -1,10 +1,13 @@
 //! What SQL sees. Declared, and documented for users, in `sql/snowflake_pg.sql`.
 
 mod admin;
+mod argument;
 mod decode;
 mod layout;
 mod nextval;
 mod range;
 mod row;
 mod status;
+mod text;
 mod time;
+mod uuid;

@@ -1,5 +1,6 @@
 //! By which layout to read IDs, and which there are.
 
+use super::argument::negative;
 use super::time::{interval, timestamptz};
 use crate::errors::{Refusal, error, report};
 use crate::{clock, gucs, layouts};
@@ -38,13 +39,14 @@ pub fn bits(id: i64, layout: &Layout) -> u64 {
 
 #[cold]
 fn refuse(id: i64, layout: &Layout) -> ! {
-    let (message, detail) = if id < 0 {
-        ("a Snowflake ID cannot be negative", format!("The value is {id}."))
-    } else {
-        let max = layout.max_id();
-        ("the ID does not fit the layout", format!("The ID is {id}, and the greatest one of layout {layout} is {max}."))
-    };
-    report(error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, message).set_detail(detail))
+    if id < 0 {
+        report(negative(id));
+    }
+    let max = layout.max_id();
+    report(
+        error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID does not fit the layout")
+            .set_detail(format!("The ID is {id}, and the greatest one of layout {layout} is {max}.")),
+    )
 }
 
 /// What to say of a time that the layout has no tick for.

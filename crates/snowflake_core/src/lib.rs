@@ -6,6 +6,7 @@
 //! - [`identity`]: whose mark it is, and where a server that finds it may begin.
 //! - [`state_record`]: the bytes in which both are kept.
 //! - [`anchor`]: which clock to believe when it jumps ahead.
+//! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
 //!
 //! Time is always an argument here and never a call, nothing here sleeps, and nothing touches a file, so every
 //! promise can be tested with any clock, any schedule and any crash.
@@ -29,6 +30,8 @@ pub mod policy;
 pub mod reservation;
 pub mod state_record;
 mod sync;
+pub mod text;
+pub mod uuid;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type UnixMs = u64;
@@ -38,6 +41,9 @@ pub type Tick = u64;
 
 /// `tick << sequence_bits | sequence`: the place of an ID on the line of all IDs of one worker.
 pub type Position = u64;
+
+/// The greatest ID that a `bigint` holds.
+pub const MAX_ID: u64 = i64::MAX.cast_unsigned();
 
 /// Writes a point in time as people read it, for messages: `2024-01-01T00:00:00.123Z`, or the bare number where
 /// the calendar ends (after the year 9999).

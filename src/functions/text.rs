@@ -1,0 +1,79 @@
+//! IDs as short texts.
+
+use super::argument::{characters, number, quoted, shown};
+use crate::errors::{error, report};
+use pgrx::prelude::*;
+use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
+
+/// An ID in an encoding with its usual alphabet.
+#[pg_extern(sql = false)]
+fn snowflake_to_text(id: i64, encoding: &[u8]) -> String {
+    Notation::from(named(encoding)).encode(number(id))
+}
+
+/// An ID in an encoding with an alphabet of choice.
+#[pg_extern(sql = false)]
+fn snowflake_to_text_with_alphabet(id: i64, encoding: &[u8], alphabet: &[u8]) -> String {
+    with_alphabet(named(encoding), &characters(alphabet)).encode(number(id))
+}
+
+/// The ID that a text of an encoding with its usual alphabet stands for.
+#[pg_extern(sql = false)]
+fn snowflake_from_text(text: &[u8], encoding: &[u8]) -> i64 {
+    read(Notation::from(named(encoding)), text)
+}
+
+/// The ID that a text of an encoding with an alphabet of choice stands for.
+#[pg_extern(sql = false)]
+fn snowflake_from_text_with_alphabet(text: &[u8], encoding: &[u8], alphabet: &[u8]) -> i64 {
+    read(with_alphabet(named(encoding), &characters(alphabet)), text)
+}
+
+fn named(encoding: &[u8]) -> Encoding {
+    let name = characters(encoding);
+    name.parse().unwrap_or_else(|known: UnknownEncoding| {
+        report(
+            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("unrecognized encoding: {}", quoted(&name)))
+                .set_hint(format!("{known}.")),
+        )
+    })
+}
+
+fn with_alphabet(encoding: Encoding, alphabet: &str) -> Notation<'_> {
+    Notation::with_alphabet(encoding, alphabet).unwrap_or_else(|failure: AlphabetError| {
+        report(
+            error(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid alphabet for {encoding}: {}", quoted(alphabet)),
+            )
+            .set_detail(format!("{}.", shown(&failure.to_string()))),
+        )
+    })
+}
+
+fn read(notation: Notation<'_>, text: &[u8]) -> i64 {
+    let text = characters(text);
+    match notation.decode(&text) {
+        Ok(id) => id.cast_signed(),
+        Err(failure) => {
+            let (code, message) = match failure {
+                TextError::Empty | TextError::NotADigit { .. } => {
+                    (PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION, "invalid input syntax for a Snowflake ID")
+                }
+                TextError::TooLarge => {
+                    (PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "value is out of range for a Snowflake ID")
+                }
+            };
+            report(
+                error(code, format!("{message}: {}", quoted(&text)))
+                    .set_detail(format!("{}.", shown(&failure.to_string())))
+                    .set_hint(format!(
+                        "IDs are written from {} to {}, with the digits {}.",
+                        notation.encode(0),
+                        notation.encode(snowflake_core::MAX_ID),
+                        notation.alphabet()
+                    )),
+            )
+        }
+    }
+}
