@@ -15,7 +15,7 @@ use testbed::{Cluster, value};
 
 const ROUNDS: usize = 25;
 const STATEMENTS: u32 = 100;
-const CALLS: i64 = 3_500;
+const CALLS: i32 = 3_500;
 
 /// What is measured beside each other.
 struct Contest {
@@ -35,6 +35,7 @@ const CONTESTS: [Contest; 2] = [
             "to_timestamp(((i >> 22) + 1288834974657) / 1000.0)",
             "snowflake_timestamp(i, 'twitter')",
             "snowflake_decode(i)",
+            "snowflake_to_text(i, 'base62')",
             "snowflake_within(i, '2022-06-28Z', '2022-06-29Z')",
         ],
     },
@@ -54,7 +55,7 @@ fn measure(client: &mut Client, process: &str, statement: &Statement) -> f64 {
         sleep(Duration::from_millis(1));
     }
     let spent = u32::try_from(cpu_time(process) - before).expect("less than four seconds");
-    f64::from(spent) / f64::from(STATEMENTS) / CALLS as f64
+    f64::from(spent) / f64::from(STATEMENTS) / f64::from(CALLS)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -64,7 +65,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Nanoseconds of CPU time for a call of each contender.
 fn costs(client: &mut Client, process: &str, contest: &Contest) -> Vec<f64> {
-    let (first, last) = (contest.first, contest.first + CALLS - 1);
+    let (first, last) = (contest.first, contest.first + i64::from(CALLS) - 1);
     let mut prepare = |expression: &str| {
         let query = format!("SELECT count({expression}) FROM generate_series({first}, {last}) i");
         client.prepare(&query).expect("a statement")

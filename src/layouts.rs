@@ -13,7 +13,7 @@ thread_local! {
     static KNOWN: RefCell<Vec<(Box<[u8]>, Layout)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The layout that a text means.
+/// The layout that a text means, which is ASCII if it means one.
 pub fn by_text(text: &[u8]) -> Result<Layout, LayoutError> {
     KNOWN.with_borrow_mut(|known| {
         if let Some((_, layout)) = known.iter().find(|(kept, _)| **kept == *text) {

@@ -1,6 +1,6 @@
 //! By which layout to read IDs, and which there are.
 
-use super::argument::negative;
+use super::argument::{characters, negative, quoted, shown};
 use super::time::{interval, timestamptz};
 use crate::errors::{Refusal, error, report};
 use crate::{clock, gucs, layouts};
@@ -15,14 +15,13 @@ pub fn configured() -> Layout {
 
 /// The layout that an argument names.
 pub fn named(text: &[u8]) -> Layout {
-    layouts::by_text(text).unwrap_or_else(|failure| {
+    layouts::by_text(text).unwrap_or_else(|_| {
+        let text = characters(text);
+        let failure = text.parse::<Layout>().expect_err("no layout, however it is read");
         report(
-            error(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("invalid layout: \"{}\"", String::from_utf8_lossy(text)),
-            )
-            .set_detail(format!("{failure}."))
-            .set_hint("See the view snowflake_layouts."),
+            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {}", quoted(&text)))
+                .set_detail(format!("{}.", shown(&failure.to_string())))
+                .set_hint("See the view snowflake_layouts."),
         )
     })
 }
