@@ -137,6 +137,8 @@ impl Tree {
     fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        // That a schedule fails is enough: the least one that does takes minutes to find.
+        cargo.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("RUST_BACKTRACE", "0");
         cargo
     }
 }
