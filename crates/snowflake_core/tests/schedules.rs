@@ -210,6 +210,7 @@ impl Server {
 
     /// Asks for IDs as the extension does; gives up where it would wait or fail.
     fn call(&mut self, mut want: u32) {
+        let mut extended = 0;
         while want > 0 {
             let now = self.tick_at(self.clock);
             let policy = Policy { max_borrow: MAX_BORROW / self.layout.unit_ms(), ..self.policy };
@@ -219,6 +220,7 @@ impl Server {
                 self.generator.note_clock(seen, now);
                 self.generator.take(seen, now, want, &policy)
             });
+            extended += 1;
             match outcome {
                 Outcome::Taken(run) => {
                     let mark = self.disk.expect("issued without a mark on disk");
@@ -229,7 +231,11 @@ impl Server {
                     assert!(first > self.advanced || self.advanced == 0, "issued below an advance");
                     assert!(last.saturating_sub(self.clock) <= MAX_BORROW, "issued too far ahead of the clock");
                     self.received.extend(run.first..=run.last);
+                    extended = 0;
                     want -= u32::try_from(run.last - run.first + 1).expect("at most what was wanted");
+                }
+                Outcome::Extend(tick) if extended > 1000 => {
+                    panic!("tick {tick} is not covered, however often it is asked for")
                 }
                 Outcome::Extend(needed) if !self.generator.is_started() => {
                     if !self.start(needed) {
