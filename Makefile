@@ -64,6 +64,7 @@ test-loom: setup
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
+	@tools/setup clients
 	cargo build --locked --package disk_faults
 	cargo test --locked --package testbed
 
@@ -103,3 +104,4 @@ layout-picture: setup
 
 clean:
 	cargo clean
+	rm -rf tests/clients/node_modules

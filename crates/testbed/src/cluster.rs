@@ -6,6 +6,7 @@ use crate::scratch::{Scratch, processes, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::{UnixMs, state_record};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
@@ -326,6 +327,12 @@ impl Cluster {
         psql
     }
 
+    /// Where this server is, for clients that are told by libpq's environment variables.
+    pub fn environment(&self) -> [(&str, &OsStr); 3] {
+        let text = OsStr::new("postgres");
+        [("PGHOST", self.host().as_os_str()), ("PGUSER", text), ("PGDATABASE", text)]
+    }
+
     /// A program of PostgreSQL's, run by the servers' user, by the server's clock, that ends when this process does.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
@@ -361,7 +368,7 @@ impl Cluster {
     }
 
     /// The directory of PostgreSQL's programs.
-    pub(crate) fn bindir(&self) -> PathBuf {
+    pub fn bindir(&self) -> PathBuf {
         let postgres = self.installation.program("postgres");
         postgres.parent().expect("a program lies in a directory").to_owned()
     }

@@ -1,0 +1,38 @@
+//! The type `snowflake`: a string in JSON, and a bigint everywhere else.
+//!
+//! All of this works without preload; only a column that takes new IDs needs it.
+
+mod as_bigint;
+mod json;
+mod kept;
+
+use testbed::postgres::Client;
+use testbed::{Cluster, value};
+
+/// A server that does not preload the extension, but has it.
+fn server() -> (Cluster, Client) {
+    let cluster = Cluster::builder().set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    (cluster, client)
+}
+
+/// A column of the type and one of bigint, with the same 20,000 IDs, of a second and a bit, each a primary key.
+const TABLES: &str = "CREATE TABLE s (id snowflake PRIMARY KEY, n integer);
+    INSERT INTO s SELECT snowflake_min_id('2024-01-01Z') + n * 262147::bigint, n FROM generate_series(1, 20000) n;
+    CREATE TABLE b (id bigint PRIMARY KEY, n integer);
+    INSERT INTO b SELECT * FROM s;
+    ANALYZE s, b";
+
+/// How a query is run.
+fn plan(client: &mut Client, query: &str) -> String {
+    let rows = client.query(&format!("EXPLAIN (COSTS OFF) {query}"), &[]).unwrap_or_else(|e| panic!("{query}: {e:?}"));
+    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+}
+
+/// Each query returns what stands beside it.
+fn expect(client: &mut Client, cases: &[(&str, &str)]) {
+    for (query, expected) in cases {
+        assert_eq!(value(client, query), *expected, "{query}");
+    }
+}
