@@ -125,6 +125,16 @@ CREATE FUNCTION snowflake_now() RETURNS bigint
 COMMENT ON FUNCTION snowflake_now() IS
     'the lowest ID of the tick in which the transaction began: now() as an ID';
 
+CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval) IS
+    'how far apart IDs are that were issued this long apart: the width of a range of IDs; days are of 24 hours';
+
+CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_by_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS
+    'how far apart IDs of this layout are that were issued this long apart';
+
 -- Other forms of an ID: the same number, so they need no layout ------------------------------------------------------
 
 CREATE FUNCTION snowflake_to_text(id bigint, encoding text) RETURNS text

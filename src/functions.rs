@@ -3,6 +3,7 @@
 mod admin;
 mod argument;
 mod decode;
+mod interval;
 mod layout;
 mod nextval;
 mod range;
