@@ -6,6 +6,7 @@ mod decode;
 mod interval;
 mod layout;
 mod nextval;
+mod partitions;
 mod range;
 mod row;
 mod status;

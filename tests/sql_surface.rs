@@ -266,6 +266,8 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_advance(bigint,boolean) v strict u",
             "function snowflake_compose(timestamp with time zone,integer,integer,integer) s s",
             "function snowflake_compose(timestamp with time zone,integer,integer,integer,text) i s",
+            "function snowflake_create_partitions(regclass,interval,integer) v strict u",
+            "function snowflake_create_partitions(regclass,interval,integer,text) v strict u",
             "function snowflake_decode(bigint) s strict s",
             "function snowflake_decode(bigint,text) i strict s",
             "function snowflake_explain(bigint) s strict s",

@@ -91,6 +91,11 @@ fn a_period_reaches_from_the_epoch_at_the_earliest_to_the_end_of_the_layout_at_t
     let in_2080 = twitter.min_id(twitter.first_tick_from(ms("2080-01-01T00:00:00Z")));
     assert_eq!(at("2080-01-01T00:00:00Z", 0), Ok(vec![in_2080..1 << 63]));
     assert_eq!(at("2080-01-01T00:00:00Z", 1), Err(twitter.last_time()));
+    // A layout of 64 bits ends where its IDs become negative.
+    let discord = layout("discord");
+    assert_eq!(ids(&discord, year, ms("2084-09-05T00:00:00Z"), 0).expect("a part of 2084")[0].end, 1 << 63);
+    let last = discord.time_of((1 << 41) - 1);
+    assert_eq!(ids(&discord, year, ms("2084-09-05T00:00:00Z"), 1), Err(last));
     for longest in [Every::Months(u32::MAX), Every::Seconds(u64::MAX)] {
         assert_eq!(ids(&twitter, longest, ms("2026-01-01T00:00:00Z"), 0), Ok(vec![0..1 << 63]));
     }
