@@ -241,7 +241,7 @@ fn partitions_reach_from_the_epoch_at_the_earliest_to_the_end_of_the_layout_at_t
 }
 
 #[test]
-fn temporary_unlogged_and_sub_partitioned_tables_and_domains_can_have_partitions_by_time() {
+fn temporary_and_sub_partitioned_tables_and_domains_can_have_partitions_by_time() {
     let (_cluster, mut client) = server();
     client
         .batch_execute(
