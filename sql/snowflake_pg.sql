@@ -125,6 +125,34 @@ CREATE FUNCTION snowflake_now() RETURNS bigint
 COMMENT ON FUNCTION snowflake_now() IS
     'the lowest ID of the tick in which the transaction began: now() as an ID';
 
+CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval) IS
+    'how far apart IDs are that were issued this long apart: the width of a range of IDs; days are of 24 hours';
+
+CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_by_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS
+    'how far apart IDs of this layout are that were issued this long apart';
+
+-- PARALLEL UNSAFE, as they make tables; they refuse who is not the owner of the parent.
+
+CREATE FUNCTION snowflake_create_partitions(
+    parent regclass, every interval, ahead integer,
+    OUT partition regclass, OUT "from" timestamptz, OUT until timestamptz) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer) IS
+    'gives a table that is partitioned by range of its ID what it lacks: a partition for the present day, month or other period, and for as many following ones; returns those made';
+
+CREATE FUNCTION snowflake_create_partitions(
+    parent regclass, every interval, ahead integer, layout text,
+    OUT partition regclass, OUT "from" timestamptz, OUT until timestamptz) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_by_wrapper';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
+    'the same for IDs of this layout';
+
 -- Other forms of an ID: the same number, so they need no layout ------------------------------------------------------
 
 CREATE FUNCTION snowflake_to_text(id bigint, encoding text) RETURNS text

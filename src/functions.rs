@@ -3,8 +3,10 @@
 mod admin;
 mod argument;
 mod decode;
+mod interval;
 mod layout;
 mod nextval;
+mod partitions;
 mod range;
 mod row;
 mod status;

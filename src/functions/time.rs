@@ -1,7 +1,9 @@
 //! PostgreSQL's times and ours.
 
 use pgrx::prelude::*;
+use pgrx::{IntoDatum, direct_function_call};
 use snowflake_core::UnixMs;
+use std::ffi::CStr;
 
 /// 2000-01-01T00:00:00Z, where PostgreSQL's timestamps begin (`POSTGRES_EPOCH_JDATE`), in Unix milliseconds.
 const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
@@ -29,4 +31,11 @@ pub fn interval(ms: u64) -> Interval {
 /// A length of time, of microseconds.
 pub fn interval_us(us: u64) -> Interval {
     Interval::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
+}
+
+/// A length of time as PostgreSQL writes it, for messages.
+pub fn display_interval(length: Interval) -> String {
+    // SAFETY: takes an interval, and gives a C string.
+    let text: Option<&CStr> = unsafe { direct_function_call(pg_sys::interval_out, &[length.into_datum()]) };
+    text.unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -309,4 +309,40 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[("src/layouts.rs", "**kept == *text", "!kept.is_empty()")],
         against: Servers { binary: "layouts", tests: "decode" },
     },
+    Mutant {
+        name: "two callers make partitions of a table at once",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "open(table, pg_sys::ShareUpdateExclusiveLock)",
+            "open(table, pg_sys::AccessShareLock)",
+        )],
+        against: Servers { binary: "partitions", tests: "callers_at_once" },
+    },
+    Mutant {
+        name: "partitions are made with a lock against writers",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "open(table, pg_sys::ShareUpdateExclusiveLock)",
+            "open(table, pg_sys::ShareRowExclusiveLock)",
+        )],
+        against: Servers { binary: "partitions", tests: "neither_readers_nor_writers" },
+    },
+    Mutant {
+        name: "anybody may lock a table by asking for partitions",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "        must_be_owner(&open(table, pg_sys::AccessShareLock));\n",
+            "",
+        )],
+        against: Servers { binary: "partitions", tests: "partitions_belong" },
+    },
+    Mutant {
+        name: "a partition belongs to who made it",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "        run(&[b\"ALTER TABLE \", &partition, b\" OWNER TO \", &identifier(&owner)]);\n",
+            "        let _ = owner;\n",
+        )],
+        against: Servers { binary: "partitions", tests: "partitions_belong" },
+    },
 ];

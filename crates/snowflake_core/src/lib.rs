@@ -5,6 +5,7 @@
 //! - [`reservation`]: how far ahead of the clock the durable mark runs.
 //! - [`identity`]: whose mark it is, and where a server that finds it may begin.
 //! - [`state_record`]: the bytes in which both are kept.
+//! - [`periods`]: the periods of time that partitions of a table hold.
 //! - [`anchor`]: which clock to believe when it jumps ahead.
 //! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
 //!
@@ -26,6 +27,7 @@ pub mod generator;
 pub mod history;
 pub mod identity;
 pub mod layout;
+pub mod periods;
 pub mod policy;
 pub mod reservation;
 pub mod state_record;

@@ -243,3 +243,14 @@ s sequence     0 of 0 to 4095 in this tick"
     let widest = layout("s16 t41 w4 d3").explain(u64::MAX);
     assert!(widest.lines().all(|line| line.len() <= 80), "{widest}");
 }
+
+#[test]
+fn a_length_of_time_is_a_distance_between_ids() {
+    let twitter = layout("twitter");
+    assert_eq!(twitter.distance(0), Some(0));
+    assert_eq!(twitter.distance(1), Some(1 << 22));
+    assert_eq!(twitter.distance(86_400_000), Some(86_400_000 << 22));
+    assert_eq!(twitter.distance((1 << 41) - 1), Some(((1 << 41) - 1) << 22));
+    assert_eq!(twitter.distance(1 << 41), None);
+    assert_eq!(twitter.distance(u64::MAX), None);
+}

@@ -1,0 +1,45 @@
+//! Lengths of time as distances between IDs.
+
+use super::layout::{configured, named};
+use super::range::must_sort;
+use super::time::display_interval;
+use crate::errors::{error, report};
+use pgrx::prelude::*;
+use snowflake_core::layout::Layout;
+
+/// How far apart IDs are that were issued this long apart, in whole ticks.
+#[pg_extern(sql = false)]
+fn snowflake_interval(length: Interval) -> i64 {
+    distance(length, &configured())
+}
+
+/// The same, by another layout.
+#[pg_extern(sql = false)]
+fn snowflake_interval_by(length: Interval, layout: &[u8]) -> i64 {
+    distance(length, &named(layout))
+}
+
+fn distance(length: Interval, layout: &Layout) -> i64 {
+    must_sort(layout);
+    use PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
+    if length.months() != 0 {
+        report(
+            error(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months has no fixed length")
+                .set_detail(format!("The value is {}.", display_interval(length)))
+                .set_hint("Use days, of 24 hours each."),
+        );
+    }
+    let micros = i128::from(length.days()) * 86_400_000_000 + i128::from(length.micros());
+    let refuse = |code, message| {
+        report(
+            error(code, message)
+                .set_detail(format!("The value is {}, and the layout is {layout}.", display_interval(length))),
+        )
+    };
+    let ms = u64::try_from(micros / 1000).unwrap_or(0);
+    match layout.distance(ms).map(i64::try_from) {
+        Some(Ok(0)) => refuse(ERRCODE_INVALID_PARAMETER_VALUE, "the interval is shorter than a tick of the layout"),
+        Some(Ok(distance)) => distance,
+        _ => refuse(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the interval is longer than the layout lasts"),
+    }
+}

@@ -1,0 +1,114 @@
+//! Partitions by time: ranges of IDs, each of a day, a month or whatever is asked for.
+
+mod parent;
+
+use super::argument::{characters, quoted};
+use super::layout::{configured, named};
+use super::range::must_sort;
+use super::time::{display_interval, timestamptz};
+use crate::clock;
+use crate::errors::{error, report};
+use parent::Parent;
+use pgrx::prelude::*;
+use snowflake_core::display_time;
+use snowflake_core::layout::Layout;
+use snowflake_core::periods::{self, Every};
+use std::ops::Range;
+
+/// The most periods in one call: each takes some milliseconds, and one lock that is held until the transaction ends.
+const MAX_AHEAD: u32 = 1000;
+
+/// Makes the partitions of the period that holds the present, and of the `ahead` following ones, as far as there are none.
+#[pg_extern(sql = false)]
+fn snowflake_create_partitions(
+    parent: pg_sys::Oid,
+    every: Interval,
+    ahead: i32,
+) -> TableIterator<
+    'static,
+    (name!(partition, pg_sys::Oid), name!(from, TimestampWithTimeZone), name!(until, TimestampWithTimeZone)),
+> {
+    TableIterator::new(create_partitions(parent, every, ahead, configured()))
+}
+
+/// The same by a layout of one's own.
+#[pg_extern(sql = false)]
+fn snowflake_create_partitions_by(
+    parent: pg_sys::Oid,
+    every: Interval,
+    ahead: i32,
+    layout: &[u8],
+) -> TableIterator<
+    'static,
+    (name!(partition, pg_sys::Oid), name!(from, TimestampWithTimeZone), name!(until, TimestampWithTimeZone)),
+> {
+    TableIterator::new(create_partitions(parent, every, ahead, named(layout)))
+}
+
+fn create_partitions(
+    parent: pg_sys::Oid,
+    every: Interval,
+    ahead: i32,
+    layout: Layout,
+) -> Vec<(pg_sys::Oid, TimestampWithTimeZone, TimestampWithTimeZone)> {
+    // SAFETY: a C string. Before the lock, which a standby could not take.
+    unsafe { pg_sys::PreventCommandIfReadOnly(c"snowflake_create_partitions()".as_ptr()) };
+    must_sort(&layout);
+    let every = length(every);
+    let Some(ahead) = u32::try_from(ahead).ok().filter(|&ahead| ahead <= MAX_AHEAD) else {
+        report(
+            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("ahead must be between 0 and {MAX_AHEAD}"))
+                .set_detail(format!("The value is {ahead}.")),
+        )
+    };
+    let parent = Parent::lock(parent);
+    // Under the lock, which may have been waited for.
+    let periods = periods::ids(&layout, every, clock::unix_ms(), ahead).unwrap_or_else(|last| {
+        report(
+            error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "the layout ends before the last partition begins")
+                .set_detail(format!("The layout is {layout}, and its last timestamp {}.", display_time(last)))
+                .set_hint("Ask for fewer partitions ahead, or for shorter ones."),
+        )
+    });
+    let missing = periods.into_iter().flat_map(|period| periods::uncovered(period, &parent.covered));
+    missing
+        .map(|ids| {
+            let from = layout.issued_at(ids.start);
+            let until = layout.issued_at(ids.end - 1) + layout.unit_ms();
+            (create(&parent, &ids, from..until), timestamptz(from), timestamptz(until))
+        })
+        .collect()
+}
+
+/// Makes one partition, for the IDs of a time in Unix milliseconds.
+fn create(parent: &Parent, ids: &Range<u64>, time: Range<u64>) -> pg_sys::Oid {
+    let name = parent.partition_name(&periods::suffix(time.start));
+    if parent.find(&name).is_some() {
+        report(
+            error(
+                PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
+                format!("relation {} already exists", quoted(&characters(name.to_bytes()))),
+            )
+            .set_detail(format!(
+                "A partition from {} until {} is missing, and would have this name.",
+                display_time(time.start),
+                display_time(time.end)
+            ))
+            .set_hint("Rename it; or, if it holds the IDs of that time, attach it by ALTER TABLE ATTACH PARTITION."),
+        );
+    }
+    parent.create_partition(&name, ids)
+}
+
+fn length(every: Interval) -> Every {
+    Every::new(every.months(), every.days(), every.micros()).unwrap_or_else(|| {
+        report(
+            error(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "every must be a number of months, or a whole number of seconds",
+            )
+            .set_detail(format!("The value is {}.", display_interval(every)))
+            .set_hint("Use, for example, interval '1 hour', '1 day', '1 week', '1 month' or '1 year'."),
+        )
+    })
+}

@@ -1,0 +1,223 @@
+//! A table partitioned by range of its ID: what it has, and how it gets another partition.
+//!
+//! Read from PostgreSQL's caches and not by queries: they show what is there now, also to a transaction whose snapshot is
+//! older (REPEATABLE READ), and in any encoding.
+
+use crate::errors::{error, report};
+use crate::functions::argument::{characters, quoted, shown};
+use pgrx::prelude::*;
+use pgrx::{IntoDatum, PgRelation, direct_function_call};
+use snowflake_core::periods::NEGATIVE as END;
+use std::ffi::{CStr, CString, c_char};
+use std::ops::Range;
+use std::slice::from_raw_parts;
+
+/// A table that is about to get partitions, locked until the end of the transaction against whoever else would give it
+/// any. Who reads and writes it goes on.
+pub struct Parent {
+    schema: pg_sys::Oid,
+    name: CString,
+    owner: pg_sys::Oid,
+    access_method: pg_sys::Oid,
+    tablespace: pg_sys::Oid,
+    /// The IDs that have a partition, in ascending order; a default partition does not count.
+    pub covered: Vec<Range<u64>>,
+}
+
+impl Parent {
+    /// Locks a table, and reads what it has. An ERROR if it is not partitioned as it must be, or not the user's.
+    pub fn lock(table: pg_sys::Oid) -> Self {
+        // Not to let anybody lock what is not theirs.
+        must_be_owner(&open(table, pg_sys::AccessShareLock));
+        let relation = open(table, pg_sys::ShareUpdateExclusiveLock);
+        must_be_partitioned_by_id(&relation);
+        let class = class(&relation);
+        Self {
+            schema: class.relnamespace,
+            name: name(&relation),
+            owner: class.relowner,
+            access_method: class.relam,
+            tablespace: class.reltablespace,
+            covered: covered(&relation),
+        }
+    }
+
+    /// The name of a partition: the table's, shortened if need be, and this.
+    pub fn partition_name(&self, suffix: &str) -> CString {
+        let suffix = c_string(suffix);
+        // SAFETY: two C strings; no label.
+        copied(unsafe { pg_sys::makeObjectName(self.name.as_ptr(), suffix.as_ptr(), std::ptr::null()) })
+    }
+
+    /// What has this name in the table's schema, if anything does.
+    pub fn find(&self, name: &CStr) -> Option<pg_sys::Oid> {
+        // SAFETY: looks for a C string in the catalog.
+        Some(unsafe { pg_sys::get_relname_relid(name.as_ptr(), self.schema) }).filter(|&oid| oid != pg_sys::InvalidOid)
+    }
+
+    /// Makes a partition for a range of IDs: as CREATE TABLE … PARTITION OF would, but that locks the table against everybody.
+    ///
+    /// ATTACH makes the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns; no partition has
+    /// comments and statistics objects of its table.
+    pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
+        // SAFETY: the schema of a locked table exists,
+        let schema = copied(unsafe { pg_sys::get_namespace_name(self.schema) });
+        // SAFETY: and so does its owner.
+        let owner = copied(unsafe { pg_sys::GetUserNameFromId(self.owner, false) });
+        let (parent, partition) = (qualified(&schema, &self.name), qualified(&schema, name));
+        let mut options = Vec::new();
+        if self.access_method != pg_sys::InvalidOid {
+            // SAFETY: the access method of a table exists.
+            let access_method = copied(unsafe { pg_sys::get_am_name(self.access_method) });
+            options.extend([b" USING ".to_vec(), identifier(&access_method)]);
+        }
+        if self.tablespace != pg_sys::InvalidOid {
+            // SAFETY: the tablespace of a table exists.
+            let tablespace = copied(unsafe { pg_sys::get_tablespace_name(self.tablespace) });
+            options.extend([b" TABLESPACE ".to_vec(), identifier(&tablespace)]);
+        }
+        let including = "INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING GENERATED \
+                         INCLUDING STORAGE";
+        run(&[b"CREATE TABLE ", &partition, b" (LIKE ", &parent, b" ", including.as_bytes(), b")", &options.concat()]);
+        // Before there are indexes, whose expressions PostgreSQL evaluates as the owner.
+        run(&[b"ALTER TABLE ", &partition, b" OWNER TO ", &identifier(&owner)]);
+        let until = if ids.end < END { format!("'{}'", ids.end) } else { "MAXVALUE".to_owned() };
+        let bounds = format!(" FOR VALUES FROM ('{}') TO ({until})", ids.start);
+        run(&[b"ALTER TABLE ", &parent, b" ATTACH PARTITION ", &partition, bounds.as_bytes()]);
+        self.find(name).expect("a table that was just made")
+    }
+}
+
+/// Opens a relation, and keeps the lock when it is closed.
+fn open(table: pg_sys::Oid, lock: u32) -> PgRelation {
+    let lock = lock.cast_signed();
+    // SAFETY: looks for the relation when it has the lock; null if there is none.
+    let relation = unsafe { pg_sys::try_relation_open(table, lock) };
+    if relation.is_null() {
+        report(error(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            format!("relation with OID {} does not exist", table.to_u32()),
+        ));
+    }
+    // SAFETY: an open relation that is closed nowhere else.
+    unsafe { PgRelation::from_pg_owned(relation) }
+}
+
+fn class(relation: &PgRelation) -> &pg_sys::FormData_pg_class {
+    // SAFETY: an open relation has its row of pg_class.
+    unsafe { &*relation.rd_rel }
+}
+
+fn name(relation: &PgRelation) -> CString {
+    copied(class(relation).relname.data.as_ptr())
+}
+
+fn must_be_owner(relation: &PgRelation) {
+    let class = class(relation);
+    // SAFETY: every call has a user.
+    let user = unsafe { pg_sys::GetUserId() };
+    // SAFETY: two roles; a superuser has the privileges of all.
+    if !unsafe { pg_sys::has_privs_of_role(user, class.relowner) } {
+        // SAFETY: any kind of relation.
+        let kind = unsafe { pg_sys::get_relkind_objtype(class.relkind) };
+        let why = pg_sys::AclResult::ACLCHECK_NOT_OWNER;
+        // SAFETY: raises an ERROR that says the name, which is a C string.
+        unsafe { pg_sys::aclcheck_error(why, kind, class.relname.data.as_ptr()) };
+    }
+}
+
+fn must_be_partitioned_by_id(relation: &PgRelation) {
+    let table = || quoted(&characters(name(relation).to_bytes()));
+    let hint = "Create it with PARTITION BY RANGE (id), where id is the column of the IDs.";
+    if class(relation).relkind.cast_unsigned() != pg_sys::RELKIND_PARTITIONED_TABLE {
+        report(
+            error(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, format!("{} is not a partitioned table", table()))
+                .set_hint(hint),
+        );
+    }
+    // SAFETY: takes the OID of a relation, and gives the text of its key: RANGE (id).
+    let key: Option<&[u8]> = unsafe { direct_function_call(pg_sys::pg_get_partkeydef, &[relation.oid().into_datum()]) };
+    let key = key.expect("a partitioned table has a key");
+    let columns = relation.tuple_desc();
+    let column = columns.iter().find(|column| {
+        let name = copied(column.attname.data.as_ptr());
+        !column.attisdropped && key == [b"RANGE (".as_slice(), &identifier(&name), b")"].concat()
+    });
+    // SAFETY: two types.
+    if column.is_some_and(|column| unsafe { pg_sys::IsBinaryCoercible(column.atttypid, pg_sys::INT8OID) }) {
+        return;
+    }
+    let of_type = column.map_or_else(String::new, |column| {
+        // SAFETY: the type of a column.
+        let name = copied(unsafe { pg_sys::format_type_be(column.atttypid) });
+        format!(", of type {}", shown(&characters(name.to_bytes())))
+    });
+    report(
+        error(
+            PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+            format!("{} is not partitioned by range of a single bigint column", table()),
+        )
+        .set_detail(format!("Its partition key is {}{of_type}.", shown(&characters(key))))
+        .set_hint(hint),
+    )
+}
+
+/// The IDs that have a partition, also one that is being detached: as PostgreSQL itself sees it when it attaches one.
+fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
+    // SAFETY: a partitioned table that is open and locked.
+    let partitions = unsafe { pg_sys::RelationGetPartitionDesc(relation.as_ptr(), false) };
+    // SAFETY: lives as long as the relation is open.
+    let partitions = unsafe { &*partitions };
+    // SAFETY: null if there are no partitions; else it lives as long.
+    let bounds = unsafe { partitions.boundinfo.as_ref() }.filter(|bounds| bounds.ndatums > 0);
+    let Some(bounds) = bounds else { return Vec::new() };
+    let count = bounds.ndatums.unsigned_abs() as usize;
+    // SAFETY: each bound is an array of as many values as the key has columns,
+    let values = unsafe { from_raw_parts(bounds.datums, count) };
+    // SAFETY: with the kind of each,
+    let kinds = unsafe { from_raw_parts(bounds.kind, count) };
+    // SAFETY: and what lies below it: the number of a partition, or -1.
+    let below = unsafe { from_raw_parts(bounds.indexes, count) };
+    let ids = values.iter().zip(kinds).map(|(&value, &kind)| {
+        // SAFETY: the key has one column.
+        match unsafe { *kind } {
+            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => 0,
+            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => END,
+            // SAFETY: the key has one column; its type is bigint, or the same to the last bit.
+            _ => u64::try_from(unsafe { *value }.value().cast_signed()).unwrap_or(0),
+        }
+    });
+    let ids: Vec<u64> = ids.collect();
+    ids.windows(2).zip(&below[1..]).filter(|&(_, &below)| below >= 0).map(|(pair, _)| pair[0]..pair[1]).collect()
+}
+
+/// Runs a command that is no query.
+fn run(command: &[&[u8]]) {
+    let command = c_string(command.concat());
+    Spi::connect_mut(|_| {
+        // SAFETY: connected, and a C string.
+        let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 0) };
+        Spi::check_status(code).expect("a command that SPI allows");
+    });
+}
+
+fn c_string(text: impl Into<Vec<u8>>) -> CString {
+    CString::new(text).expect("text of PostgreSQL's, which has no zero byte")
+}
+
+/// A C string of PostgreSQL's.
+fn copied(text: *const c_char) -> CString {
+    assert!(!text.is_null(), "a name");
+    // SAFETY: every caller passes what PostgreSQL has just given it as a C string.
+    unsafe { CStr::from_ptr(text) }.to_owned()
+}
+
+/// A name as it is written in a command.
+fn identifier(name: &CStr) -> Vec<u8> {
+    // SAFETY: takes a C string, and gives one.
+    copied(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
+}
+
+fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
+    [&identifier(schema), b".".as_slice(), &identifier(name)].concat()
+}
