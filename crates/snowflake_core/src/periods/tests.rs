@@ -1,3 +1,5 @@
+#![expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+
 use super::*;
 use proptest::prelude::*;
 
