@@ -241,7 +241,7 @@ fn partitions_reach_from_the_epoch_at_the_earliest_to_the_end_of_the_layout_at_t
 }
 
 #[test]
-fn temporary_and_sub_partitioned_tables_and_domains_can_have_partitions_by_time() {
+fn temporary_and_sub_partitioned_tables_and_other_types_of_the_id_can_have_partitions_by_time() {
     let (_cluster, mut client) = server();
     client
         .batch_execute(
@@ -249,36 +249,43 @@ fn temporary_and_sub_partitioned_tables_and_domains_can_have_partitions_by_time(
              CREATE TABLE region (id bigint, name text) PARTITION BY LIST (name);
              CREATE TABLE east PARTITION OF region FOR VALUES IN ('east') PARTITION BY RANGE (id);
              CREATE DOMAIN order_id AS bigint CHECK (value > 0);
-             CREATE TABLE tame (id order_id) PARTITION BY RANGE (id)",
+             CREATE TABLE tame (id order_id) PARTITION BY RANGE (id);
+             CREATE TABLE typed (id snowflake PRIMARY KEY) PARTITION BY RANGE (id)",
         )
         .expect("tables");
-    for table in ["brief", "east", "tame"] {
+    for table in ["brief", "east", "tame", "typed"] {
         assert_eq!(create(&mut client, &format!("'{table}', '1 day', 1")).len(), 2, "{table}");
         assert!(create(&mut client, &format!("'{table}', '1 day', 1")).is_empty(), "{table}");
     }
-    client.batch_execute("INSERT INTO region VALUES (snowflake_min_id(now()), 'east')").expect("a row");
+    client
+        .batch_execute(
+            "INSERT INTO region VALUES (snowflake_min_id(now()), 'east');
+             INSERT INTO typed VALUES (snowflake_min_id(now()))",
+        )
+        .expect("rows");
     assert_eq!(value(&mut client, "SELECT relpersistence FROM pg_class WHERE relname = 'brief_20240228'"), "t");
 }
 
 #[test]
 fn a_day_of_a_table_with_thirty_is_read_from_one_partition() {
-    let (_cluster, mut client) = server();
-    client
-        .batch_execute(
-            "CREATE TABLE orders (id bigint PRIMARY KEY, n integer) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('orders', '1 day', 29);
-             INSERT INTO orders SELECT snowflake_min_id(timestamptz '2024-02-28Z' + n * interval '1 minute'), n
-             FROM generate_series(0, 30 * 1440 - 1) n;
-             ANALYZE orders",
-        )
-        .expect("thirty days");
-    let range = "snowflake_within(id, '2024-03-10Z', '2024-03-11Z')";
-    let plan =
-        rows(&mut client, &format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM orders WHERE {range}"));
-    let plan = plan.join("\n");
-    assert!(plan.contains("Subplans Removed: 29"), "{plan}");
-    assert!(plan.contains("on orders_20240310") && plan.matches(" on orders_").count() == 1, "{plan}");
-    assert_eq!(value(&mut client, &format!("SELECT count(*) FROM orders WHERE {range}")), "1440");
+    for id in ["bigint", "snowflake"] {
+        let (_cluster, mut client) = server();
+        client
+            .batch_execute(&format!(
+                "CREATE TABLE orders (id {id} PRIMARY KEY, n integer) PARTITION BY RANGE (id);
+                 SELECT snowflake_create_partitions('orders', '1 day', 29);
+                 INSERT INTO orders SELECT snowflake_min_id(timestamptz '2024-02-28Z' + n * interval '1 minute'), n
+                 FROM generate_series(0, 30 * 1440 - 1) n;
+                 ANALYZE orders"
+            ))
+            .expect("thirty days");
+        let range = "snowflake_within(id, '2024-03-10Z', '2024-03-11Z')";
+        let query = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM orders WHERE {range}");
+        let plan = rows(&mut client, &query).join("\n");
+        assert!(plan.contains("Subplans Removed: 29"), "{id}: {plan}");
+        assert!(plan.contains("on orders_20240310") && plan.matches(" on orders_").count() == 1, "{id}: {plan}");
+        assert_eq!(value(&mut client, &format!("SELECT count(*) FROM orders WHERE {range}")), "1440");
+    }
 }
 
 #[test]
