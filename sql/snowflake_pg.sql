@@ -215,7 +215,7 @@ COMMENT ON CAST (snowflake AS bigint) IS 'the same bits';
 CREATE CAST (bigint AS snowflake) WITHOUT FUNCTION AS ASSIGNMENT;
 COMMENT ON CAST (bigint AS snowflake) IS 'the same bits';
 
--- For small constants: INSERT … VALUES (1), and coalesce(id, 0), which stays a snowflake.
+-- For small constants: INSERT ... VALUES (1), and coalesce(id, 0), which stays a snowflake.
 CREATE FUNCTION snowflake(integer) RETURNS snowflake
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
 COMMENT ON FUNCTION snowflake(integer) IS 'convert integer to snowflake';

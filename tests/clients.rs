@@ -25,7 +25,8 @@ fn run(cluster: &Cluster, interpreter: impl AsRef<OsStr>, program: &str) -> Vec<
     let mut client = Command::new(interpreter);
     let output =
         client.arg(path).envs(cluster.environment()).output().expect("an interpreter, by `tools/setup clients`");
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}, which needs `tools/setup clients`: {complaint}");
     let text = String::from_utf8(output.stdout).expect("text");
     print!("{text}");
     let rows: Vec<_> = text.lines().skip(1).map(|line| line.split('\t').map(str::to_owned).collect()).collect();

@@ -315,6 +315,14 @@ fn the_extension_owns_what_it_is_known_to_own() {
     );
 }
 
+/// A database of another encoding could not read anything else.
+#[test]
+fn the_script_and_the_control_file_are_ascii() {
+    for text in [include_str!("../sql/snowflake_pg.sql"), include_str!("../snowflake_pg.control")] {
+        assert_eq!(text.lines().find(|line| !line.is_ascii()), None);
+    }
+}
+
 #[test]
 fn the_control_file_has_the_version_of_the_crate() {
     let control = include_str!("../snowflake_pg.control");

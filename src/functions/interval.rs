@@ -24,13 +24,13 @@ fn distance(length: Interval, layout: &Layout) -> i64 {
     use PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
     if length.months() != 0 {
         report(
-            error(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months has no fixed length")
+            error(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months or of infinity has no fixed length")
                 .set_detail(format!("The value is {}.", display_interval(length)))
                 .set_hint("Use days, of 24 hours each."),
         );
     }
     let micros = i128::from(length.days()) * 86_400_000_000 + i128::from(length.micros());
-    let refuse = |code, message| {
+    let refuse = |code, message: &str| {
         report(
             error(code, message)
                 .set_detail(format!("The value is {}, and the layout is {layout}.", display_interval(length))),
@@ -38,6 +38,7 @@ fn distance(length: Interval, layout: &Layout) -> i64 {
     };
     let ms = u64::try_from(micros / 1000).unwrap_or(0);
     match layout.distance(ms).map(i64::try_from) {
+        _ if micros < 0 => refuse(ERRCODE_INVALID_PARAMETER_VALUE, "the interval must not be negative"),
         Some(Ok(0)) => refuse(ERRCODE_INVALID_PARAMETER_VALUE, "the interval is shorter than a tick of the layout"),
         Some(Ok(distance)) => distance,
         _ => refuse(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the interval is longer than the layout lasts"),

@@ -2,23 +2,21 @@
 
 use crate::Installation;
 use crate::disk::{Disk, install_library};
-use crate::scratch::{Scratch, processes, processes_in, send};
+use crate::host::{UNPRIVILEGED, children, faketime, give_away, running_as_root};
+use crate::scratch::{Scratch, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::{UnixMs, state_record};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// The user that servers of root run as.
-const UNPRIVILEGED: &str = "postgres";
 
 /// The library of crates/disk_faults, in the directory of a server that needs it.
 const LIBRARY: &str = "faults.so";
@@ -400,41 +398,4 @@ impl Drop for Cluster {
 /// The durable mark in a state file.
 pub fn mark_in(path: &Path) -> UnixMs {
     state_record::decode(&fs::read(path).expect("a state file")).expect("a whole record").mark
-}
-
-fn running_as_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
-}
-
-/// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.
-pub(crate) fn give_away(path: &Path) {
-    if !running_as_root() {
-        return;
-    }
-    let id = |kind: &str| {
-        let output = Command::new("id").args([kind, UNPRIVILEGED]).output().expect("id");
-        String::from_utf8_lossy(&output.stdout).trim().parse().ok()
-    };
-    let (user, group) = (id("-u"), id("-g"));
-    assert!(user.is_some(), "there is no user {UNPRIVILEGED}, which Debian's package postgresql-common makes");
-    chown(path, user, group).expect("own file or directory");
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let parent_of = |pid: u32| -> io::Result<u32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name stands in brackets and may contain anything; after it come the state and the parent.
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        Ok(after_name.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or_default())
-    };
-    processes().filter(|&pid| parent_of(pid).is_ok_and(|found| found == parent)).collect()
-}
-
-/// The library that steps a process's clock, from Debian's package libfaketime.
-fn faketime() -> PathBuf {
-    let libraries = fs::read_dir("/usr/lib").expect("/usr/lib");
-    libraries
-        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
-        .find(|path| path.exists())
-        .expect("libfaketime, from Debian's package of that name")
 }

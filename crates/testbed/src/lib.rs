@@ -7,6 +7,7 @@
 mod cluster;
 mod copies;
 mod disk;
+mod host;
 mod installation;
 mod load;
 mod scratch;

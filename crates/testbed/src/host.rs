@@ -1,0 +1,49 @@
+//! The machine that the servers run on: its users, processes and libraries.
+
+use crate::scratch::processes;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+/// The user that servers of root run as.
+pub(crate) const UNPRIVILEGED: &str = "postgres";
+
+/// Whether this process may become anybody.
+pub(crate) fn running_as_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.
+pub(crate) fn give_away(path: &Path) {
+    if !running_as_root() {
+        return;
+    }
+    let id = |kind: &str| {
+        let output = Command::new("id").args([kind, UNPRIVILEGED]).output().expect("id");
+        String::from_utf8_lossy(&output.stdout).trim().parse().ok()
+    };
+    let (user, group) = (id("-u"), id("-g"));
+    assert!(user.is_some(), "there is no user {UNPRIVILEGED}, which Debian's package postgresql-common makes");
+    chown(path, user, group).expect("own file or directory");
+}
+
+/// The processes that a process has started.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let parent_of = |pid: u32| -> io::Result<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name stands in brackets and may contain anything; after it come the state and the parent.
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        Ok(after_name.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or_default())
+    };
+    processes().filter(|&pid| parent_of(pid).is_ok_and(|found| found == parent)).collect()
+}
+
+/// The library that steps a process's clock, from Debian's package libfaketime.
+pub(crate) fn faketime() -> PathBuf {
+    let libraries = fs::read_dir("/usr/lib").expect("/usr/lib");
+    libraries
+        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
+        .find(|path| path.exists())
+        .expect("libfaketime, from Debian's package of that name")
+}
