@@ -268,7 +268,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: configuration in force, durable mark, and counts of what has happened';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (until a mark that may have been lost no longer matters); standby; not preloaded; worker unset; misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (until a mark that may have been lost no longer matters); standby; not preloaded; worker unset; outside the layout (the clock is); misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';

@@ -2,6 +2,7 @@
 
 mod objection;
 
+use crate::encoding::{characters, quoted, shown};
 use crate::gucs;
 use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -169,13 +170,12 @@ impl From<Refusal> for ErrorReport {
                     ))
             }
             Refusal::BadLayout(failure) => {
-                let text = gucs::layout_text();
-                let text = text.to_string_lossy();
+                let text = quoted(&characters(gucs::layout_text().to_bytes()));
                 error(
                     ERRCODE_CONFIG_FILE_ERROR,
-                    format!("invalid value for parameter \"snowflake_pg.layout\": \"{text}\""),
+                    format!("invalid value for parameter \"snowflake_pg.layout\": {text}"),
                 )
-                .set_detail(format!("{failure}."))
+                .set_detail(format!("{}.", shown(&failure.to_string())))
                 .set_hint("Type ALTER SYSTEM SET snowflake_pg.layout = 'LAYOUT', and restart the server.")
             }
             Refusal::Misfit(_, SeriesError::DecodeOnly(reason)) => {
@@ -218,7 +218,7 @@ impl From<Refusal> for ErrorReport {
                         display_time(now),
                         display_time(last)
                     ))
-                    .set_hint("Check the clock. If it is right, the layout needs more timestamp bits or a later epoch.")
+                    .set_hint("Check the clock. If it is right, another layout is needed: docs/layouts.md says which.")
             }
             Refusal::ClockBehind { last, issued, now, until } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };

@@ -3,11 +3,13 @@
 //! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
 //! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
 
+use crate::encoding::shown;
 use crate::{clock, layouts, preload};
 use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::layout::{Layout, LayoutError};
+use snowflake_core::policy::SequenceExhaustion;
 use snowflake_core::{display_time, reservation};
 use std::ffi::{CStr, CString, OsString, c_char, c_void};
 use std::fmt;
@@ -168,7 +170,7 @@ unsafe extern "C-unwind" fn check_layout(
         return true;
     }
     let Err(objection) = check_issuing(text) else { return true };
-    let detail = CString::new(format!("{objection}.")).unwrap_or_default();
+    let detail = CString::new(format!("{}.", shown(&objection))).unwrap_or_default();
     // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
     let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
     // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after this hook, in the same thread.
@@ -290,7 +292,9 @@ pub fn reserve_ahead_ms() -> u64 {
 
 /// How far above the clock a server begins that can't know what was issued before, in milliseconds.
 pub fn guard_ms() -> u64 {
-    reservation::guard_ms(failover_guard_ms(), reserve_ahead_ms())
+    let unit_ms = layout().map_or(1, |layout| layout.unit_ms());
+    let borrows_ticks = policy(unit_ms).sequence_exhaustion == SequenceExhaustion::Borrow;
+    reservation::guard_ms(failover_guard_ms(), reserve_ahead_ms(), unit_ms, borrows_ticks, max_borrow_ms())
 }
 
 /// What is configured for that, in milliseconds.

@@ -3,23 +3,24 @@
 //! SQL names a layout by its text with every ID, and reading the text takes fifty times as long as reading the ID. So each
 //! process keeps the last few that it was asked for.
 
+use crate::encoding::characters;
 use snowflake_core::layout::{Layout, LayoutError};
 use std::cell::RefCell;
 
-/// How many layouts a process keeps: more than anybody names in one query.
-const KEPT: usize = 8;
+/// How many layouts a process keeps: more than have a name.
+const KEPT: usize = 16;
 
 thread_local! {
     static KNOWN: RefCell<Vec<(Box<[u8]>, Layout)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The layout that a text means, which is ASCII if it means one.
+/// The layout that a text means.
 pub fn by_text(text: &[u8]) -> Result<Layout, LayoutError> {
     KNOWN.with_borrow_mut(|known| {
         if let Some((_, layout)) = known.iter().find(|(kept, _)| **kept == *text) {
             return Ok(*layout);
         }
-        let layout = String::from_utf8_lossy(text).parse()?;
+        let layout = characters(text).parse()?;
         if known.len() == KEPT {
             known.remove(0);
         }

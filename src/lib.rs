@@ -7,7 +7,7 @@
 //! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock, [`regression`] tells when it has gone back.
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
-//! - [`layouts`]: by their text.
+//! - [`layouts`]: by their text; [`encoding`]: of texts.
 //! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`anchor`], [`state_file`], [`errors`]:
 //!   configuration, shared memory, time and which of it to believe, disk, refusals.
 
@@ -17,6 +17,7 @@ use pgrx::prelude::*;
 
 mod anchor;
 mod clock;
+mod encoding;
 mod errors;
 mod functions;
 mod gucs;

@@ -300,3 +300,55 @@ fn an_advance_past_an_id_that_no_id_of_the_layout_exceeds_is_refused() {
     let refused = error(&mut client, "SELECT snowflake_advance(9007199254740992)");
     assert_eq!((refused.code().code(), refused.message()), ("22003", "no ID of the layout can be greater"));
 }
+
+/// With ticks of a second, each restart takes IDs further ahead of the clock; where full ticks are borrowed, every call can.
+/// A mark that is lost then is made up for all the same.
+#[test]
+fn a_mark_that_is_lost_while_ids_are_as_far_ahead_as_they_get_is_made_up_for() {
+    let coarse = ("t32 w10 s8 unit=1s epoch=2024-01-01T00:00:00Z", "wait", "SELECT snowflake_nextvals(256)");
+    let borrowing = ("js", "borrow", "SELECT snowflake_nextvals(250000)");
+    std::thread::scope(|scope| {
+        for (layout, exhaustion, query) in [coarse, borrowing] {
+            scope.spawn(move || loses_its_mark(layout, exhaustion, query));
+        }
+    });
+}
+
+fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
+    let builder = Cluster::builder().worker(3).set("snowflake_pg.layout", layout);
+    let mut cluster = builder.set("snowflake_pg.sequence_exhaustion", exhaustion).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut witness = Witness::of(&cluster);
+    witness.next_id().expect("an ID");
+    for lose in [false, false, true] {
+        cluster.stop(Signal::KILL);
+        if lose {
+            std::fs::remove_file(cluster.mark_file()).expect("the mark");
+        }
+        cluster.start();
+        witness.connect(&cluster);
+        witness.ask(query).expect("IDs");
+    }
+    let report = witness.report();
+    report.assert_unique_and_ordered();
+    let ahead = report.largest_lead_ms(&layout.parse().expect("a layout"), 0);
+    assert!((2500..=5000).contains(&ahead), "{ahead} ms: the test means something only if IDs were that far ahead");
+}
+
+/// It could not issue anything, and the way back would be one to smaller IDs.
+#[test]
+fn a_layout_that_is_over_is_not_accepted() {
+    let (mut cluster, mut client) = server("twitter");
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    cluster.configure("snowflake_pg.layout", "t40 w10 s13 epoch=1970-01-01T00:00:00Z");
+    cluster.restart(Signal::INT);
+    let mut client = cluster.connect();
+    for query in ["SELECT snowflake_accept_identity()", "SELECT snowflake_accept_identity(force => true)"] {
+        let refused = error(&mut client, query);
+        assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
+    }
+    assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "outside the layout");
+    cluster.configure("snowflake_pg.layout", "twitter");
+    cluster.restart(Signal::INT);
+    cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("the old layout is still that of the mark");
+}

@@ -326,5 +326,15 @@ fn the_server_encoding_does_not_matter() {
             ("22023", format!("unrecognized encoding: \"base62{shown}\"").as_str()),
             "{encoding}"
         );
+        let refused = error(client, &format!("SELECT snowflake_decode(1, 'flat' || {strange})"));
+        assert_eq!(
+            (refused.code().code(), refused.message()),
+            ("22023", format!("invalid layout: \"flat{shown}\"").as_str()),
+            "{encoding}"
+        );
+        // A space of Unicode's is none here.
+        if encoding != "EUC_JP" {
+            assert_eq!(error(client, "SELECT snowflake_decode(1, 'flat' || chr(160))").code().code(), "22023");
+        }
     }
 }

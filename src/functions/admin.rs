@@ -36,6 +36,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let Some(found) = directory.read()? else { return Ok(None) };
     let facts = mark::facts(now);
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
+    // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
+    own.layout.tick_at(now).map_err(|outside| Refusal::Clock(now, outside))?;
     let forced = || past_the_guard(found.mark, facts);
     let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
         report(
@@ -44,7 +46,9 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
                 "new IDs could equal old ones, as the layout has changed",
             )
             .set_detail(format!("It was {}, and is {}.", found.identity.layout, own.layout))
-            .set_hint("Set snowflake_pg.layout back, or call snowflake_accept_identity(force => true)."),
+            .set_hint(
+                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_identity(force => true).",
+            ),
         )
     };
     mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;

@@ -1,12 +1,8 @@
-//! What a function is given: IDs, and texts in any server encoding.
+//! IDs as arguments.
 
 use crate::errors::{error, report};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use std::borrow::Cow;
-
-/// How many characters of a text a message shows: enough for every alphabet.
-const SHOWN: usize = 80;
 
 /// The number that an ID is, where its layout does not matter; an ERROR if it is negative.
 pub fn number(id: i64) -> u64 {
@@ -17,41 +13,4 @@ pub fn number(id: i64) -> u64 {
 pub fn negative(id: i64) -> ErrorReport {
     error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "a Snowflake ID cannot be negative")
         .set_detail(format!("The value is {id}."))
-}
-
-/// The characters of a text. pgrx has no `&str` for what is not UTF-8; where the server encoding is another one, bytes that
-/// are not ASCII stand as the characters of the same numbers. That tells what is ASCII, and where, in all of them.
-pub fn characters(text: &[u8]) -> Cow<'_, str> {
-    if text.is_ascii() || is_utf8() {
-        String::from_utf8_lossy(text)
-    } else {
-        text.iter().copied().map(char::from).collect()
-    }
-}
-
-/// What [`characters`] has read, or a message with it, as the server's encoding and people can read it: what is invisible
-/// is escaped, and where the server encoding is not UTF-8, what is not ASCII is shown as its bytes.
-pub fn shown(text: &str) -> String {
-    let utf8 = is_utf8();
-    let show = |character: char| match character {
-        '"' | '\'' | '\\' => character.to_string(),
-        _ if utf8 || character.is_ascii() => character.escape_debug().to_string(),
-        _ => format!("\\x{:02X}", u32::from(character)),
-    };
-    text.chars().map(show).collect()
-}
-
-/// A text that [`characters`] has read in double quotes, for a message; shortened if it is long.
-pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("\"{}...\"", shown(&text[..end])),
-        None => format!("\"{}\"", shown(text)),
-    }
-}
-
-/// Whether texts are UTF-8 in this database.
-fn is_utf8() -> bool {
-    // SAFETY: reads a variable that is set when a session begins.
-    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
-    u32::try_from(encoding) == Ok(pg_sys::pg_enc::PG_UTF8)
 }

@@ -1,7 +1,8 @@
 //! By which layout to read IDs, and which there are.
 
-use super::argument::{characters, negative, quoted, shown};
+use super::argument::negative;
 use super::time::{interval, timestamptz};
+use crate::encoding::{characters, quoted, shown};
 use crate::errors::{Refusal, error, report};
 use crate::{clock, gucs, layouts};
 use pgrx::prelude::*;
@@ -15,11 +16,10 @@ pub fn configured() -> Layout {
 
 /// The layout that an argument names.
 pub fn named(text: &[u8]) -> Layout {
-    layouts::by_text(text).unwrap_or_else(|_| {
-        let text = characters(text);
-        let failure = text.parse::<Layout>().expect_err("no layout, however it is read");
+    layouts::by_text(text).unwrap_or_else(|failure| {
+        let text = quoted(&characters(text));
         report(
-            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {}", quoted(&text)))
+            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))
                 .set_detail(format!("{}.", shown(&failure.to_string())))
                 .set_hint("See the view snowflake_layouts."),
         )

@@ -2,11 +2,11 @@
 
 mod parent;
 
-use super::argument::{characters, quoted};
 use super::layout::{configured, named};
 use super::range::must_sort;
 use super::time::{display_interval, timestamptz};
 use crate::clock;
+use crate::encoding::{characters, quoted};
 use crate::errors::{error, report};
 use parent::Parent;
 use pgrx::prelude::*;

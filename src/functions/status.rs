@@ -31,6 +31,7 @@ fn status() -> [Option<pg_sys::Datum>; COLUMNS] {
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => "standby",
+        Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
         Ok(_) if !generator.is_started() && shared().hold_until.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
         Ok(_) if issued == 0 => "idle",

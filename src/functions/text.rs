@@ -1,6 +1,7 @@
 //! IDs as short texts.
 
-use super::argument::{characters, number, quoted, shown};
+use super::argument::number;
+use crate::encoding::{characters, quoted, shown};
 use crate::errors::{error, report};
 use pgrx::prelude::*;
 use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};

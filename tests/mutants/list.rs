@@ -133,7 +133,7 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[(
             "src/anchor.rs",
             "Anchor::new(believed().load(Ordering::Relaxed), 0)",
-            "Anchor::new(clock::unix_ms(), clock::since_boot_ms())",
+            "Anchor::new(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()))",
         )],
         against: Servers { binary: "faults", tests: "row_11" },
     },
@@ -286,6 +286,15 @@ pub const MUTANTS: &[Mutant] = &[
             "crates/snowflake_core/src/layout.rs",
             "at.saturating_sub(self.epoch).div_ceil(self.unit_ms as u64)",
             "at.saturating_sub(self.epoch) / self.unit_ms as u64",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a server without a mark begins no further ahead than a short tick and full ticks that wait need",
+        edits: &[(
+            "crates/snowflake_core/src/reservation.rs",
+            "failover_guard_ms.max(restarted_ms).max(allowed_ms)",
+            "failover_guard_ms.max(restarted_ms).max(allowed_ms & 0)",
         )],
         against: Core,
     },

@@ -13,6 +13,9 @@ use snowflake_core::{Position, Tick, UnixMs, reservation};
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
 const FAILOVER_GUARD: u64 = 1000;
+/// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms each,
+/// would drive a server away from its clock, if it came again and again.
+const RESTART: u64 = 100;
 
 /// One thing that happens to a server.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ enum Event {
     Shutdown,
     /// The server dies with a new mark on disk that it has not begun to use.
     CrashAfterWrite,
+    /// The server dies, and its mark is lost. IDs are asked for as soon as there can be any.
+    Lose,
     /// From now on writing the mark fails, or works again.
     Disk { works: bool },
     /// A DBA raises the floor past the clock by this much.
@@ -98,6 +103,8 @@ struct Server {
     generator: Generator,
     /// What stood in the state file when the generator was started.
     found: Option<UnixMs>,
+    /// Until when a server that has found no mark waits.
+    hold_until: Option<UnixMs>,
     policy: Policy,
     /// Every position that a client has received, in order.
     received: Vec<Position>,
@@ -123,6 +130,7 @@ impl Server {
             disk_works: true,
             generator: Generator::new(layout.sequence_bits()),
             found: None,
+            hold_until: None,
             policy,
             received: Vec::new(),
             advanced: 0,
@@ -141,18 +149,25 @@ impl Server {
                     self.call(1 << self.layout.sequence_bits());
                 }
             }
-            Event::Crash => self.generator = Generator::new(self.layout.sequence_bits()),
+            Event::Crash => self.die(),
+            Event::Lose => {
+                self.die();
+                self.disk = None;
+                self.call(1);
+                self.clock = self.hold_until.unwrap_or(self.clock);
+                self.call(1);
+            }
             Event::Shutdown => {
                 if self.generator.is_started() && self.disk_works {
                     self.disk = Some(self.layout.time_of(self.generator.last_tick() + 1));
                 }
-                self.generator = Generator::new(self.layout.sequence_bits());
+                self.die();
             }
             Event::CrashAfterWrite => {
                 if self.generator.is_started() {
                     self.write(self.generator.covered_until());
                 }
-                self.generator = Generator::new(self.layout.sequence_bits());
+                self.die();
             }
             Event::Disk { works } => self.disk_works = works,
             Event::Advance(ahead) => {
@@ -172,6 +187,13 @@ impl Server {
             covered == 0 || Some(self.layout.time_of(covered - 1)) < self.disk,
             "I1: what may be issued is not covered by the mark on disk"
         );
+    }
+
+    /// Loses what is in shared memory. No server is back at once.
+    fn die(&mut self) {
+        self.generator = Generator::new(self.layout.sequence_bits());
+        self.hold_until = None;
+        self.clock += RESTART;
     }
 
     fn tick_at(&self, at: UnixMs) -> Tick {
@@ -194,10 +216,18 @@ impl Server {
 
     /// Starts the generator where the table says, if the disk lets it.
     fn start(&mut self, needed: Tick) -> bool {
-        let guard_ms = reservation::guard_ms(FAILOVER_GUARD, RESERVE_AHEAD);
+        let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
+        let unit_ms = self.layout.unit_ms();
+        let guard_ms = reservation::guard_ms(FAILOVER_GUARD, RESERVE_AHEAD, unit_ms, borrows_ticks, MAX_BORROW);
         let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
         let facts = Facts { now: self.clock, guard_ms, wal_mark: None };
-        let floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
+        let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
+        if found.is_none() {
+            floor = *self.hold_until.get_or_insert(floor);
+            if self.clock < floor {
+                return false;
+            }
+        }
         let floor = self.layout.first_tick_from(floor);
         let before = self.disk;
         if self.write(needed.max(floor)).is_none() {
@@ -258,6 +288,19 @@ impl Server {
     }
 }
 
+/// What happens where the clock is right, and the configuration stays.
+fn uneventful() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        2 => (1_u64..3000).prop_map(Event::Pass),
+        8 => (1_u32..40).prop_map(Event::Call),
+        1 => (1_u64..1500).prop_map(Event::Saturate),
+        4 => Just(Event::Crash),
+        2 => Just(Event::Shutdown),
+        2 => Just(Event::CrashAfterWrite),
+        2 => Just(Event::Lose),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -295,5 +338,20 @@ proptest! {
         server.clock += 10_000;
         server.call(1);
         prop_assert!(server.received.len() > before);
+    }
+
+    /// A mark that is lost is made up for by the guard, however far ahead the ticks and the policy let IDs be.
+    #[test]
+    fn a_server_that_loses_its_mark_under_a_right_clock_issues_nothing_twice(
+        layout in layout(), policy in policy(), events in prop::collection::vec(uneventful(), 1..60),
+    ) {
+        let mut server = Server::new(layout);
+        server.policy = policy;
+        for event in &events {
+            server.happen(event);
+        }
+        server.received.sort_unstable();
+        let twice = server.received.windows(2).find(|pair| pair[0] >= pair[1]);
+        prop_assert_eq!(twice, None);
     }
 }

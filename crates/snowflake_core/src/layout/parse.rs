@@ -103,9 +103,9 @@ fn preset_names() -> String {
 impl FromStr for Layout {
     type Err = LayoutError;
 
-    /// Reads a layout's text. Letter case does not matter; tokens are separated by white space.
+    /// Reads a layout's text. Letter case does not matter; tokens are separated by ASCII's white space.
     fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let mut tokens = text.split_whitespace().peekable();
+        let mut tokens = text.split_ascii_whitespace().peekable();
         let preset = preset(tokens.peek().ok_or(LayoutError::Empty)?);
         if preset.is_some() {
             tokens.next();
