@@ -135,7 +135,8 @@ CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
 COMMENT ON FUNCTION snowflake_interval(interval, text) IS
     'how far apart IDs of this layout are that were issued this long apart';
 
--- PARALLEL UNSAFE, as they make tables; they refuse who is not the owner of the parent.
+-- PARALLEL UNSAFE, as they make tables; they refuse who has not the privileges of the parent's owner, and go on as that owner.
+-- Where the key's type is a domain, its CHECK must allow the bounds.
 
 CREATE FUNCTION snowflake_create_partitions(
     parent regclass, every interval, ahead integer,

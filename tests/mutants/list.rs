@@ -346,12 +346,17 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "partitions", tests: "partitions_belong" },
     },
     Mutant {
-        name: "a partition belongs to who made it",
+        name: "partitions are made as who calls, with all the rights of a superuser",
+        edits: &[("src/functions/partitions/parent.rs", "        let _owner = AsOwner::begin(self.owner);\n", "")],
+        against: Servers { binary: "partitions", tests: "owner" },
+    },
+    Mutant {
+        name: "the owner's code may have something run later as who had partitions made",
         edits: &[(
             "src/functions/partitions/parent.rs",
-            "        run(&[b\"ALTER TABLE \", &partition, b\" OWNER TO \", &identifier(&owner)]);\n",
-            "        let _ = owner;\n",
+            "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
+            "context",
         )],
-        against: Servers { binary: "partitions", tests: "partitions_belong" },
+        against: Servers { binary: "partitions", tests: "owner" },
     },
 ];

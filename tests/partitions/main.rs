@@ -2,6 +2,7 @@
 
 mod beside;
 mod made;
+mod owner;
 mod refused;
 
 use testbed::postgres::{Client, SimpleQueryMessage};

@@ -1,6 +1,6 @@
-//! What it refuses, and to whom.
+//! What it refuses.
 
-use crate::{create, rows, server};
+use crate::{create, server};
 use testbed::{error, value};
 
 #[test]
@@ -108,37 +108,4 @@ fn names_are_quoted_shortened_by_whole_characters_and_never_taken_from_another_t
         Some("A partition from 2024-02-29T00:00:00Z until 2024-03-01T00:00:00Z is missing, and would have this name.")
     );
     assert_eq!(value(&mut client, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'plain'::regclass"), "0");
-}
-
-#[test]
-fn partitions_belong_to_the_owner_of_their_table_whoever_of_those_who_may_has_them_made() {
-    let (cluster, mut client) = server();
-    client
-        .batch_execute(
-            "CREATE ROLE app; CREATE ROLE member IN ROLE app; CREATE ROLE stranger;
-             GRANT CREATE ON SCHEMA public TO app;
-             CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-             CREATE INDEX ON orders (abs(id));
-             ALTER TABLE orders OWNER TO app;
-             GRANT ALL ON orders TO stranger",
-        )
-        .expect("roles");
-    for (role, ahead) in [("postgres", 0), ("app", 1), ("member", 2)] {
-        client.batch_execute(&format!("SET ROLE {role}")).expect("a role");
-        assert_eq!(create(&mut client, &format!("'orders', '1 day', {ahead}")).len(), 1, "{role}");
-        client.batch_execute("RESET ROLE").expect("the first role");
-    }
-    assert_eq!(
-        rows(
-            &mut client,
-            "SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname LIKE 'orders%' AND relkind IN ('r', 'p', 'i', 'I')"
-        ),
-        ["app"]
-    );
-    // Who may not, can't even wait for the lock.
-    let mut locker = cluster.connect();
-    locker.batch_execute("BEGIN; LOCK TABLE orders IN SHARE UPDATE EXCLUSIVE MODE").expect("a lock");
-    client.batch_execute("SET ROLE stranger; SET lock_timeout = '30s'").expect("a role");
-    let refusal = error(&mut client, "SELECT snowflake_create_partitions('orders', '1 day', 9)");
-    assert_eq!((refusal.code().code(), refusal.message()), ("42501", "must be owner of table orders"));
 }

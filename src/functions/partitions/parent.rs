@@ -8,7 +8,7 @@ use crate::errors::{error, report};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
 use snowflake_core::periods::NEGATIVE as END;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Range;
 use std::slice::from_raw_parts;
 
@@ -60,10 +60,9 @@ impl Parent {
     /// ATTACH makes the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns; no partition has
     /// comments and statistics objects of its table.
     pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
-        // SAFETY: the schema of a locked table exists,
+        let _owner = AsOwner::begin(self.owner);
+        // SAFETY: the schema of a locked table exists.
         let schema = copied(unsafe { pg_sys::get_namespace_name(self.schema) });
-        // SAFETY: and so does its owner.
-        let owner = copied(unsafe { pg_sys::GetUserNameFromId(self.owner, false) });
         let (parent, partition) = (qualified(&schema, &self.name), qualified(&schema, name));
         let mut options = Vec::new();
         if self.access_method != pg_sys::InvalidOid {
@@ -79,12 +78,55 @@ impl Parent {
         let including = "INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING GENERATED \
                          INCLUDING STORAGE";
         run(&[b"CREATE TABLE ", &partition, b" (LIKE ", &parent, b" ", including.as_bytes(), b")", &options.concat()]);
-        // Before there are indexes, whose expressions PostgreSQL evaluates as the owner.
-        run(&[b"ALTER TABLE ", &partition, b" OWNER TO ", &identifier(&owner)]);
         let until = if ids.end < END { format!("'{}'", ids.end) } else { "MAXVALUE".to_owned() };
         let bounds = format!(" FOR VALUES FROM ('{}') TO ({until})", ids.start);
         run(&[b"ALTER TABLE ", &parent, b" ATTACH PARTITION ", &partition, bounds.as_bytes()]);
         self.find(name).expect("a table that was just made")
+    }
+}
+
+/// While this lives, commands run as the owner of a table, and what they evaluate leaves nothing behind in the session.
+///
+/// A CHECK, a domain or an index can call any function of the owner's, which must not get the rights of a superuser who
+/// calls. PostgreSQL takes the same care in REINDEX and ANALYZE. After an ERROR it would put back everything itself, too, at
+/// the end of the transaction or subtransaction.
+struct AsOwner {
+    user: pg_sys::Oid,
+    context: c_int,
+    settings: c_int,
+}
+
+impl AsOwner {
+    /// None if it is the owner who calls: there is nothing to gain, and temporary tables, which PostgreSQL does not make
+    /// with so little trust, can have partitions too.
+    fn begin(owner: pg_sys::Oid) -> Option<Self> {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        // SAFETY: writes to these two.
+        unsafe { pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context) };
+        if user == owner {
+            return None;
+        }
+        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
+        // SAFETY: the owner of a locked table exists.
+        unsafe { pg_sys::SetUserIdAndSecContext(owner, restricted) };
+        // SAFETY: in a transaction, as every function.
+        let settings = unsafe { pg_sys::NewGUCNestLevel() };
+        let this = Self { user, context, settings };
+        // SAFETY: for the level of settings that was just begun. Before PostgreSQL 17 none of its commands does it.
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        unsafe {
+            pg_sys::RestrictSearchPath();
+        }
+        Some(this)
+    }
+}
+
+impl Drop for AsOwner {
+    fn drop(&mut self) {
+        // SAFETY: the level of settings that was begun; those within have ended.
+        unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
+        // SAFETY: what was found.
+        unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
     }
 }
 
