@@ -112,7 +112,7 @@ impl AsOwner {
         // SAFETY: in a transaction, as every function.
         let settings = unsafe { pg_sys::NewGUCNestLevel() };
         let this = Self { user, context, settings };
-        // SAFETY: for the level of settings that was just begun. Before PostgreSQL 17 none of its commands does it.
+        // SAFETY: for the level of settings that was just begun. Before PostgreSQL 17 its own commands do not, either.
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         unsafe {
             pg_sys::RestrictSearchPath();
