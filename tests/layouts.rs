@@ -1,8 +1,9 @@
 //! Layouts of every kind, on servers: IDs are issued in them, decoded by them, and selected by time.
 
+use snowflake_core::layout::Layout;
 use std::process::Stdio;
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Signal, Witness, error, value};
+use testbed::{Cluster, Load, Signal, Witness, error, real_time, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -318,21 +319,27 @@ fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
     let builder = Cluster::builder().worker(3).set("snowflake_pg.layout", layout);
     let mut cluster = builder.set("snowflake_pg.sequence_exhaustion", exhaustion).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let layout: Layout = layout.parse().expect("a layout");
     let mut witness = Witness::of(&cluster);
     witness.next_id().expect("an ID");
-    for lose in [false, false, true] {
-        cluster.stop(Signal::KILL);
-        if lose {
-            std::fs::remove_file(cluster.mark_file()).expect("the mark");
-        }
-        cluster.start();
+    // A machine that is slow to restart the server uses up what the restart before has gained.
+    for attempt in 0.. {
+        cluster.restart(Signal::KILL);
         witness.connect(&cluster);
-        witness.ask(query).expect("IDs");
+        let last = *witness.ask(query).expect("IDs").last().expect("an ID");
+        if layout.issued_at(last.cast_unsigned()) > real_time() + 2100 {
+            break;
+        }
+        assert!(attempt < 30, "the test means something only if IDs are further ahead than reserve_ahead");
     }
+    cluster.stop(Signal::KILL);
+    std::fs::remove_file(cluster.mark_file()).expect("the mark");
+    cluster.start();
+    witness.connect(&cluster);
+    witness.ask(query).expect("IDs");
     let report = witness.report();
     report.assert_unique_and_ordered();
-    let ahead = report.largest_lead_ms(&layout.parse().expect("a layout"), 0);
-    assert!((2500..=5000).contains(&ahead), "{ahead} ms: the test means something only if IDs were that far ahead");
+    assert!(report.largest_lead_ms(&layout, 0) <= 5000, "further ahead than max_borrow");
 }
 
 /// It could not issue anything, and the way back would be one to smaller IDs.
