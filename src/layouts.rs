@@ -1,7 +1,7 @@
 //! Layouts by their text.
 //!
-//! SQL names a layout by its text with every ID, and reading the text takes fifty times as long as reading the ID. So each
-//! process keeps the last few that it was asked for.
+//! SQL names a layout by its text with every ID, and reading the text takes longer than reading the ID. So each process keeps
+//! the last few that it was asked for.
 
 use crate::encoding::characters;
 use snowflake_core::layout::{Layout, LayoutError};
