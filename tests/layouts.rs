@@ -3,7 +3,7 @@
 use snowflake_core::layout::Layout;
 use std::process::Stdio;
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Signal, Witness, error, real_time, value};
+use testbed::{Cluster, Load, Signal, Witness, error, plan, real_time, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -256,9 +256,7 @@ fn a_day_of_a_million_rows_is_read_through_the_primary_key() {
     let range = "snowflake_within(id, '2026-03-01Z', '2026-03-02Z')";
     assert_eq!(value(&mut client, &format!("SELECT count(*) FROM event WHERE {range}")), "8640");
     for range in [range, "snowflake_within(id, '2026-03-01Z', '2026-03-02Z', 'twitter')"] {
-        let plan = client.query(&format!("EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM event WHERE {range}"), &[]);
-        let plan: Vec<String> = plan.expect("a plan").iter().map(|row| row.get(0)).collect();
-        let plan = plan.join("\n");
+        let plan = plan(&mut client, &format!("EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM event WHERE {range}"));
         println!("{plan}");
         assert!(plan.contains("using event_pkey") && plan.contains("Index Cond") && !plan.contains("Filter"), "{plan}");
     }

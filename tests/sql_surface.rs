@@ -1,7 +1,7 @@
 //! What every function gives, and how it refuses what it can't.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, plan, value};
 
 /// A server with the extension, the layout `twitter`, data center 3 and worker 7.
 fn server() -> (Cluster, Client) {
@@ -149,13 +149,8 @@ fn a_time_range_uses_the_index_on_the_id() {
              ANALYZE event",
         )
         .expect("a table");
-    let plan: Vec<_> = client
-        .query("EXPLAIN SELECT * FROM event WHERE snowflake_within(id, now() - interval '1 ms', now())", &[])
-        .expect("a plan")
-        .iter()
-        .map(|row| row.get::<_, String>(0))
-        .collect();
-    let plan = plan.join("\n");
+    let explain = "EXPLAIN SELECT * FROM event WHERE snowflake_within(id, now() - interval '1 ms', now())";
+    let plan = plan(&mut client, explain);
     assert!(plan.contains("Index Scan using event_pkey"), "{plan}");
     assert!(plan.contains("Index Cond") && !plan.contains("snowflake_within"), "{plan}");
 
@@ -178,9 +173,8 @@ fn ids_can_be_taken_in_a_parallel_plan() {
         )
         .expect("a table");
     let query = "SELECT count(DISTINCT id) FROM (SELECT snowflake_nextval() AS id FROM source) s";
-    let plan = client.query(&format!("EXPLAIN {query}"), &[]).expect("a plan");
-    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
-    assert!(plan.join("\n").contains("Parallel Seq Scan"), "{plan:?}");
+    let plan = plan(&mut client, &format!("EXPLAIN {query}"));
+    assert!(plan.contains("Parallel Seq Scan"), "{plan}");
     assert_eq!(value(&mut client, query), "200000");
 }
 

@@ -1,7 +1,7 @@
 //! IDs as texts and as UUIDs, on a server that preloads nothing and has no configuration.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, plan, value};
 
 /// The shuffled alphabet of the issue that asked for any.
 const SHUFFLED: &str = "ohrfjdgPzp3T2XkNulQBFas9eJDmW7VKSC51cbUL8tRiOqIwZn406YEMyGxHAv";
@@ -160,10 +160,8 @@ fn forms_can_be_indexed_generated_and_taken_as_keys() {
         ("uid = snowflake_to_uuid(1541815603606036480)", "page_uid_key"),
         ("uid < snowflake_to_uuid(1541815603606036481)", "page_uid_key"),
     ] {
-        let rows =
-            client.query(&format!("EXPLAIN SELECT id FROM page WHERE {condition}"), &[]).expect("a plan of the query");
-        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-        assert!(plan.join("\n").contains(&format!("using {index}")), "{condition}: {plan:?}");
+        let plan = plan(&mut client, &format!("EXPLAIN SELECT id FROM page WHERE {condition}"));
+        assert!(plan.contains(&format!("using {index}")), "{condition}: {plan}");
         let query = format!("SELECT id FROM page WHERE {condition}");
         assert_eq!(value(&mut client, &query), "1541815603606036480", "{query}");
     }

@@ -204,9 +204,7 @@ fn draw_in_parallel(witness: &mut Witness) {
         )
         .expect("a table");
     let query = "SELECT snowflake_nextval() FROM line";
-    let rows = session.query(&format!("EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) {query}"), &[]).expect("a plan");
-    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    let plan = plan.join("\n");
+    let plan = testbed::plan(session, &format!("EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) {query}"));
     let (_, below_gather) = plan.split_once("Gather").unwrap_or_else(|| panic!("not in parallel:\n{plan}"));
     assert!(!below_gather.contains("Workers Launched: 0"), "{plan}");
     let (_, scan) = below_gather.split_once("Parallel Seq Scan").unwrap_or_else(|| panic!("not in parallel:\n{plan}"));

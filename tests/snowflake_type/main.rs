@@ -26,8 +26,7 @@ const TABLES: &str = "CREATE TABLE s (id snowflake PRIMARY KEY, n integer);
 
 /// How a query is run.
 fn plan(client: &mut Client, query: &str) -> String {
-    let rows = client.query(&format!("EXPLAIN (COSTS OFF) {query}"), &[]).unwrap_or_else(|e| panic!("{query}: {e:?}"));
-    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+    testbed::plan(client, &format!("EXPLAIN (COSTS OFF) {query}"))
 }
 
 /// Each query returns what stands beside it.

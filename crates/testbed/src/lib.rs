@@ -46,6 +46,12 @@ pub fn value(client: &mut Client, query: &str) -> String {
     values.concat()
 }
 
+/// What an EXPLAIN shows.
+pub fn plan(client: &mut Client, explain: &str) -> String {
+    let rows = client.query(explain, &[]).unwrap_or_else(|error| panic!("{explain}: {error:?}"));
+    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+}
+
 /// The layout of servers that were not told another one.
 pub fn twitter() -> Layout {
     "twitter".parse().expect("a preset")
