@@ -84,8 +84,9 @@ lint: setup
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed --package disk_faults
 
 bench: build
-	@echo "==> Measuring (about two minutes)"
-	cargo bench --locked --profile dev --package testbed --bench cost --bench saturation
+	@echo "==> Building what is measured beside it"
+	$(cargo_extension) build $(features) --package naive_generator
+	@cargo bench --locked --profile dev --package testbed --bench compare -- $(PARTS)
 
 compare-crash: build
 	cargo build --locked --package testbed --example compare_crash

@@ -1,0 +1,58 @@
+//! What one ID costs in one backend.
+//!
+//! `SELECT count(f()) FROM generate_series(…)`, less the same without the function: the cost of a call in a tight loop, in CPU
+//! time of the backend as the operating system accounts for it.
+
+use crate::contenders::{self, OURS};
+use crate::measure::{Backend, rounds};
+use crate::report::{Better, Question, Report};
+use crate::servers::{Servers, Setting};
+use crate::{Effort, measure};
+use testbed::postgres::Statement;
+use testbed::value;
+
+pub const CPU: Question =
+    Question { part: "cost", case: "CPU time of one ID", unit: "ns", better: Better::Lower, reference: OURS.name };
+const WAL: Question = Question { case: "WAL of one ID", unit: "bytes", ..CPU };
+
+const CALLS: u32 = 3_500;
+
+pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
+    struct Entry {
+        backend: Backend,
+        nothing: Statement,
+        statement: Statement,
+    }
+    let contenders = contenders::all(servers);
+    let query = |expression: &str| format!("SELECT count({expression}) FROM generate_series(1, {CALLS}) i");
+    let mut entries: Vec<_> = contenders
+        .iter()
+        .map(|contender| {
+            let mut backend = Backend::of(servers, contender);
+            let mut prepare = |expression| backend.client.prepare(&query(expression)).expect("a statement");
+            let (nothing, statement) = (prepare("i"), prepare(contender.expression));
+            Entry { backend, nothing, statement }
+        })
+        .collect();
+    let times = effort.pick(40, 10);
+    // The loop itself is taken off within a round, and within a backend.
+    let costs = rounds(effort.pick(25, 5), &mut entries, |entry| {
+        let the_loop = entry.backend.cost(&entry.nothing, times, CALLS);
+        entry.backend.cost(&entry.statement, times, CALLS) - the_loop
+    });
+    for (contender, values) in contenders.iter().zip(costs) {
+        report.add(&CPU, contender.name, values);
+    }
+
+    let mut client = servers.connect(Setting::Default);
+    for contender in contenders.iter().filter(|contender| contender.setting == Setting::Default) {
+        let position = |client: &mut _| value(client, "SELECT pg_current_wal_insert_lsn() - '0/0'");
+        let before: f64 = position(&mut client).parse().expect("a number");
+        for _ in 0..10 {
+            client.execute(&query(contender.expression), &[]).expect("IDs");
+        }
+        let after: f64 = position(&mut client).parse().expect("a number");
+        report.add(&WAL, contender.name, vec![(after - before) / 10.0 / f64::from(CALLS)]);
+    }
+    let _ = measure::median;
+}

@@ -1,0 +1,99 @@
+//! Measures `snowflake_nextval()` beside everything else that could give a row its key, in the same run.
+//!
+//! `make bench` runs all parts, `make bench PARTS="cost insert"` some of them, and `make bench QUICK=1` all of them in short.
+//! Contenders take turns: a round measures each of them once, so that a machine whose speed drifts drifts for all. What is
+//! printed is the median over the rounds, with the least and the most. The results go to target/bench, as JSON, Markdown and
+//! pictures.
+
+mod batches;
+mod chart;
+mod clients;
+mod contenders;
+mod cost;
+mod decoding;
+mod growth;
+mod insert;
+mod latency;
+mod machine;
+mod measure;
+mod pgbench;
+mod report;
+mod saturation;
+mod servers;
+mod targets;
+
+use crate::report::Report;
+use crate::servers::Servers;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// One question, and how it is answered.
+struct Part {
+    name: &'static str,
+    asks: &'static str,
+    run: fn(&Servers, Effort, &mut Report),
+}
+
+const PARTS: [Part; 8] = [
+    Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
+    Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
+    Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
+    Part { name: "clients", asks: "how many IDs clients get together", run: clients::run },
+    Part { name: "saturation", asks: "how close a full server comes to the layout's rate", run: saturation::run },
+    Part { name: "latency", asks: "how long single calls take under load", run: latency::run },
+    Part { name: "insert", asks: "what the key of a table costs", run: insert::run },
+    Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
+];
+
+/// How thoroughly to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// For figures to be published.
+    Full,
+    /// To see that everything works, in less than a minute.
+    Quick,
+}
+
+impl Effort {
+    /// The one or the other.
+    pub fn pick<T>(self, full: T, quick: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // cargo bench adds --bench.
+    let wanted: Vec<_> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let Some(unknown) = wanted.iter().find(|name| PARTS.iter().all(|part| part.name != **name)) {
+        eprintln!("There is no part \"{unknown}\". Parts are:");
+        PARTS.iter().for_each(|part| eprintln!("  {:<12} {}", part.name, part.asks));
+        return ExitCode::FAILURE;
+    }
+    let effort = match std::env::var("QUICK").as_deref() {
+        Err(_) | Ok("" | "0") => Effort::Full,
+        Ok(_) => Effort::Quick,
+    };
+
+    println!("==> Starting servers");
+    let servers = Servers::start();
+    let mut report = Report::new(machine::describe(&servers, effort));
+    for part in PARTS.iter().filter(|part| wanted.is_empty() || wanted.iter().any(|name| part.name == name)) {
+        println!("\n==> {}: {}", part.name, part.asks);
+        let since = Instant::now();
+        (part.run)(&servers, effort, &mut report);
+        report.print(part.name);
+        println!("({:.0} s)", since.elapsed().as_secs_f64());
+    }
+    targets::print(&report);
+    match report.write() {
+        Ok(directory) => println!("\n==> Written: {}", directory.display()),
+        Err(error) => {
+            eprintln!("the results can't be written: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,103 @@
+//! The throwaway servers on which everything is measured: stock settings and fsync on, but for what is named here.
+
+use crate::contenders::{self, Contender};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use testbed::postgres::Client;
+use testbed::{Cluster, value};
+
+/// A configuration of the extension that changes the way of an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setting {
+    /// The default. All other contenders are there, too.
+    Default,
+    Wide,
+    Borrow,
+    Coarse,
+    History,
+}
+
+const SETTINGS: [(Setting, &[(&str, &str)]); 5] = [
+    (Setting::Default, &[]),
+    (Setting::Wide, &[("snowflake_pg.layout", "t41 w2 s20")]),
+    (Setting::Borrow, &[("snowflake_pg.sequence_exhaustion", "borrow")]),
+    (Setting::Coarse, &[("snowflake_pg.layout", "t38 w5 s20 unit=10ms epoch=2024-01-01T00:00:00Z")]),
+    (Setting::History, &[("snowflake_pg.clock_regression", "history")]),
+];
+
+/// One server for each configuration, all in the same machine. Those that are not asked for anything do nothing.
+pub struct Servers {
+    clusters: BTreeMap<Setting, Cluster>,
+    peers: Vec<Contender>,
+}
+
+impl Servers {
+    /// Starts them all, with everything that contenders need.
+    pub fn start() -> Self {
+        let mut clusters = BTreeMap::new();
+        for (setting, values) in SETTINGS {
+            let builder = Cluster::builder().worker(0).set("max_connections", 100);
+            let mut cluster = values.iter().fold(builder, |builder, (name, value)| builder.set(name, value)).create();
+            if setting == Setting::Default {
+                preload_naive(&cluster);
+            }
+            cluster.start();
+            clusters.insert(setting, cluster);
+        }
+        let mut peers = Vec::new();
+        for (setting, cluster) in &clusters {
+            let mut client = cluster.connect();
+            client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+            if *setting == Setting::Default {
+                create_naive(cluster, &mut client);
+                peers = contenders::set_up(&mut client);
+            }
+        }
+        Self { clusters, peers }
+    }
+
+    /// The server of a configuration.
+    pub fn cluster(&self, setting: Setting) -> &Cluster {
+        &self.clusters[&setting]
+    }
+
+    /// A session that plans without surprises.
+    pub fn connect(&self, setting: Setting) -> Client {
+        let mut client = self.cluster(setting).connect();
+        client
+            .batch_execute("SET jit = off; SET max_parallel_workers_per_gather = 0; SET work_mem = '256MB'")
+            .expect("settings");
+        client
+    }
+
+    /// Contenders that these servers have, and not every server.
+    pub fn peers(&self) -> &[Contender] {
+        &self.peers
+    }
+
+    /// The version of PostgreSQL.
+    pub fn version(&self) -> String {
+        value(&mut self.connect(Setting::Default), "SHOW server_version")
+    }
+}
+
+/// Where a server finds the naive generator: beside its data, where its user can read.
+const NAIVE: &str = "naive_generator.so";
+
+fn preload_naive(cluster: &Cluster) {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/libnaive_generator.so");
+    let copy = cluster.host().join(NAIVE);
+    fs::copy(&built, &copy).unwrap_or_else(|error| panic!("{} can't be copied, is it built? {error}", built.display()));
+    cluster.configure("shared_preload_libraries", format!("snowflake_pg, {}", copy.display()));
+}
+
+fn create_naive(cluster: &Cluster, client: &mut Client) {
+    let library = cluster.host().join(NAIVE);
+    let create = format!(
+        "CREATE FUNCTION naive_nextval() RETURNS bigint AS '{}', 'naive_nextval_wrapper'
+             LANGUAGE C VOLATILE PARALLEL SAFE STRICT",
+        library.display()
+    );
+    client.batch_execute(&create).expect("the naive generator");
+}
