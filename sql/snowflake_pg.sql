@@ -9,7 +9,7 @@
 -- Issuing ------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_nextval() IS
     'a new ID, greater than every ID this server has returned before (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
 

@@ -28,9 +28,30 @@ static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(
 static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static FAILOVER_GUARD: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
+static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> = GucSetting::<TimeStampCounter>::new(TimeStampCounter::Auto);
 static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Off);
 static WAL_MARK_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
 static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
+
+/// Whether the processor's time-stamp counter may say that a tick is not over yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum TimeStampCounter {
+    /// Where the kernel keeps time by it.
+    #[name = c"auto"]
+    Auto,
+    /// Every ID reads the clock.
+    #[name = c"off"]
+    Off,
+}
+
+impl fmt::Display for TimeStampCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        })
+    }
+}
 
 /// Whether the durable mark also goes through the write-ahead log, and so to standbys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
@@ -126,6 +147,13 @@ pub fn define() {
         i32::MAX,
         GucContext::Sighup,
         GucFlags::UNIT_MS,
+    );
+    define_choice(
+        c"snowflake_pg.time_stamp_counter",
+        c"Whether the processor's time-stamp counter may stand in for the clock, within a millisecond of reading that.",
+        c"auto: where the kernel keeps time by it, too. off: every ID reads the clock.",
+        &TIME_STAMP_COUNTER,
+        GucContext::Postmaster,
     );
     define_choice(
         c"snowflake_pg.wal_mark",
@@ -305,6 +333,11 @@ pub fn failover_guard_ms() -> u64 {
 /// How far the clock may jump ahead and be believed at once, in milliseconds.
 pub fn max_forward_jump_ms() -> u64 {
     milliseconds(&MAX_FORWARD_JUMP)
+}
+
+/// Whether the processor's time-stamp counter may be used.
+pub fn time_stamp_counter() -> TimeStampCounter {
+    TIME_STAMP_COUNTER.get()
 }
 
 /// Whether the mark goes through the write-ahead log.

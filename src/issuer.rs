@@ -1,12 +1,12 @@
 //! Gives IDs to a backend.
 //!
-//! The fast path is one reading of the clock and one compare-and-swap, without a call into PostgreSQL. Everything else
-//! (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`Issuer::take`].
+//! Nearly all IDs are issued by [`join`]: one look at the time and one compare-and-swap, without a call into PostgreSQL. Everything
+//! else (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`take`].
 
 use crate::errors::{Refusal, error};
 use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{anchor, clock, gucs, identity, mark, preload, regression, wal_mark};
+use crate::{anchor, clock, counter, gucs, identity, mark, preload, regression, wal_mark};
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
@@ -19,13 +19,22 @@ struct Issuer {
     layout: Layout,
     series: Series,
     generator: &'static Generator,
+    /// See [`counter::span`].
+    span: u64,
 }
 
-/// The next ID.
+/// The next ID of the tick that is open, if there is one: this is how nearly all IDs are issued. It does not call PostgreSQL
+/// and can't panic.
 #[inline]
-pub fn next() -> Result<i64, Refusal> {
+pub fn join() -> Option<i64> {
+    let issuer = ISSUER.get()?;
+    issuer.join(1).map(|run| issuer.id_at(run.first))
+}
+
+/// The next ID, whatever it takes.
+pub fn take() -> Result<i64, Refusal> {
     let issuer = issuer()?;
-    issuer.run(1).map(|run| issuer.id_at(run.first))
+    issuer.take(1).map(|run| issuer.id_at(run.first))
 }
 
 /// The next `count` IDs (at least 1), ascending; neighbours where they share a tick that nobody else draws from.
@@ -34,7 +43,7 @@ pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
     let mut runs = Vec::new();
     let mut missing = count;
     while missing > 0 {
-        let run = issuer.run(missing)?;
+        let run = issuer.join(missing).map_or_else(|| issuer.take(missing), Ok)?;
         missing -= u32::try_from(run.last - run.first + 1).expect("a run is not longer than what was asked for");
         runs.push(run);
     }
@@ -62,7 +71,7 @@ pub fn announce() {
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
          sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
-         failover_guard = {} ms, max_forward_jump = {} ms, wal_mark = {}, state_directory = '{}'",
+         failover_guard = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
         gucs::datacenter_id(),
@@ -75,6 +84,7 @@ pub fn announce() {
         gucs::reserve_ahead_ms(),
         gucs::failover_guard_ms(),
         gucs::max_forward_jump_ms(),
+        gucs::time_stamp_counter(),
         gucs::wal_mark(),
         gucs::state_directory().display(),
     );
@@ -114,14 +124,15 @@ fn warn_of_the_end(layout: &Layout) {
     }
 }
 
+static ISSUER: OnceCell<Issuer> = OnceCell::new();
+
 fn issuer() -> Result<&'static Issuer, Refusal> {
-    static ISSUER: OnceCell<Issuer> = OnceCell::new();
     ISSUER.get_or_try_init(|| {
         if !preload::is_done() {
             return Err(Refusal::NotPreloaded);
         }
         let (layout, series) = identity::configured()?;
-        Ok(Issuer { layout, series, generator: &shared().generator })
+        Ok(Issuer { layout, series, generator: &shared().generator, span: counter::span() })
     })
 }
 
@@ -132,19 +143,26 @@ impl Issuer {
         self.series.id_at(position).cast_signed()
     }
 
-    fn now(&self) -> Result<Tick, Refusal> {
-        let now = anchor::unix_ms(self.last_issued());
-        self.layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))
+    /// The tick that the clock shows, and the count until which it goes on.
+    fn now(&self) -> Result<(Tick, u64), Refusal> {
+        // The counter first: what it has counted since only shortens the time.
+        let count = counter::now();
+        let now = anchor::since_1970(self.last_issued());
+        let ms = UnixMs::try_from(now.as_millis()).unwrap_or(UnixMs::MAX);
+        let tick = self.layout.tick_at(ms).map_err(|error| Refusal::Clock(ms, error))?;
+        let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.unit_ms());
+        Ok((tick, count + counter::counts_in(end.saturating_sub(now))))
     }
 
-    /// Takes up to `want` positions, without a call into PostgreSQL if that can be.
+    /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all IDs:
+    /// no call into PostgreSQL, nothing that can fail.
     #[inline]
-    fn run(&self, want: u32) -> Result<Run, Refusal> {
-        let joined = self.layout.tick_at(clock::unix_ms()).ok().and_then(|now| self.generator.join(now, want));
-        match joined {
-            Some(run) => Ok(run),
-            None => self.take(want),
+    fn join(&self, want: u32) -> Option<Run> {
+        if self.span > 0 {
+            return self.generator.join_open(counter::now(), self.span, want);
         }
+        let now = self.layout.tick_at(clock::unix_ms()).ok()?;
+        self.generator.join(now, want)
     }
 
     /// Takes up to `want` positions. Does what the generator asks for until it gives.
@@ -154,12 +172,15 @@ impl Issuer {
         let mut patience = Patience::new(self.budget());
         loop {
             let seen = self.generator.look();
-            let now = self.now()?;
+            let (now, open_until) = self.now()?;
             if let Some(step) = self.generator.note_clock(seen, now) {
                 regression::note(self.layout.time_of(now), step * self.layout.unit_ms(), policy.clock_regression);
             }
             match self.generator.take(seen, now, want, &policy) {
-                Outcome::Taken(run) => return Ok(run),
+                Outcome::Taken(run) => {
+                    self.generator.keep_open(now, open_until);
+                    return Ok(run);
+                }
                 Outcome::Lost => {}
                 Outcome::Extend(tick) => self.extend(tick, &mut patience)?,
                 Outcome::Wait(tick) => self.wait(&mut patience, self.layout.time_of(tick))?,

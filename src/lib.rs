@@ -8,8 +8,8 @@
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
 //! - [`layouts`]: by their text; [`encoding`]: of texts.
-//! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`anchor`], [`state_file`], [`errors`]:
-//!   configuration, shared memory, time and which of it to believe, disk, refusals.
+//! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`counter`], [`anchor`], [`state_file`],
+//!   [`errors`]: configuration, shared memory, time and which of it to believe, disk, refusals.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -17,6 +17,7 @@ use pgrx::prelude::*;
 
 mod anchor;
 mod clock;
+mod counter;
 mod encoding;
 mod errors;
 mod functions;
@@ -50,6 +51,7 @@ pub extern "C-unwind" fn _PG_init() {
     if preload::is_under_way() {
         preload::note();
         gucs::define();
+        counter::measure();
         shmem::reserve(shutdown::prepare);
         keeper::register();
         issuer::announce();

@@ -9,10 +9,23 @@ use std::sync::atomic::Ordering;
 /// The largest batch: at the layout `twitter`'s full rate, a quarter of a second.
 const MAX_BATCH: u32 = 1_000_000;
 
-/// The next ID.
-#[pg_extern(sql = false)]
-fn snowflake_nextval() -> i64 {
-    issuer::next().unwrap_or_else(|refusal| refuse(refusal))
+/// The next ID, as SQL calls it: a function of PostgreSQL's, without the guard that pgrx puts around each, since what may
+/// fail is behind one of its own.
+#[unsafe(no_mangle)]
+extern "C-unwind" fn snowflake_nextval(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    issuer::join().unwrap_or_else(|| take()).into()
+}
+
+/// Tells PostgreSQL by which convention it is called.
+#[unsafe(no_mangle)]
+extern "C" fn pg_finfo_snowflake_nextval() -> &'static pg_sys::Pg_finfo_record {
+    &pg_sys::Pg_finfo_record { api_version: 1 }
+}
+
+#[cold]
+#[pg_guard]
+extern "C-unwind" fn take() -> i64 {
+    issuer::take().unwrap_or_else(|refusal| refuse(refusal))
 }
 
 /// The next `count` IDs, all taken when the call begins.

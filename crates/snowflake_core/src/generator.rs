@@ -25,10 +25,15 @@
 //! not, and its lead never grows by itself (unless full ticks may be borrowed from the future, too). The correction only
 //! shrinks, as unused ticks let the clock catch up, until the clock is set back again.
 
+use crate::generator::counters::Counters;
 use crate::history::History;
 use crate::policy::{ClockRegression, Policy};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Position, Tick};
+
+mod counters;
+
+pub use counters::Counts;
 
 /// A generator's shared words. It holds no pointers, so it can lie in memory shared between processes.
 #[derive(Debug)]
@@ -51,45 +56,15 @@ pub struct Generator {
     clock: AtomicU64,
     /// What the clock showed before it went back, and was issued then; 0 if it never has. Raised by whoever finds that.
     shown: AtomicU64,
+    /// Until which count of a steady counter the open tick may be joined without a look at the clock. Advisory: it bounds how
+    /// late a timestamp is, not uniqueness, so Relaxed. Written by callers that have read the clock; 0 at first.
+    open_until: AtomicU64,
     /// Low bits of a position that number the IDs of a tick. Never written after [`Generator::new`].
     sequence_bits: u32,
     /// On cache lines of its own, as it is written only when a tick opens or closes.
     counters: Counters,
     /// Positions of closed ticks that were never issued.
     history: History,
-}
-
-/// Counts what is known only when a tick closes, which is cheaper than counting every ID. Exact but for a moment in which
-/// a tick is being closed.
-#[derive(Debug)]
-#[repr(C, align(128))]
-struct Counters {
-    /// IDs issued in ticks that are closed, less the numbers that the open one has left out at its start, and less what the
-    /// tick below the floor seems to have given (wrapping). Written by whoever opens the next tick, as are the others.
-    issued: AtomicU64,
-    /// Ticks opened.
-    opened: AtomicU64,
-    /// Ticks closed of which the last position was issued.
-    exhausted: AtomicU64,
-    /// IDs issued ahead of the clock, in ticks that are closed.
-    borrowed: AtomicU64,
-    /// The first position of its tick that was issued ahead of the clock.
-    borrowed_from: AtomicU64,
-    /// IDs issued from the history. Written by whoever takes them.
-    history: AtomicU64,
-}
-
-/// What a generator has issued since it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// IDs, all together.
-    pub issued: u64,
-    /// Ticks that were used up.
-    pub ticks_exhausted: u64,
-    /// IDs with a timestamp ahead of the clock. Those of a tick that the clock reached meanwhile are among them.
-    pub borrowed: u64,
-    /// IDs from past ticks.
-    pub history: u64,
 }
 
 /// Neighbouring positions taken by one call: `first`, `first + 1`, … `last`. All lie in one tick.
@@ -136,15 +111,9 @@ impl Generator {
             correction: AtomicU64::new(0),
             clock: AtomicU64::new(0),
             shown: AtomicU64::new(0),
+            open_until: AtomicU64::new(0),
             sequence_bits,
-            counters: Counters {
-                issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
-                opened: AtomicU64::new(0),
-                exhausted: AtomicU64::new(0),
-                borrowed: AtomicU64::new(0),
-                borrowed_from: AtomicU64::new(u64::MAX),
-                history: AtomicU64::new(0),
-            },
+            counters: Counters::new(sequence_bits),
             history: History::new(),
         }
     }
@@ -161,7 +130,7 @@ impl Generator {
         assert!(floor > 0 && !self.is_started(), "start({floor}) of a generator that runs");
         let last_taken = (floor << self.sequence_bits) - 1;
         self.history.raise_floor(floor);
-        self.counters.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
+        self.counters.start(last_taken);
         // Release: whoever opens the first tick enters it in the history, above this floor.
         self.state.store(last_taken, Ordering::Release);
         self.correction.store(floor.saturating_sub(now), Ordering::Relaxed);
@@ -199,10 +168,7 @@ impl Generator {
             match self.state.compare_exchange(seen, position, Ordering::AcqRel, Ordering::Relaxed) {
                 Err(state) => seen = state,
                 Ok(_) => {
-                    // What the tick seems to have given was not issued; what the last one gave, was.
-                    let seeming = self.numbered(seen).wrapping_sub(self.numbered(position));
-                    self.counters.issued.fetch_add(seeming, Ordering::Relaxed);
-                    self.count_borrowed(seen);
+                    self.counters.skip(seen, position);
                     return;
                 }
             }
@@ -221,34 +187,49 @@ impl Generator {
 
     /// What was issued since [`start`](Self::start).
     pub fn counts(&self) -> Counts {
-        // Several loads: a tick that closes between them is counted wrongly for one reading.
-        let state = self.state.load(Ordering::Relaxed);
-        let history = self.counters.history.load(Ordering::Relaxed);
-        let in_order = self.counters.issued.load(Ordering::Relaxed).wrapping_add(self.numbered(state));
-        // Below 0 only for a moment in which the first tick is being opened.
-        let in_order = in_order.cast_signed().max(0).cast_unsigned();
-        Counts {
-            issued: in_order + history,
-            ticks_exhausted: self.counters.exhausted.load(Ordering::Relaxed),
-            borrowed: self.counters.borrowed.load(Ordering::Relaxed) + self.borrowed_in(state),
-            history,
-        }
+        self.counters.read(self.state.load(Ordering::Relaxed))
     }
 
     /// Takes up to `want` positions (at least 1) of the tick that is open, if that is `now`.
     #[inline]
     pub fn join(&self, now: Tick, want: u32) -> Option<Run> {
+        let (begin, mask) = (now << self.sequence_bits, self.sequence_mask());
+        // Another tick, before or after, or the last position of this one: all in one comparison.
+        self.claim_while(want, |seen| seen.wrapping_sub(begin) < mask)
+    }
+
+    /// The same without a clock: takes positions of whatever tick is open, if whoever read the clock last has
+    /// [said](Self::keep_open) that it goes on, as `count` on a steady counter shows, within the last `span` counts.
+    #[inline]
+    pub fn join_open(&self, count: u64, span: u64, want: u32) -> Option<Run> {
+        // From 1 to `span` counts are left. Wrapping: a counter that has begun anew is far from all that was said before.
+        let left = self.open_until.load(Ordering::Relaxed).wrapping_sub(count);
+        if left.wrapping_sub(1) >= span {
+            return None;
+        }
+        self.claim_while(want, |seen| !self.is_full(seen))
+    }
+
+    /// Lets others [join](Self::join_open) the tick that is open until this count, if it is `now`: what the clock has just shown.
+    /// It can also be a later one, which is for the policy.
+    pub fn keep_open(&self, now: Tick, until: u64) {
+        if self.last_tick() == now {
+            self.open_until.store(until, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the positions after the last one, as long as that `is_open`.
+    #[inline]
+    fn claim_while(&self, want: u32, is_open: impl Fn(Position) -> bool) -> Option<Run> {
         let mut seen = self.state.load(Ordering::Relaxed);
-        loop {
-            if seen >> self.sequence_bits != now || self.is_full(seen) {
-                return None;
-            }
+        while is_open(seen) {
             // The limit lies between two ticks: it covers the rest of one that is open.
             match self.try_claim(seen, seen + 1, want) {
                 Ok(run) => return Some(run),
                 Err(state) => seen = state,
             }
         }
+        None
     }
 
     /// What there is before the clock is read.
@@ -306,8 +287,8 @@ impl Generator {
         if opens {
             self.close(state, first, policy);
         }
-        if lead > 0 && self.counters.borrowed_from.load(Ordering::Relaxed) >> self.sequence_bits != tick {
-            self.counters.borrowed_from.store(first, Ordering::Relaxed);
+        if lead > 0 {
+            self.counters.note_borrowed(first);
         }
         if lead < self.correction.load(Ordering::Relaxed) {
             self.correction.store(lead, Ordering::Relaxed);
@@ -320,7 +301,7 @@ impl Generator {
         if state >> self.sequence_bits >= now {
             return state + 1;
         }
-        let nth = self.counters.opened.load(Ordering::Relaxed);
+        let nth = self.counters.opened();
         let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask()) };
         now << self.sequence_bits | start
     }
@@ -335,7 +316,7 @@ impl Generator {
     /// Takes what the past has left of the tick `now`.
     fn take_from_history(&self, now: Tick, want: u32, ticks: Tick) -> Option<Run> {
         let (first, last) = self.history.take(self.sequence_bits, now, want, ticks)?;
-        self.counters.history.fetch_add(last - first + 1, Ordering::Relaxed);
+        self.counters.count_history(last - first + 1);
         let tick = now << self.sequence_bits;
         Some(Run { first: tick | first, last: tick | last })
     }
@@ -344,38 +325,13 @@ impl Generator {
     /// opened the next.
     fn close(&self, last: Position, first: Position, policy: &Policy) {
         let (closed, opened) = (last >> self.sequence_bits, first >> self.sequence_bits);
-        let left_out = first & self.sequence_mask();
-        self.counters.issued.fetch_add(self.numbered(last).wrapping_sub(left_out), Ordering::Relaxed);
-        self.counters.opened.fetch_add(1, Ordering::Relaxed);
-        self.count_borrowed(last);
         // The tick below a floor only looks full.
-        if self.is_full(last) && closed > self.history.floor() {
-            self.counters.exhausted.fetch_add(1, Ordering::Relaxed);
-        }
+        let exhausted = self.is_full(last) && closed > self.history.floor();
+        self.counters.close(last, first & self.sequence_mask(), exhausted);
         if policy.clock_regression == ClockRegression::History {
-            let used = self.numbered(last);
+            let used = (last & self.sequence_mask()) + 1;
             self.history.enter(self.sequence_bits, closed, used, closed + 1..opened, policy.history_ticks);
         }
-    }
-
-    /// Counts what was issued ahead of the clock in the tick of `last`, which is closed.
-    fn count_borrowed(&self, last: Position) {
-        let borrowed = self.borrowed_in(last);
-        if borrowed > 0 {
-            self.counters.borrowed.fetch_add(borrowed, Ordering::Relaxed);
-        }
-    }
-
-    /// How many IDs up to `last` were issued ahead of the clock in its tick.
-    fn borrowed_in(&self, last: Position) -> u64 {
-        let from = self.counters.borrowed_from.load(Ordering::Relaxed);
-        let same_tick = from >> self.sequence_bits == last >> self.sequence_bits;
-        if same_tick { (last + 1).saturating_sub(from) } else { 0 }
-    }
-
-    /// How many IDs a tick has given when its last one is at this position, with those left out at its start.
-    fn numbered(&self, position: Position) -> u64 {
-        (position & self.sequence_mask()) + 1
     }
 
     fn is_full(&self, last: Position) -> bool {

@@ -19,6 +19,9 @@ const BORROW: Policy = Policy {
     max_borrow: 10,
     history_ticks: 4,
 };
+/// What the counter shows that stands in for the clock: always the same, so that it never says that a tick is over.
+const COUNT: u64 = 7;
+const SPAN: u64 = 1;
 const HISTORY: Policy = Policy { clock_regression: ClockRegression::History, ..BORROW };
 
 struct Server {
@@ -41,12 +44,22 @@ impl Server {
         Some(run)
     }
 
+    /// The same without a clock.
+    fn take_by_counter(&self, want: u32) -> Option<Run> {
+        let run = self.generator.join_open(COUNT, SPAN, want)?;
+        assert!(run.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+        Some(run)
+    }
+
     fn open(&self, now: Tick, want: u32) -> Option<Run> {
         loop {
             let seen = self.generator.look();
             self.generator.note_clock(seen, now);
             match self.generator.take(seen, now, want, &self.policy) {
-                Outcome::Taken(run) => return Some(run),
+                Outcome::Taken(run) => {
+                    self.generator.keep_open(now, COUNT + SPAN);
+                    return Some(run);
+                }
                 Outcome::Lost => {}
                 Outcome::Extend(_) | Outcome::Wait(_) | Outcome::Behind(_) => return None,
             }
@@ -92,6 +105,24 @@ fn two_callers_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark()
         });
         server.extend(4);
         assert_unique(callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect());
+    });
+}
+
+#[test]
+fn callers_without_a_clock_beside_an_opener_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark() {
+    explore(|| {
+        let server = Server::new(BORROW, 2);
+        server.generator.start(2, 1);
+        let other = Arc::clone(&server);
+        let opener = thread::spawn(move || positions([other.take(2, 1), other.take(3, 1)]));
+        let other = Arc::clone(&server);
+        let joiner = thread::spawn(move || {
+            let taken = positions([other.take_by_counter(1), other.take_by_counter(2)]);
+            assert!(taken.is_sorted(), "a caller's own positions are in order: {taken:?}");
+            taken
+        });
+        server.extend(4);
+        assert_unique([opener, joiner].into_iter().flat_map(|caller| caller.join().unwrap()).collect());
     });
 }
 

@@ -333,3 +333,51 @@ fn a_time_at_which_nothing_could_be_issued_is_not_one_that_the_clock_went_back_f
         assert_eq!(full, next, "and nothing is behind");
     }
 }
+
+#[test]
+fn an_open_tick_is_joined_without_a_clock_until_the_count_that_was_said() {
+    let generator = started(10, 1000);
+    assert_eq!(generator.join_open(500, 100, 1), None, "nobody has read the clock");
+    assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
+    generator.keep_open(100, 600);
+    for (count, sequence) in [(500, 1), (599, 2)] {
+        assert_eq!(generator.join_open(count, 100, 1).map(Outcome::Taken), Some(taken(100, sequence, sequence)));
+    }
+    for count in [600, 601, 499, 0, u64::MAX] {
+        assert_eq!(generator.join_open(count, 100, 1), None, "{count} is not within 100 counts before 600");
+    }
+    assert_eq!(generator.join_open(599, 100, 9).map(Outcome::Taken), Some(taken(100, 3, 3)));
+    assert_eq!(generator.join_open(599, 100, 1), None, "the tick is full");
+}
+
+#[test]
+fn without_a_counter_no_tick_is_joined_by_it() {
+    let generator = started(10, 1000);
+    assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
+    generator.keep_open(100, 0);
+    assert_eq!(generator.join_open(0, 0, 1), None);
+}
+
+#[test]
+fn no_tick_is_joined_before_the_start_or_below_an_advance() {
+    let generator = Generator::new(BITS);
+    generator.keep_open(0, 600);
+    assert_eq!(generator.join_open(599, 100, 1), None);
+    let generator = started(10, 1000);
+    assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
+    generator.keep_open(100, 600);
+    generator.advance(100);
+    assert_eq!(generator.join_open(599, 100, 1), None);
+}
+
+#[test]
+fn a_tick_ahead_of_the_clock_is_not_joined_without_it() {
+    let generator = started(10, 1000);
+    for now in [95, 96, 100] {
+        assert_eq!(step_by(&HISTORY, &generator, now, 1), taken(now, 0, 0));
+    }
+    // From the past; and the tick that is open is still the one ahead.
+    assert_eq!(step_by(&HISTORY, &generator, 95, 1), taken(95, 1, 1));
+    generator.keep_open(95, 600);
+    assert_eq!(generator.join_open(599, 100, 1), None);
+}
