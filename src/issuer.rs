@@ -156,7 +156,7 @@ impl Issuer {
 
     /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all IDs:
     /// no call into PostgreSQL, nothing that can fail.
-    #[inline]
+    #[inline(always)]
     fn join(&self, want: u32) -> Option<Run> {
         if self.span > 0 {
             return self.generator.join_open(counter::now(), self.span, want);

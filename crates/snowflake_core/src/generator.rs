@@ -42,6 +42,12 @@ pub struct Generator {
     /// The last position issued. Written by every caller that takes positions, by compare-and-swap: Release, so that who
     /// joins a tick (Acquire) sees what its opener saw of the mark.
     state: AtomicU64,
+    /// Until which count of a steady counter the open tick may be joined without a look at the clock. Advisory: it bounds how
+    /// late a timestamp is, not uniqueness, so Relaxed. Written by callers that have read the clock; 0 at first.
+    open_until: AtomicU64,
+    /// The low bits of a position, which number the IDs of a tick. Never written after [`Generator::new`]; here, since who takes
+    /// a position has this cache line already.
+    sequence_mask: u64,
     /// The first position the durable mark does not cover. Raised by whoever has just made the mark durable, before
     /// `early`.
     limit: AtomicU64,
@@ -56,10 +62,7 @@ pub struct Generator {
     clock: AtomicU64,
     /// What the clock showed before it went back, and was issued then; 0 if it never has. Raised by whoever finds that.
     shown: AtomicU64,
-    /// Until which count of a steady counter the open tick may be joined without a look at the clock. Advisory: it bounds how
-    /// late a timestamp is, not uniqueness, so Relaxed. Written by callers that have read the clock; 0 at first.
-    open_until: AtomicU64,
-    /// Low bits of a position that number the IDs of a tick. Never written after [`Generator::new`].
+    /// How many bits these are.
     sequence_bits: u32,
     /// On cache lines of its own, as it is written only when a tick opens or closes.
     counters: Counters,
@@ -113,6 +116,7 @@ impl Generator {
             shown: AtomicU64::new(0),
             open_until: AtomicU64::new(0),
             sequence_bits,
+            sequence_mask: (1 << sequence_bits) - 1,
             counters: Counters::new(sequence_bits),
             history: History::new(),
         }
@@ -162,7 +166,7 @@ impl Generator {
     pub fn advance(&self, past: Tick) {
         // The history first: what lies before is not entered, and what was entered is not taken any more.
         self.history.raise_floor(past);
-        let position = past << self.sequence_bits | self.sequence_mask();
+        let position = past << self.sequence_bits | self.sequence_mask;
         let mut seen = self.state.load(Ordering::Relaxed);
         while seen < position {
             match self.state.compare_exchange(seen, position, Ordering::AcqRel, Ordering::Relaxed) {
@@ -191,16 +195,16 @@ impl Generator {
     }
 
     /// Takes up to `want` positions (at least 1) of the tick that is open, if that is `now`.
-    #[inline]
+    #[inline(always)]
     pub fn join(&self, now: Tick, want: u32) -> Option<Run> {
-        let (begin, mask) = (now << self.sequence_bits, self.sequence_mask());
+        let (begin, mask) = (now << self.sequence_bits, self.sequence_mask);
         // Another tick, before or after, or the last position of this one: all in one comparison.
         self.claim_while(want, |seen| seen.wrapping_sub(begin) < mask)
     }
 
     /// The same without a clock: takes positions of whatever tick is open, if whoever read the clock last has
     /// [said](Self::keep_open) that it goes on, as `count` on a steady counter shows, within the last `span` counts.
-    #[inline]
+    #[inline(always)]
     pub fn join_open(&self, count: u64, span: u64, want: u32) -> Option<Run> {
         // From 1 to `span` counts are left. Wrapping: a counter that has begun anew is far from all that was said before.
         let left = self.open_until.load(Ordering::Relaxed).wrapping_sub(count);
@@ -219,7 +223,7 @@ impl Generator {
     }
 
     /// Takes the positions after the last one, as long as that `is_open`.
-    #[inline]
+    #[inline(always)]
     fn claim_while(&self, want: u32, is_open: impl Fn(Position) -> bool) -> Option<Run> {
         let mut seen = self.state.load(Ordering::Relaxed);
         while is_open(seen) {
@@ -302,14 +306,14 @@ impl Generator {
             return state + 1;
         }
         let nth = self.counters.opened();
-        let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask()) };
+        let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask) };
         now << self.sequence_bits | start
     }
 
     /// Tries once to take `first` and its neighbours in the same tick, if `seen` is still the state; says what it is if not.
-    #[inline]
+    #[inline(always)]
     fn try_claim(&self, seen: Position, first: Position, want: u32) -> Result<Run, Position> {
-        let last = (first + u64::from(want) - 1).min(first | self.sequence_mask());
+        let last = (first + u64::from(want) - 1).min(first | self.sequence_mask);
         self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(|_| Run { first, last })
     }
 
@@ -327,19 +331,15 @@ impl Generator {
         let (closed, opened) = (last >> self.sequence_bits, first >> self.sequence_bits);
         // The tick below a floor only looks full.
         let exhausted = self.is_full(last) && closed > self.history.floor();
-        self.counters.close(last, first & self.sequence_mask(), exhausted);
+        self.counters.close(last, first & self.sequence_mask, exhausted);
         if policy.clock_regression == ClockRegression::History {
-            let used = (last & self.sequence_mask()) + 1;
+            let used = (last & self.sequence_mask) + 1;
             self.history.enter(self.sequence_bits, closed, used, closed + 1..opened, policy.history_ticks);
         }
     }
 
     fn is_full(&self, last: Position) -> bool {
-        last & self.sequence_mask() == self.sequence_mask()
-    }
-
-    fn sequence_mask(&self) -> u64 {
-        (1 << self.sequence_bits) - 1
+        last & self.sequence_mask == self.sequence_mask
     }
 }
 

@@ -249,7 +249,7 @@ impl Layout {
             return Err(TimeError::BeforeEpoch { epoch: self.epoch });
         };
         // A branch that is always taken the same way costs less than a division.
-        let tick = if self.unit_ms == 1 { since_epoch } else { since_epoch / self.unit_ms as u64 };
+        let tick = if self.unit_ms <= 1 { since_epoch } else { since_epoch / self.unit_ms as u64 };
         if tick > self.timestamp.max() {
             return Err(TimeError::AfterEnd { last: self.last_time() });
         }

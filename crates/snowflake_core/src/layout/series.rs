@@ -1,6 +1,6 @@
 //! The IDs that one worker issues.
 
-use super::{Field, FieldKind, Layout, OutOfRange};
+use super::{FieldKind, Layout, OutOfRange};
 use crate::Position;
 
 /// Why IDs of a layout can be decoded, but not issued.
@@ -33,8 +33,12 @@ pub enum SeriesError {
 pub struct Series {
     /// The data center's and the worker's bits, the same in every ID.
     fixed: u64,
-    timestamp_shift: u32,
-    sequence: Field,
+    /// The sequence's bits of a position.
+    sequence_mask: u64,
+    /// How far they are shifted,
+    sequence_shift: u32,
+    /// and the tick's, which is never less.
+    tick_shift: u32,
 }
 
 impl Layout {
@@ -56,8 +60,10 @@ impl Layout {
             |kind, value: i32| self.place(kind, value.into()).map_err(|misfit| SeriesError::Number(kind, misfit));
         Ok(Series {
             fixed: place(FieldKind::Datacenter, datacenter)? | place(FieldKind::Worker, worker)?,
-            timestamp_shift: self.timestamp.shift,
-            sequence: self.sequence,
+            sequence_mask: self.sequence.max(),
+            sequence_shift: self.sequence.shift,
+            // The timestamp is the highest field: what lies below it has at least the sequence's bits.
+            tick_shift: self.timestamp.shift - self.sequence.bits,
         })
     }
 }
@@ -66,8 +72,8 @@ impl Series {
     /// The ID at a position.
     #[inline]
     pub const fn id_at(&self, position: Position) -> u64 {
-        ((position >> self.sequence.bits) << self.timestamp_shift)
+        ((position & !self.sequence_mask) << self.tick_shift)
             | self.fixed
-            | ((position & self.sequence.max()) << self.sequence.shift)
+            | ((position & self.sequence_mask) << self.sequence_shift)
     }
 }
