@@ -150,7 +150,6 @@ fn keys(servers: &Servers) -> Vec<Key> {
         drawn(&WIDE),
         own(IDENTITY, "bigint GENERATED ALWAYS AS IDENTITY"),
         own("identity, CACHE 32", "bigint GENERATED ALWAYS AS IDENTITY (CACHE 32)"),
-        own(BIGSERIAL, "bigserial"),
         drawn(&UUID_4),
     ];
     keys.extend(servers.peers().iter().map(drawn));
