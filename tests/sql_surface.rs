@@ -286,6 +286,8 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_min_id(timestamp with time zone) s strict s",
             "function snowflake_min_id(timestamp with time zone,text) i strict s",
             "function snowflake_nextval() v strict s",
+            "function snowflake_nextval_in_copy(internal) s strict s",
+            "function snowflake_nextval_support(internal) i strict s",
             "function snowflake_nextvals(integer) v strict s",
             "function snowflake_now() s s",
             "function snowflake_out(snowflake) i strict s",

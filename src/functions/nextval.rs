@@ -12,6 +12,12 @@ const MAX_BATCH: u32 = 1_000_000;
 /// The next ID.
 #[pg_extern(sql = false)]
 fn snowflake_nextval() -> i64 {
+    next_id()
+}
+
+/// The next ID, or an ERROR.
+#[inline]
+pub fn next_id() -> i64 {
     issuer::next().unwrap_or_else(|refusal| refuse(refusal))
 }
 
