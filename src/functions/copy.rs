@@ -71,8 +71,10 @@ fn instead_of(function: Oid) -> Option<*mut c_void> {
 
 /// The function of this file that the script has put beside another one.
 fn in_copy(function: Oid) -> Oid {
-    // SAFETY: the function exists, as it is called.
-    let schema = unsafe { pg_sys::get_namespace_name(pg_sys::get_func_namespace(function)) };
+    // SAFETY: the function exists, as it is called,
+    let schema = unsafe { pg_sys::get_func_namespace(function) };
+    // SAFETY: and so does its schema.
+    let schema = unsafe { pg_sys::get_namespace_name(schema) };
     // SAFETY: copies a name.
     let name = unsafe { pg_sys::pstrdup(IN_COPY.as_ptr()) };
     let names = [schema, name].map(|name| {
