@@ -37,9 +37,9 @@ pub const WITHIN: &str = "snowflake_within(id, a, b), primary key";
 pub const CREATED_AT: &str = "created_at >= a AND created_at < b, own index";
 
 /// IDs to be read, of which the first is published in Wikipedia, and times to be looked for.
-const IDS: &str = "generate_series(1541815603606036480, 1541815603606036480 + 3499) i";
-const TIMES: &str = "generate_series(timestamptz '2022-06-28Z', '2022-06-28 00:00:03.499Z', '1 ms') i";
-const CALLS: u32 = 3_500;
+const IDS: &str = "generate_series(1541815603606036480, 1541815603606036480 + 99999) i";
+const TIMES: &str = "generate_series(timestamptz '2022-06-28Z', '2022-06-28 00:01:39.999Z', '1 ms') i";
+const CALLS: u32 = 100_000;
 
 /// Expressions over `i`, and what that is.
 const READERS: [(&str, &str); 8] = [
@@ -65,7 +65,7 @@ fn read(servers: &Servers, effort: Effort, report: &mut Report) {
             backend.client.prepare(&format!("SELECT count({counted}) FROM {series}")).expect("a statement")
         })
     });
-    let times = effort.pick(40, 10);
+    let times = effort.pick(4, 1);
     // The loop itself is taken off within a round.
     let costs = rounds(effort.pick(25, 5), &mut entries, |[nothing, statement]| {
         let the_loop = backend.cost(nothing, times, CALLS);
