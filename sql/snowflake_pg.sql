@@ -8,8 +8,19 @@
 
 -- Issuing ------------------------------------------------------------------------------------------------------------
 
+-- Not to be called: by these COPY learns that snowflake_nextval(), as a default, does not look at the table, as nextval() does not.
+CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS
+    'what COPY calls in the place of snowflake_nextval()';
+CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
+    'puts it there';
+
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_nextval() IS
     'a new ID, greater than every ID this server has returned before (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
 

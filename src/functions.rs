@@ -2,6 +2,7 @@
 
 mod admin;
 mod argument;
+mod copy;
 mod decode;
 mod interval;
 mod layout;

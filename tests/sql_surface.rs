@@ -173,9 +173,26 @@ fn ids_can_be_taken_in_a_parallel_plan() {
         )
         .expect("a table");
     let query = "SELECT count(DISTINCT id) FROM (SELECT snowflake_nextval() AS id FROM source) s";
-    let plan = plan(&mut client, &format!("EXPLAIN {query}"));
-    assert!(plan.contains("Parallel Seq Scan"), "{plan}");
+    let counting = plan(&mut client, &format!("EXPLAIN {query}"));
+    assert!(counting.contains("Parallel Seq Scan"), "{counting}");
     assert_eq!(value(&mut client, query), "200000");
+
+    // PostgreSQL makes a table in parallel, and the workers take the IDs.
+    let create = "CREATE TABLE made AS SELECT snowflake_nextval() AS id FROM source";
+    let creating = plan(&mut client, &format!("EXPLAIN (VERBOSE, COSTS OFF) {create}"));
+    let (_, below_gather) = creating.split_once("Gather").unwrap_or_else(|| panic!("not in parallel:\n{creating}"));
+    let (_, scan) =
+        below_gather.split_once("Parallel Seq Scan").unwrap_or_else(|| panic!("not in parallel:\n{creating}"));
+    assert!(scan.contains("Output: snowflake_nextval()"), "not taken by the workers:\n{creating}");
+    client.batch_execute(create).expect("a table");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT id) FROM made"), "200000");
+
+    // It inserts in one process, whatever the key is; the IDs do not change the plan.
+    client.batch_execute("CREATE TABLE filled (id bigint PRIMARY KEY, n integer)").expect("a table");
+    let insert = |key: &str| format!("INSERT INTO filled SELECT {key}, n FROM source");
+    let mut gathers = |key| plan(&mut client, &format!("EXPLAIN {}", insert(key))).contains("Gather");
+    assert_eq!(gathers("snowflake_nextval()"), gathers("n"));
+    client.batch_execute(&insert("snowflake_nextval()")).expect("distinct IDs");
 }
 
 /// A function that is not VOLATILE would be called again wherever its value is used.
@@ -286,6 +303,8 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_min_id(timestamp with time zone) s strict s",
             "function snowflake_min_id(timestamp with time zone,text) i strict s",
             "function snowflake_nextval() v strict s",
+            "function snowflake_nextval_in_copy(internal) s strict s",
+            "function snowflake_nextval_support(internal) i strict s",
             "function snowflake_nextvals(integer) v strict s",
             "function snowflake_now() s s",
             "function snowflake_out(snowflake) i strict s",

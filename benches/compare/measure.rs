@@ -53,8 +53,8 @@ pub fn nanoseconds(time: Duration) -> f64 {
 }
 
 /// Measures each contender once a round, in turn, after a round to warm up, and returns all values of each.
-pub fn rounds<T>(rounds: usize, contenders: &mut [T], mut measure: impl FnMut(&mut T) -> f64) -> Vec<Vec<f64>> {
-    let mut values = vec![Vec::new(); contenders.len()];
+pub fn rounds<T, V>(rounds: usize, contenders: &mut [T], mut measure: impl FnMut(&mut T) -> V) -> Vec<Vec<V>> {
+    let mut values: Vec<_> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
         progress(round, rounds);
         for (own, contender) in values.iter_mut().zip(contenders.iter_mut()) {

@@ -144,8 +144,12 @@ fn table(question: &Question, figures: &[&Figure]) -> String {
     } else {
         let heading = format!("{}, {}", question.case, question.unit);
         rows.push([vec![heading], varied.iter().map(|&at| grouped(at)).collect()].concat());
-        let mut contenders: Vec<_> = figures.iter().map(|figure| figure.contender).collect();
-        contenders.dedup();
+        let mut contenders: Vec<&str> = Vec::new();
+        for figure in figures {
+            if !contenders.contains(&figure.contender) {
+                contenders.push(figure.contender);
+            }
+        }
         for contender in contenders {
             let cell = |&at: &u64| {
                 let figure = figures.iter().find(|f| f.contender == contender && f.at == Some(at));

@@ -220,6 +220,16 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "sql_surface", tests: "an_id_that_a_query" },
     },
     Mutant {
+        name: "what COPY calls is STABLE for ALTER TABLE, too",
+        edits: &[("src/functions/copy.rs", "Some(coalesce.into_pg().cast())", "Some(call.cast())")],
+        against: Servers { binary: "copy", tests: "copy" },
+    },
+    Mutant {
+        name: "COPY may call what its user may not",
+        edits: &[("src/functions/copy.rs", "if may? {", "if may.is_some() {")],
+        against: Servers { binary: "copy", tests: "copy" },
+    },
+    Mutant {
         name: "the state is stored without looking whether another caller was faster",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",

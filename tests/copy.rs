@@ -1,0 +1,53 @@
+//! COPY writes many rows at once only where it knows that no default looks at the table. It knows that of
+//! `snowflake_nextval()`, which is volatile for everything else.
+
+use std::io::Write;
+use testbed::postgres::{self, Client, NoTls};
+use testbed::{Cluster, error, value};
+
+#[test]
+fn copy_costs_no_more_wal_than_with_a_sequence() {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg;
+             CREATE TABLE ours (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
+             CREATE TABLE theirs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer);
+             CREATE ROLE app LOGIN; GRANT INSERT ON ours TO app; CHECKPOINT",
+        )
+        .expect("tables");
+    let [ours, theirs] = ["ours", "theirs"].map(|table| {
+        let position = |client: &mut Client| value(client, "SELECT pg_current_wal_insert_lsn() - '0/0'");
+        let before: i64 = position(&mut client).parse().expect("a number");
+        copy(&mut client, table).expect("rows");
+        position(&mut client).parse::<i64>().expect("a number") - before
+    });
+    assert!(ours <= theirs, "{ours} bytes, and {theirs} with a sequence");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT id) FROM ours"), "10000");
+    assert_eq!(
+        value(&mut client, "SELECT min(id) > (SELECT snowflake_min_id(now() - interval '1 min')) FROM ours"),
+        "t"
+    );
+
+    // Everywhere else the function is volatile: each row of a table gets an ID of its own.
+    client.batch_execute("ALTER TABLE ours ADD COLUMN other bigint DEFAULT snowflake_nextval()").expect("a column");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT other) FROM ours"), "10000");
+
+    // Who may not call the function may not have COPY call it, and nobody can call what COPY calls.
+    client.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC").expect("a privilege");
+    let mut app = cluster.config().user("app").connect(NoTls).expect("a session");
+    let refusal = copy(&mut app, "ours").expect_err("a refusal");
+    assert_eq!(refusal.code().map(postgres::error::SqlState::code), Some("42501"), "{refusal:?}");
+    for argument in ["NULL", "'1'", "1::bigint"] {
+        let refusal = error(&mut client, &format!("SELECT snowflake_nextval_in_copy({argument})"));
+        assert_eq!(refusal.code().code(), "42883", "{argument}: {refusal}");
+    }
+}
+
+/// Copies 10,000 rows without an ID into a table.
+fn copy(client: &mut Client, table: &str) -> Result<u64, postgres::Error> {
+    let mut rows = client.copy_in(&format!("COPY {table} (n) FROM STDIN"))?;
+    (1..=10_000).try_for_each(|n| writeln!(rows, "{n}")).expect("rows");
+    rows.finish()
+}
