@@ -240,8 +240,13 @@ impl Cluster {
 
     /// Runs statements, one a line, on a stopped server in single-user mode, and returns what it prints.
     pub fn single_user(&self, statements: &str) -> String {
+        self.single_user_under(&[], statements)
+    }
+
+    /// The same, PostgreSQL's program being run by another one: valgrind, for example.
+    pub fn single_user_under(&self, runner: &[&str], statements: &str) -> String {
         assert!(self.postmaster.is_none(), "a running server");
-        let mut command = self.command("postgres");
+        let mut command = self.command_under(runner, "postgres");
         command.arg("--single").arg("-D").arg(self.data()).arg("postgres");
         let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
         let mut child =
@@ -333,6 +338,10 @@ impl Cluster {
 
     /// A program of PostgreSQL's, run by the servers' user, by the server's clock, that ends when this process does.
     pub(crate) fn command(&self, program: &str) -> Command {
+        self.command_under(&[], program)
+    }
+
+    fn command_under(&self, runner: &[&str], program: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "QUIT"]);
         if running_as_root() {
@@ -361,7 +370,7 @@ impl Cluster {
             let preloaded: Vec<_> = preloaded.iter().map(|path| path.display().to_string()).collect();
             command.arg(format!("LD_PRELOAD={}", preloaded.join(":")));
         }
-        command.arg(self.installation.program(program));
+        command.args(runner).arg(self.installation.program(program));
         command
     }
 

@@ -1,0 +1,60 @@
+//! How many instructions it takes to issue an ID and to read one: a number that no noise changes. When a change makes it
+//! greater for a reason, raise the ceiling with that change.
+//!
+//! Counted by valgrind's callgrind in the release build of the extension, in a server's own process (single-user mode).
+
+use std::fs;
+use testbed::{Cluster, Signal};
+
+const CALLS: u32 = 100_000;
+
+/// Instructions of one call from its first to its last, without what `not_in` does meanwhile. A function is followed into
+/// what it calls.
+fn instructions(server: &Cluster, call: &str, function: &str, not_in: Option<&str>) -> f64 {
+    let log = server.host().join("callgrind.log");
+    let _ = fs::remove_file(&log);
+    let log_option = format!("--log-file={}", log.display());
+    let toggles: Vec<_> =
+        [Some(function), not_in].iter().flatten().map(|function| format!("--toggle-collect={function}")).collect();
+    let mut runner = vec!["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"];
+    runner.push(&log_option);
+    runner.extend(toggles.iter().map(String::as_str));
+    let query = format!(
+        "SELECT count({call}) FROM generate_series(1541815603606036480, 1541815603606036480 + {CALLS} - 1) i\n"
+    );
+    let printed = server.single_user_under(&runner, &query);
+    assert!(printed.contains(&format!("count = \"{CALLS}\"")), "{printed}");
+    let said = fs::read_to_string(&log).expect("what callgrind says");
+    let collected = said.split_once("Collected :").expect("a count").1.split_whitespace().next().expect("a number");
+    collected.parse::<f64>().expect("a number") / f64::from(CALLS)
+}
+
+fn server(time_stamp_counter: &str) -> Cluster {
+    let mut server = Cluster::builder().worker(0).set("snowflake_pg.time_stamp_counter", time_stamp_counter).start();
+    server.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    server.stop(Signal::INT);
+    server
+}
+
+#[test]
+fn an_id_takes_no_more_instructions_than_it_did() {
+    // Beyond that lies what is done once a tick, or when something is wrong.
+    let nextval =
+        |server: &Cluster| instructions(server, "snowflake_nextval()", "snowflake_nextval", Some("*::slow_path"));
+    let by_clock = nextval(&server("off"));
+    println!("snowflake_nextval() by the clock: {by_clock:.1} instructions and those of the clock");
+    // By the counter where the kernel goes by it, too; else by the clock.
+    let auto = nextval(&server("auto"));
+    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let by_counter = source.is_ok_and(|source| source.trim() == "tsc");
+    println!("snowflake_nextval() as it is by default: {auto:.1} instructions");
+    assert!(by_clock <= 71.0, "{by_clock}");
+    assert!(auto <= if by_counter { 42.0 } else { 71.0 }, "{auto}");
+}
+
+#[test]
+fn reading_an_id_takes_no_more_instructions_than_it_did() {
+    let timestamp = instructions(&server("auto"), "snowflake_timestamp(i)", "snowflake_timestamp_wrapper", None);
+    println!("snowflake_timestamp(): {timestamp:.1} instructions");
+    assert!(timestamp <= 80.0, "{timestamp}");
+}
