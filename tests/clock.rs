@@ -34,6 +34,22 @@ fn a_saturated_server_never_issues_more_than_the_layout_allows() {
 }
 
 #[test]
+fn an_id_says_when_it_was_issued_with_and_without_the_time_stamp_counter() {
+    for counter in ["auto", "off"] {
+        let cluster = Cluster::builder().worker(1).set("snowflake_pg.time_stamp_counter", counter).start();
+        let mut client = cluster.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the first ID of all");
+        // Columns are computed from left to right. Where two clocks meet, a millisecond can be over a little later.
+        let query = "SELECT count(*) || ' of ' || count(DISTINCT id)
+            || ', wrong: ' || count(*) FILTER (WHERE issued_at > after OR issued_at < before - interval '2 ms')
+            FROM (SELECT before, id, after, snowflake_timestamp(id) AS issued_at
+                  FROM (SELECT clock_timestamp() AS before, snowflake_nextval() AS id, clock_timestamp() AS after
+                        FROM generate_series(1, 200000) OFFSET 0) calls) ids";
+        assert_eq!(value(&mut client, query), "200000 of 200000, wrong: 0", "time_stamp_counter = {counter}");
+    }
+}
+
+#[test]
 fn a_full_millisecond_is_waited_for_even_by_a_server_that_never_waits_for_its_clock() {
     let cluster = Cluster::builder().worker(1).set("snowflake_pg.max_wait", 0).start();
     let mut client = cluster.connect();

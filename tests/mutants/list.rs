@@ -248,6 +248,24 @@ pub const MUTANTS: &[Mutant] = &[
         against: Core,
     },
     Mutant {
+        name: "the counter never says that a tick is over",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "if left.wrapping_sub(1) >= span {",
+            "if left == u64::MAX {",
+        )],
+        against: Servers { binary: "clock", tests: "an_id_says_when" },
+    },
+    Mutant {
+        name: "a tick ahead of the clock is joined without it",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "        if self.last_tick() == now {\n            self.open_until",
+            "        if now > 0 {\n            self.open_until",
+        )],
+        against: Core,
+    },
+    Mutant {
         name: "a tick is entered in the history before it is closed",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
