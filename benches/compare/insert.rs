@@ -63,7 +63,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     let mut keys = keys(servers);
     let times = effort.pick(5, 1);
 
-    let (single, hundreds) = (effort.pick(1_000, 50), effort.pick(200, 10));
+    let (single, hundreds) = (effort.pick(500, 50), effort.pick(200, 10));
     let loads = rounds(times, &mut keys, |key| {
         key.load(single, |client| {
             let insert = client.prepare("INSERT INTO filled (payload) VALUES ($1)").expect("a statement");

@@ -52,15 +52,17 @@ pub fn nanoseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e9
 }
 
-/// Measures each contender once a round, in turn, after a round to warm up, and returns all values of each.
+/// Measures each contender once a round, after a round to warm up, and returns all values of each. Every other round goes
+/// backwards: what one leaves behind for the next, such as a busy disk, would otherwise always meet the same one.
 pub fn rounds<T, V>(rounds: usize, contenders: &mut [T], mut measure: impl FnMut(&mut T) -> V) -> Vec<Vec<V>> {
     let mut values: Vec<_> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
         progress(round, rounds);
-        for (own, contender) in values.iter_mut().zip(contenders.iter_mut()) {
-            let value = measure(contender);
+        for nth in 0..contenders.len() {
+            let turn = if round.is_multiple_of(2) { nth } else { contenders.len() - 1 - nth };
+            let value = measure(&mut contenders[turn]);
             if round > 0 {
-                own.push(value);
+                values[turn].push(value);
             }
         }
     }
