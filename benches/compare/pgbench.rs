@@ -1,1 +1,69 @@
-//! To come.
+//! Clients that repeat a statement, by PostgreSQL's own pgbench: so that nothing of ours counts, and anybody can repeat it.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use testbed::Cluster;
+
+/// Clients of one server, all with the same statement, which each of them prepares once.
+#[derive(Clone, Copy)]
+pub struct Clients<'a> {
+    pub cluster: &'a Cluster,
+    pub count: u32,
+    pub statement: &'a str,
+    pub seconds: u32,
+}
+
+impl Clients<'_> {
+    /// Statements of all of them a second, without the time to connect.
+    pub fn rate(&self) -> f64 {
+        let printed = self.run(&[]);
+        let rate = printed.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+        rate.unwrap_or_else(|| panic!("pgbench printed no rate:\n{printed}"))
+    }
+
+    /// How long each statement took its client, in microseconds, the shortest first. The first one of each client is not
+    /// there, since it is prepared by it.
+    pub fn latencies(&self) -> Vec<u32> {
+        // With the server's files, so that it is removed with them whatever happens.
+        let directory = tempfile::tempdir_in(self.cluster.host()).expect("a temporary directory");
+        self.run(&["--log".to_owned(), format!("--log-prefix={}", directory.path().join("log").display())]);
+        let mut latencies = Vec::new();
+        for log in fs::read_dir(&directory).expect("pgbench's logs") {
+            let log = fs::read_to_string(log.expect("a file").path()).expect("pgbench's log");
+            for line in log.lines() {
+                // The client, the number of its transaction, and how long that took.
+                let mut fields = line.split(' ').skip(1).map(|field| field.parse::<u32>().expect("a number"));
+                if fields.next() != Some(1) {
+                    latencies.push(fields.next().expect("a latency"));
+                }
+            }
+        }
+        assert!(!latencies.is_empty(), "pgbench logged nothing");
+        latencies.sort_unstable();
+        latencies
+    }
+
+    /// Runs pgbench, and returns what it printed.
+    fn run(&self, more: &[String]) -> String {
+        let mut child = Command::new(self.cluster.bindir().join("pgbench"))
+            // Two threads keep 64 clients busy; more would take the cores from the server.
+            .args(["--no-vacuum", "--protocol=prepared", "--jobs=2", "--file=-"])
+            .args([format!("--client={}", self.count), format!("--time={}", self.seconds)])
+            .args(more)
+            .envs(self.cluster.environment())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("pgbench");
+        let mut script = child.stdin.take().expect("a pipe");
+        // An error only says that pgbench has ended; why, it says itself.
+        let _ = writeln!(script, "{};", self.statement);
+        drop(script);
+        let output = child.wait_with_output().expect("pgbench");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "pgbench with \"{}\", {}:\n{errors}", self.statement, output.status);
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
