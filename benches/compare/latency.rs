@@ -1,9 +1,10 @@
 //! How long single calls take under load.
 //!
 //! 16 clients of pgbench repeat `SELECT f()`, and every one of their statements counts: the slow ones are what users notice.
-//! This is done three times: as it is; while the durable mark is extended about twenty times a second instead of once in one,
-//! since that is what calls might wait for; and while one checkpoint follows the other, since then the disk is busy, and
-//! sequences write more. Latencies are the client's, so that waiting for one of the cores is in them.
+//! This is done three times: as it is; while the durable mark is extended more than ten times a second instead of once, since
+//! that is what calls might wait for; and while one checkpoint follows the other, since then the disk is busy, and sequences
+//! write more. Latencies are the client's, so waiting for a core is in them: each client asks again at once, and a contender
+//! that answers faster is asked more often in the same time.
 
 use crate::contenders::{Contender, OURS, SEQUENCE, SEQUENCE_32};
 use crate::pgbench::Clients;

@@ -17,7 +17,7 @@ pub struct Clients<'a> {
 impl Clients<'_> {
     /// Statements of all of them a second, without the time to connect.
     pub fn rate(&self) -> f64 {
-        let printed = self.run(&[]);
+        let printed = self.run("", &[]);
         let rate = printed.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
         rate.unwrap_or_else(|| panic!("pgbench printed no rate:\n{printed}"))
     }
@@ -27,7 +27,12 @@ impl Clients<'_> {
     pub fn latencies(&self) -> Vec<u32> {
         // With the server's files, so that it is removed with them whatever happens.
         let directory = tempfile::tempdir_in(self.cluster.host()).expect("a temporary directory");
-        self.run(&["--log".to_owned(), format!("--log-prefix={}", directory.path().join("log").display())]);
+        // pgbench looks at the clock once before it asks and again only if it had to wait: an answer that was there at once
+        // would have taken no time. After a pause, however short, it looks again.
+        self.run(
+            "\\sleep 1 us",
+            &["--log".to_owned(), format!("--log-prefix={}", directory.path().join("log").display())],
+        );
         let mut latencies = Vec::new();
         for log in fs::read_dir(&directory).expect("pgbench's logs") {
             let log = fs::read_to_string(log.expect("a file").path()).expect("pgbench's log");
@@ -44,13 +49,13 @@ impl Clients<'_> {
         latencies
     }
 
-    /// Runs pgbench, and returns what it printed.
-    fn run(&self, more: &[String]) -> String {
+    /// Runs pgbench with one more command after the statement, and more options, and returns what it printed.
+    fn run(&self, command: &str, options: &[String]) -> String {
         let mut child = Command::new(self.cluster.bindir().join("pgbench"))
             // Two threads keep 64 clients busy; more would take the cores from the server.
             .args(["--no-vacuum", "--protocol=prepared", "--jobs=2", "--file=-"])
             .args([format!("--client={}", self.count), format!("--time={}", self.seconds)])
-            .args(more)
+            .args(options)
             .envs(self.cluster.environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -59,7 +64,7 @@ impl Clients<'_> {
             .expect("pgbench");
         let mut script = child.stdin.take().expect("a pipe");
         // An error only says that pgbench has ended; why, it says itself.
-        let _ = writeln!(script, "{};", self.statement);
+        let _ = writeln!(script, "{};\n{command}", self.statement);
         drop(script);
         let output = child.wait_with_output().expect("pgbench");
         let errors = String::from_utf8_lossy(&output.stderr);
