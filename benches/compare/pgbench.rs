@@ -5,6 +5,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use testbed::Cluster;
 
+/// Microseconds at the beginning that are not counted, for no contender: each client prepares its statement and fills its
+/// caches then, and after a pause of some seconds the first call has to have the durable mark extended.
+const WARM_UP: u64 = 200_000;
+
 /// Clients of one server, all with the same statement, which each of them prepares once.
 #[derive(Clone, Copy)]
 pub struct Clients<'a> {
@@ -22,28 +26,28 @@ impl Clients<'_> {
         rate.unwrap_or_else(|| panic!("pgbench printed no rate:\n{printed}"))
     }
 
-    /// How long each statement took its client, in microseconds, the shortest first. The first one of each client is not
-    /// there, since it is prepared by it.
-    pub fn latencies(&self) -> Vec<u32> {
+    /// How long each statement took in microseconds, the shortest first, where all clients together ask so many times a
+    /// second. Counted is from when it was to begin, so that one that comes late because another took long is late, too.
+    pub fn latencies(&self, rate: u32) -> Vec<u64> {
         // With the server's files, so that it is removed with them whatever happens.
         let directory = tempfile::tempdir_in(self.cluster.host()).expect("a temporary directory");
         // pgbench looks at the clock once before it asks and again only if it had to wait: an answer that was there at once
         // would have taken no time. After a pause, however short, it looks again.
-        self.run(
-            "\\sleep 1 us",
-            &["--log".to_owned(), format!("--log-prefix={}", directory.path().join("log").display())],
-        );
-        let mut latencies = Vec::new();
+        let prefix = directory.path().join("log");
+        let options = [format!("--rate={rate}"), "--log".to_owned(), format!("--log-prefix={}", prefix.display())];
+        self.run("\\sleep 1 us", &options);
+        let mut answers = Vec::new();
         for log in fs::read_dir(&directory).expect("pgbench's logs") {
             let log = fs::read_to_string(log.expect("a file").path()).expect("pgbench's log");
             for line in log.lines() {
-                // The client, the number of its transaction, and how long that took.
-                let mut fields = line.split(' ').skip(1).map(|field| field.parse::<u32>().expect("a number"));
-                if fields.next() != Some(1) {
-                    latencies.push(fields.next().expect("a latency"));
-                }
+                let fields: Vec<u64> = line.split(' ').map(|field| field.parse().expect("a number")).collect();
+                let &[_, _, latency, _, seconds, microseconds, ..] = &*fields else { panic!("no answer: {line}") };
+                answers.push((seconds * 1_000_000 + microseconds, latency));
             }
         }
+        let began = answers.iter().map(|(answered, latency)| answered - latency).min().expect("an answer");
+        answers.retain(|(answered, _)| *answered > began + WARM_UP);
+        let mut latencies: Vec<_> = answers.iter().map(|(_, latency)| *latency).collect();
         assert!(!latencies.is_empty(), "pgbench logged nothing");
         latencies.sort_unstable();
         latencies
