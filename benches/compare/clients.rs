@@ -68,9 +68,9 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     }
     for (question, contenders) in &questions {
         for contender in contenders {
-            let own = |case: &&mut Case| case.question == *question && case.contender.name == contender.name;
-            for case in cases.iter_mut().filter(own) {
-                report.add_at(question, contender.name, case.clients.into(), std::mem::take(&mut case.rates));
+            let own = |case: &&Case| case.question == *question && case.contender.name == contender.name;
+            for case in cases.iter().filter(own) {
+                report.add_at(question, contender.name, case.clients.into(), case.rates.clone());
             }
         }
     }

@@ -11,10 +11,9 @@
 use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, SEQUENCE_1000, UUID_4, WIDE};
 use crate::measure::{Backend, cpu_time, nanoseconds, progress};
-use crate::report::{Better, Question, Report, grouped};
+use crate::report::{Better, Question, Report};
 use crate::servers::Servers;
 use std::fs::{self, DirEntry};
-use std::mem::take;
 
 pub const CPU: Question = Question {
     part: "growth",
@@ -42,17 +41,17 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     let mut needs = Vec::new();
     let few = [OURS, WIDE, SEQUENCE];
     for &(ids, contenders) in effort.pick(long, &[(100_000, &few), (1_000_000, &few)]) {
-        println!("    {} IDs", grouped(ids.into()));
+        println!("    {ids:e} IDs");
         needs.extend(compare(servers, ids, contenders));
     }
     // What belongs to one contender stands in one row.
     for contender in &all {
-        for need in needs.iter_mut().filter(|need| need.contender.name == contender.name) {
+        for need in needs.iter().filter(|need| need.contender.name == contender.name) {
             let at = need.ids.into();
-            report.add_at(&CPU, contender.name, at, take(&mut need.cpu));
-            report.add_at(&MEMORY, contender.name, at, take(&mut need.memory));
+            report.add_at(&CPU, contender.name, at, need.cpu.clone());
+            report.add_at(&MEMORY, contender.name, at, need.memory.clone());
             if !need.files.is_empty() {
-                report.add_at(&FILES, contender.name, at, take(&mut need.files));
+                report.add_at(&FILES, contender.name, at, need.files.clone());
             }
         }
     }

@@ -5,8 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use testbed::Cluster;
 
-/// Microseconds at the beginning that are not counted, for no contender: each client prepares its statement and fills its
-/// caches then, and after a pause of some seconds the first call has to have the durable mark extended.
+/// Microseconds at the beginning that are not counted: clients prepare their statements then, and fill their caches.
 const WARM_UP: u64 = 200_000;
 
 /// Clients of one server, all with the same statement, which each of them prepares once.
@@ -26,8 +25,8 @@ impl Clients<'_> {
         rate.unwrap_or_else(|| panic!("pgbench printed no rate:\n{printed}"))
     }
 
-    /// How long each statement took in microseconds, the shortest first, where all clients together ask so many times a
-    /// second. Counted is from when it was to begin, so that one that comes late because another took long is late, too.
+    /// How long each statement took in microseconds, the shortest first, while all clients together ask so many times a
+    /// second. It counts from when it was to begin, so that one that begins late because another took long is late, too.
     pub fn latencies(&self, rate: u32) -> Vec<u64> {
         // With the server's files, so that it is removed with them whatever happens.
         let directory = tempfile::tempdir_in(self.cluster.host()).expect("a temporary directory");

@@ -16,10 +16,9 @@ use std::time::{Duration, Instant};
 use testbed::postgres::Statement;
 use testbed::value;
 
-/// By the number of backends.
 pub const SHARE: Question = Question {
     part: "saturation",
-    case: "Share of the layout's 4,096,000 IDs a second",
+    case: "Share of the layout's 4,096,000 IDs a second, by the number of backends",
     unit: "%",
     better: Better::Higher,
     reference: OURS.name,
@@ -34,7 +33,7 @@ pub const CPU: Question =
 const RATE: f64 = 4_096_000.0;
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
-    let time = effort.pick(Duration::from_secs(3), Duration::from_millis(500));
+    let time = effort.pick(Duration::from_secs(2), Duration::from_millis(500));
     let repeat = effort.pick(5, 1);
 
     // A series in FROM would be made first, as a whole, and nothing be asked for meanwhile.
