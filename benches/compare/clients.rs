@@ -1,9 +1,14 @@
 //! How many IDs clients get together.
+//!
+//! pgbench's clients repeat a prepared statement: one of a single ID, which shows what is left of a difference when the way
+//! to the server is in it, and one of 1,000 IDs, which shows whether backends that want IDs at the same time are in each
+//! other's way. The default layout has 4,096,000 IDs a second and no more, so a wider one stands beside it.
 
-use crate::Effort;
-use crate::contenders::OURS;
+use crate::contenders::{BORROW, Contender, NAIVE, OURS, PLPGSQL, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4, WIDE};
+use crate::pgbench::Clients;
 use crate::report::{Better, Question, Report};
 use crate::servers::Servers;
+use crate::{Effort, measure};
 
 pub const SINGLE: Question = Question {
     part: "clients",
@@ -12,12 +17,61 @@ pub const SINGLE: Question = Question {
     better: Better::Higher,
     reference: OURS.name,
 };
-pub const THOUSAND: Question = Question {
-    part: "clients",
-    case: "IDs of all clients a second, 1,000 a statement",
-    unit: "IDs/s",
-    better: Better::Higher,
-    reference: OURS.name,
-};
+pub const THOUSAND: Question = Question { case: "IDs of all clients a second, 1,000 a statement", ..SINGLE };
 
-pub fn run(_: &Servers, _: Effort, _: &mut Report) {}
+/// What is measured once a round.
+struct Case {
+    question: &'static Question,
+    contender: Contender,
+    clients: u32,
+    rates: Vec<f64>,
+}
+
+impl Case {
+    fn rate(&self, servers: &Servers) -> f64 {
+        let expression = self.contender.expression;
+        let (statement, ids) = if *self.question == SINGLE {
+            (format!("SELECT {expression}"), 1.0)
+        } else {
+            (format!("SELECT count({expression}) FROM generate_series(1, 1000)"), 1000.0)
+        };
+        let cluster = servers.cluster(self.contender.setting);
+        Clients { cluster, count: self.clients, statement: &statement, seconds: 1 }.rate() * ids
+    }
+}
+
+pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
+    let peers = servers.peers();
+    let singles = [&[OURS, SEQUENCE, SEQUENCE_32, UUID_4], peers, &[NAIVE, PLPGSQL]].concat();
+    let few = [OURS, WIDE, BORROW, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
+    let thousands = [&few, peers, &[NAIVE, PLPGSQL]].concat();
+    let questions = [
+        (&SINGLE, effort.pick(singles, vec![OURS, SEQUENCE])),
+        (&THOUSAND, effort.pick(thousands, vec![OURS, WIDE, SEQUENCE])),
+    ];
+    let counts: &[u32] = effort.pick(&[1, 2, 4, 16, 64], &[16]);
+
+    // Contenders that are compared with each other come right after each other.
+    let mut cases = Vec::new();
+    for (question, contenders) in &questions {
+        for &clients in counts {
+            let case = |contender: &Contender| Case { question, contender: contender.clone(), clients, rates: vec![] };
+            cases.extend(contenders.iter().map(case));
+        }
+    }
+    let (rounds, all) = (effort.pick(3, 1), cases.len());
+    for round in 0..rounds {
+        for (number, case) in cases.iter_mut().enumerate() {
+            measure::progress(round * all + number + 1, rounds * all);
+            case.rates.push(case.rate(servers));
+        }
+    }
+    for (question, contenders) in &questions {
+        for contender in contenders {
+            let own = |case: &&Case| case.question == *question && case.contender.name == contender.name;
+            for case in cases.iter().filter(own) {
+                report.add_at(question, contender.name, case.clients.into(), case.rates.clone());
+            }
+        }
+    }
+}

@@ -70,8 +70,8 @@ pub fn rounds<T, V>(rounds: usize, contenders: &mut [T], mut measure: impl FnMut
 }
 
 /// Says how far a measurement has come.
-pub fn progress(round: usize, rounds: usize) {
-    eprint!("\r    round {round} of {rounds}{}", if round == rounds { "\n" } else { "" });
+pub fn progress(step: usize, steps: usize) {
+    eprint!("\r    step {step} of {steps}{}", if step == steps { "\n" } else { "" });
 }
 
 /// The one in the middle.
