@@ -13,4 +13,8 @@ pub const CPU: Question = Question {
     reference: OURS.name,
 };
 
+/// The contender that asks for all IDs at once, and the one that asks for each.
+pub const SET: &str = "SELECT ... FROM snowflake_nextvals(n)";
+pub const CALLS: &str = "SELECT snowflake_nextval() FROM generate_series(1, n)";
+
 pub fn run(_: &Servers, _: Effort, _: &mut Report) {}

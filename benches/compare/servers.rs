@@ -4,8 +4,8 @@ use crate::contenders::{self, Contender};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use testbed::Cluster;
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
 
 /// A configuration of the extension that changes the way of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,11 +74,6 @@ impl Servers {
     /// Contenders that these servers have, and not every server.
     pub fn peers(&self) -> &[Contender] {
         &self.peers
-    }
-
-    /// The version of PostgreSQL.
-    pub fn version(&self) -> String {
-        value(&mut self.connect(Setting::Default), "SHOW server_version")
     }
 }
 
