@@ -106,7 +106,8 @@ impl Axis {
         let medians = || answer.figures.iter().map(|figure| figure.median).filter(|&median| median > 0.0);
         let (least, most) = range(&medians().collect::<Vec<_>>());
         if most > least * 50.0 {
-            let (least, most) = extremes(answer, 0.0);
+            // A value that noise has brought near nothing must not stretch it.
+            let (least, most) = extremes(answer, least / 10.0);
             return Self::logarithmic((decade(least), -(-most.log10()).floor()), pixels);
         }
         let (least, most) = extremes(answer, f64::NEG_INFINITY);

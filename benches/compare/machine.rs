@@ -34,7 +34,7 @@ impl Machine {
         machine.add("system", said(&["uname", "-srm"]));
         machine.add("clock source", read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
         let temporary = std::env::temp_dir();
-        machine.add("file system", said(&["stat", "--file-system", "--format=%T", &temporary.to_string_lossy()]));
+        machine.add("file system", said(&["findmnt", "-no", "FSTYPE", "--target", &temporary.to_string_lossy()]));
         machine.add("load before", read("/proc/loadavg").split(' ').next().unwrap_or_default());
         machine.add("rust", said(&["rustc", "--version"]));
         machine
