@@ -5,8 +5,9 @@
 # make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
 # make test-mutants  take guards out of the code, and show which test notices (about an hour)
 # make lint       check format and style
-# make bench      measure the cost of issuing and decoding against PostgreSQL's own functions, and how close a full server
-#                 comes to the limit
+# make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
+#                 (about 12 minutes; QUICK=1 for less than one, PARTS="cost insert" for some; docs/benchmarks.md)
+# make bench-record    keep the results of the last make bench in docs/benchmarks
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
@@ -27,7 +28,7 @@ cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
 features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
-.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench compare-crash \
+.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench bench-record compare-crash \
 	modulo clock-picture layout-picture clean
 
 all: build
@@ -81,12 +82,24 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --locked --package snowflake_core --package testbed --package disk_faults --all-targets -- --deny warnings
 	$(cargo_extension) clippy $(features) -- --deny warnings
+	$(cargo_extension) clippy $(features) --package naive_generator -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed --package disk_faults
 
 bench: build
 	@echo "==> Building what is measured beside it"
 	$(cargo_extension) build $(features) --package naive_generator
 	@cargo bench --locked --profile dev --package testbed --bench compare -- $(PARTS)
+
+# Of a whole run, and of a commit that others can check out: docs/benchmarks always shows one such run.
+bench-record:
+	@test -f target/bench/results.json || { echo "==> Nothing was measured: type make bench first"; exit 1; }
+	@grep -q '"command": "make bench",' target/bench/results.json || \
+		{ echo "==> The last run was in short or in part: type make bench first"; exit 1; }
+	@! grep -q '"commit": ".*-dirty"' target/bench/results.json || \
+		{ echo "==> The last run was not of a commit: commit, and type make bench first"; exit 1; }
+	rm -rf docs/benchmarks
+	mkdir docs/benchmarks
+	cp target/bench/results.md target/bench/results.json target/bench/*.svg docs/benchmarks/
 
 compare-crash: build
 	cargo build --locked --package testbed --example compare_crash

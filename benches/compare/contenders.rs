@@ -26,6 +26,8 @@ pub const BORROW: Contender = ours("snowflake_nextval(), exhaustion borrow", Set
 pub const COARSE: Contender = ours("snowflake_nextval(), ticks of 10 ms", Setting::Coarse);
 /// Closed ticks are entered in a history.
 pub const HISTORY: Contender = ours("snowflake_nextval(), regression history", Setting::History);
+/// Every ID reads the clock.
+pub const CLOCKED: Contender = ours("snowflake_nextval(), counter off", Setting::Clocked);
 
 /// PostgreSQL's reading of the clock: what an ID can't cost less than.
 pub const CLOCK: Contender = other("clock_timestamp()", "clock_timestamp()", "timestamptz");
@@ -114,7 +116,8 @@ pub fn set_up(client: &mut Client) -> Vec<Contender> {
 
 /// Everything that issues something, ours first.
 pub fn all(servers: &Servers) -> Vec<Contender> {
-    let mut all = vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCK, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
+    let mut all =
+        vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, CLOCK, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
     all.extend_from_slice(servers.peers());
     all.extend([NAIVE, PLPGSQL]);
     all

@@ -1,47 +1,58 @@
-//! On what the figures were measured.
+//! On what the figures were measured, since they are worth nothing without.
 
-use crate::Effort;
-use crate::servers::Servers;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::process::Command;
+use testbed::postgres::Client;
+use testbed::value;
 
-/// The machine, the versions, and the command.
-#[derive(Debug, Serialize)]
-pub struct Machine {
-    processor: String,
-    cores: usize,
-    memory_gib: u64,
-    system: String,
-    clocksource: String,
-    postgresql: String,
-    rust: String,
-    commit: String,
-    date: String,
-    command: &'static str,
-}
+/// What there is to be known, each with its name. What can't be read is left out.
+#[derive(Debug, Default)]
+pub struct Machine(Vec<(&'static str, String)>);
 
-/// What there is to be known of this machine.
-pub fn describe(servers: &Servers, effort: Effort) -> Machine {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
-    let kib: u64 = memory.split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-    Machine {
-        processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or_default(),
-        cores: std::thread::available_parallelism().map_or(0, usize::from),
-        memory_gib: kib >> 20,
-        system: said(&["uname", "-sr"]),
-        clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource").trim().to_owned(),
-        postgresql: servers.version(),
-        rust: said(&["rustc", "--version"]),
-        commit: said(&["git", "describe", "--always", "--dirty"]),
-        date: said(&["date", "-u", "+%Y-%m-%d"]),
-        command: effort.pick("make bench", "make bench QUICK=1"),
+impl Machine {
+    /// This machine, before anything runs on it, and the command that is to measure.
+    pub fn new(command: &str) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let processors = read("/proc/cpuinfo");
+        let hypervisor = field(&processors, "flags").is_some_and(|flags| flags.split(' ').any(|f| f == "hypervisor"));
+        let memory = field(&read("/proc/meminfo"), "MemTotal");
+        let kib: Option<f64> = memory.and_then(|memory| memory.split(' ').next()?.parse().ok());
+        let mut machine = Self::default();
+        machine.add("command", command);
+        machine.add("date", said(&["date", "-u", "+%Y-%m-%d %H:%M UTC"]));
+        machine.add("commit", said(&["git", "describe", "--always", "--dirty"]));
+        machine.add("processor", field(&processors, "model name").unwrap_or_default());
+        machine.add("cores", std::thread::available_parallelism().map_or_else(|_| String::new(), |n| n.to_string()));
+        machine.add("virtual", if hypervisor { "yes, by the processor's flags" } else { "" });
+        machine.add("memory", kib.map_or_else(String::new, |kib| format!("{:.1} GiB", kib / 1024.0 / 1024.0)));
+        machine.add("system", said(&["uname", "-srm"]));
+        machine.add("clock source", read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+        let temporary = std::env::temp_dir();
+        machine.add("file system", said(&["findmnt", "-no", "FSTYPE", "--target", &temporary.to_string_lossy()]));
+        machine.add("load before", read("/proc/loadavg").split(' ').next().unwrap_or_default());
+        machine.add("rust", said(&["rustc", "--version"]));
+        machine
+    }
+
+    /// What the server says of itself.
+    pub fn add_server(&mut self, client: &mut Client) {
+        self.add("PostgreSQL", value(client, "SHOW server_version"));
+        let settings = "SELECT string_agg(name || ' ' || current_setting(name), ', ')
+                        FROM unnest('{fsync, synchronous_commit, wal_level, shared_buffers}'::text[]) name";
+        self.add("settings", value(client, settings));
+    }
+
+    fn add(&mut self, name: &'static str, text: impl AsRef<str>) {
+        let text = text.as_ref().trim();
+        if !text.is_empty() {
+            self.0.push((name, text.to_owned()));
+        }
     }
 }
 
@@ -51,21 +62,14 @@ fn said(command: &[&str]) -> String {
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
 }
 
+impl Serialize for Machine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, text)| (name, text)))
+    }
+}
+
 impl Display for Machine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} on {}: {} cores ({}), {} GiB of memory, {}, clock source {}, PostgreSQL {}, {}, commit {}.",
-            self.command,
-            self.date,
-            self.cores,
-            self.processor,
-            self.memory_gib,
-            self.system,
-            self.clocksource,
-            self.postgresql,
-            self.rust,
-            self.commit,
-        )
+        self.0.iter().try_for_each(|(name, text)| writeln!(f, "- {name}: {text}"))
     }
 }

@@ -16,14 +16,17 @@ mod insert;
 mod latency;
 mod machine;
 mod measure;
+mod numbers;
 mod pgbench;
 mod report;
 mod saturation;
 mod servers;
+mod table;
 mod targets;
 
+use crate::machine::Machine;
 use crate::report::Report;
-use crate::servers::Servers;
+use crate::servers::{Servers, Setting};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -76,24 +79,37 @@ fn main() -> ExitCode {
         Err(_) | Ok("" | "0") => Effort::Full,
         Ok(_) => Effort::Quick,
     };
+    let parts: Vec<_> =
+        PARTS.iter().filter(|part| wanted.is_empty() || wanted.iter().any(|w| w == part.name)).collect();
+    let mut machine = Machine::new(&command(&wanted, effort));
 
     println!("==> Starting servers");
     let servers = Servers::start();
-    let mut report = Report::new(machine::describe(&servers, effort));
-    for part in PARTS.iter().filter(|part| wanted.is_empty() || wanted.iter().any(|name| part.name == name)) {
-        println!("\n==> {}: {}", part.name, part.asks);
+    machine.add_server(&mut servers.connect(Setting::Default));
+    let mut report = Report::new(machine);
+    for (number, part) in parts.iter().enumerate() {
+        println!("\n==> {} of {}, {}: {}", number + 1, parts.len(), part.name, part.asks);
         let since = Instant::now();
         (part.run)(&servers, effort, &mut report);
+        measure::end_progress();
         report.print(part.name);
         println!("({:.0} s)", since.elapsed().as_secs_f64());
     }
-    targets::print(&report);
-    match report.write() {
-        Ok(directory) => println!("\n==> Written: {}", directory.display()),
+    let verdicts = targets::judge(&report);
+    let table = targets::table(&verdicts);
+    println!("\n==> What must be reached\n\n{table}");
+    match report.write(&verdicts, &table) {
+        Ok(directory) => println!("==> Written: {}", directory.display()),
         Err(error) => {
             eprintln!("the results can't be written: {error}");
             return ExitCode::FAILURE;
         }
     }
     ExitCode::SUCCESS
+}
+
+/// What was typed.
+fn command(parts: &[String], effort: Effort) -> String {
+    let parts = if parts.is_empty() { String::new() } else { format!(" PARTS=\"{}\"", parts.join(" ")) };
+    format!("make bench{}{parts}", effort.pick("", " QUICK=1"))
 }

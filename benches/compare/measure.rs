@@ -3,6 +3,7 @@
 use crate::contenders::Contender;
 use crate::servers::Servers;
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::postgres::{Client, Statement};
@@ -69,14 +70,16 @@ pub fn rounds<T, V>(rounds: usize, contenders: &mut [T], mut measure: impl FnMut
     values
 }
 
-/// Says how far a measurement has come.
+/// Says how far a measurement has come, in a terminal.
 pub fn progress(step: usize, steps: usize) {
-    eprint!("\r    step {step} of {steps}{}", if step == steps { "\n" } else { "" });
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K    step {step} of {steps}");
+    }
 }
 
-/// The one in the middle.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
+/// Takes back what [`progress`] has said.
+pub fn end_progress() {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
 }

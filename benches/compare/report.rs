@@ -1,7 +1,7 @@
 //! What was measured: printed, and written to target/bench.
 
 use crate::machine::Machine;
-use crate::{chart, measure};
+use crate::{chart, numbers, table};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -42,11 +42,70 @@ pub struct Figure {
     pub median: f64,
 }
 
+/// All contenders' answers to one question.
+pub struct Answer<'a> {
+    pub question: Question,
+    pub figures: Vec<&'a Figure>,
+}
+
 /// Everything that was measured in one run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     machine: Machine,
     figures: Vec<Figure>,
+}
+
+impl Question {
+    /// The heading of its table and its picture.
+    pub fn heading(&self) -> String {
+        let better = match self.better {
+            Better::Lower => "less is better",
+            Better::Higher => "more is better",
+        };
+        format!("{}, {} ({better})", self.case, self.unit)
+    }
+
+    /// The name of its picture, which is the same whatever else is measured.
+    fn picture(&self) -> String {
+        let text = format!("{} {}", self.part, self.case).to_lowercase();
+        let words: Vec<_> = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        words.join("-") + ".svg"
+    }
+}
+
+impl Answer<'_> {
+    /// What was varied, in words.
+    pub fn varies(&self) -> &'static str {
+        match self.question.part {
+            "batches" => "IDs a statement",
+            "growth" => "IDs taken",
+            _ => "clients",
+        }
+    }
+
+    /// The values of what was varied, in order.
+    pub fn varied(&self) -> Vec<u64> {
+        let mut at: Vec<_> = self.figures.iter().filter_map(|figure| figure.at).collect();
+        at.sort_unstable();
+        at.dedup();
+        at
+    }
+
+    /// In the order in which they were measured.
+    pub fn contenders(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for figure in &self.figures {
+            if !names.contains(&figure.contender) {
+                names.push(figure.contender);
+            }
+        }
+        names
+    }
+
+    /// A contender's figure.
+    pub fn find(&self, contender: &str, at: Option<u64>) -> Option<&Figure> {
+        self.figures.iter().copied().find(|figure| figure.contender == contender && figure.at == at)
+    }
 }
 
 impl Report {
@@ -65,7 +124,7 @@ impl Report {
     }
 
     fn insert(&mut self, question: &Question, contender: &'static str, at: Option<u64>, values: Vec<f64>) {
-        let median = measure::median(&values);
+        let median = numbers::median(&values);
         self.figures.push(Figure { question: *question, contender, at, values, median });
     }
 
@@ -75,139 +134,55 @@ impl Report {
         self.figures.iter().find(same).map(|figure| figure.median)
     }
 
-    /// The questions of a part that were answered, each with its figures.
-    fn answers(&self, part: Option<&str>) -> Vec<(Question, Vec<&Figure>)> {
-        let mut answers: Vec<(Question, Vec<&Figure>)> = Vec::new();
-        for figure in self.figures.iter().filter(|figure| part.is_none_or(|part| figure.question.part == part)) {
-            match answers.iter_mut().find(|(question, _)| *question == figure.question) {
-                Some((_, figures)) => figures.push(figure),
-                None => answers.push((figure.question, vec![figure])),
+    /// The questions that were answered.
+    pub fn answers(&self) -> Vec<Answer<'_>> {
+        let mut answers: Vec<Answer> = Vec::new();
+        for figure in &self.figures {
+            match answers.iter_mut().find(|answer| answer.question == figure.question) {
+                Some(answer) => answer.figures.push(figure),
+                None => answers.push(Answer { question: figure.question, figures: vec![figure] }),
             }
         }
         answers
     }
-}
 
-impl Report {
     /// Prints the tables of a part.
     pub fn print(&self, part: &str) {
-        for (question, figures) in self.answers(Some(part)) {
-            println!("\n{}", table(&question, &figures));
+        for answer in self.answers().iter().filter(|answer| answer.question.part == part) {
+            println!("\n{}\n\n{}", answer.question.heading(), table::of(answer));
         }
     }
 
-    /// Writes everything to target/bench, and says where that is.
-    pub fn write(&self) -> io::Result<PathBuf> {
+    /// Writes everything to target/bench, in place of the last run, and says where that is.
+    pub fn write(&self, targets: &[impl Serialize], target_table: &str) -> io::Result<PathBuf> {
+        #[derive(Serialize)]
+        struct Results<'a, T> {
+            #[serde(flatten)]
+            report: &'a Report,
+            targets: &'a [T],
+        }
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
+        if directory.exists() {
+            fs::remove_dir_all(&directory)?;
+        }
         fs::create_dir_all(&directory)?;
         let directory = directory.canonicalize()?;
-        fs::write(directory.join("results.json"), serde_json::to_string_pretty(self)?)?;
-        let mut page = format!("{}\n", self.machine);
-        for (number, (question, figures)) in self.answers(None).iter().enumerate() {
-            let picture = format!("{}-{number}.svg", question.part);
-            fs::write(directory.join(&picture), chart::draw(question, figures))?;
-            let _ = write!(page, "\n## {}\n\n![]({picture})\n\n{}", question.case, table(question, figures));
+        let results = serde_json::to_string_pretty(&Results { report: self, targets })?;
+        fs::write(directory.join("results.json"), results + "\n")?;
+        let mut page = format!("# Results\n\n{}\n## What must be reached\n\n{target_table}", self.machine);
+        let mut part = "";
+        for answer in self.answers() {
+            let question = answer.question;
+            if question.part != part {
+                part = question.part;
+                let _ = write!(page, "\n## {part}\n");
+            }
+            let picture = question.picture();
+            fs::write(directory.join(&picture), chart::draw(&answer))?;
+            let heading = question.heading();
+            let _ = write!(page, "\n### {heading}\n\n![{heading}]({picture})\n\n{}", table::of(&answer));
         }
         fs::write(directory.join("results.md"), page)?;
         Ok(directory)
     }
-}
-
-/// A table in Markdown, with its columns aligned so that it can be read in a terminal, too.
-fn table(question: &Question, figures: &[&Figure]) -> String {
-    let varied: Vec<u64> = {
-        let mut at: Vec<_> = figures.iter().filter_map(|figure| figure.at).collect();
-        at.sort_unstable();
-        at.dedup();
-        at
-    };
-    let reference = |at| figures.iter().find(|f| f.contender == question.reference && f.at == at).map(|f| f.median);
-    let ratio = |figure: &Figure| {
-        reference(figure.at).map_or_else(String::new, |reference| format!("{:.2}", reference / figure.median))
-    };
-    let mut rows = Vec::new();
-    if varied.is_empty() {
-        let heading = format!("{}, {}", question.case, question.unit);
-        rows.push(vec![
-            heading,
-            "median".into(),
-            "least".into(),
-            "most".into(),
-            format!("{} is, times", question.reference),
-        ]);
-        for figure in figures {
-            let least = figure.values.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = figure.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let numbers = [figure.median, least, most].map(number);
-            rows.push([vec![figure.contender.to_owned()], numbers.to_vec(), vec![ratio(figure)]].concat());
-        }
-    } else {
-        let heading = format!("{}, {}", question.case, question.unit);
-        rows.push([vec![heading], varied.iter().map(|&at| grouped(at)).collect()].concat());
-        let mut contenders: Vec<&str> = Vec::new();
-        for figure in figures {
-            if !contenders.contains(&figure.contender) {
-                contenders.push(figure.contender);
-            }
-        }
-        for contender in contenders {
-            let cell = |&at: &u64| {
-                let figure = figures.iter().find(|f| f.contender == contender && f.at == Some(at));
-                figure.map_or_else(String::new, |figure| number(figure.median))
-            };
-            rows.push([vec![contender.to_owned()], varied.iter().map(cell).collect()].concat());
-        }
-    }
-    aligned(&rows)
-}
-
-/// Rows of one table, the first its heading.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows[0].len();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for (line, row) in rows.iter().enumerate() {
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            let _ = if column == 0 { write!(text, "| {cell:<width$} ") } else { write!(text, "| {cell:>width$} ") };
-        }
-        text.push_str("|\n");
-        if line == 0 {
-            for (column, width) in widths.iter().enumerate() {
-                let _ = write!(text, "|{}{}", "-".repeat(width + 1), if column == 0 { "-" } else { ":" });
-            }
-            text.push_str("|\n");
-        }
-    }
-    text
-}
-
-/// A number with as many digits as matter.
-pub fn number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        0.0..10.0 => format!("{value:.2}"),
-        10.0..100.0 => format!("{value:.1}"),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "rounded, and to be read by people"
-        )]
-        1000.0.. if value > 0.0 => grouped(value.round() as u64),
-        _ => format!("{value:.0}"),
-    }
-}
-
-/// 1234567 as 1,234,567.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

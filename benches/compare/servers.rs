@@ -4,8 +4,8 @@ use crate::contenders::{self, Contender};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use testbed::Cluster;
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
 
 /// A configuration of the extension that changes the way of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,14 +16,16 @@ pub enum Setting {
     Borrow,
     Coarse,
     History,
+    Clocked,
 }
 
-const SETTINGS: [(Setting, &[(&str, &str)]); 5] = [
+const SETTINGS: [(Setting, &[(&str, &str)]); 6] = [
     (Setting::Default, &[]),
     (Setting::Wide, &[("snowflake_pg.layout", "t41 w2 s20")]),
     (Setting::Borrow, &[("snowflake_pg.sequence_exhaustion", "borrow")]),
     (Setting::Coarse, &[("snowflake_pg.layout", "t38 w5 s20 unit=10ms epoch=2024-01-01T00:00:00Z")]),
     (Setting::History, &[("snowflake_pg.clock_regression", "history")]),
+    (Setting::Clocked, &[("snowflake_pg.time_stamp_counter", "off")]),
 ];
 
 /// One server for each configuration, all in the same machine. Those that are not asked for anything do nothing.
@@ -74,11 +76,6 @@ impl Servers {
     /// Contenders that these servers have, and not every server.
     pub fn peers(&self) -> &[Contender] {
         &self.peers
-    }
-
-    /// The version of PostgreSQL.
-    pub fn version(&self) -> String {
-        value(&mut self.connect(Setting::Default), "SHOW server_version")
     }
 }
 

@@ -1,3 +1,188 @@
-//! To come.
-use crate::report::Report;
-pub fn print(_: &Report) {}
+//! What must be reached, and whether it was.
+//!
+//! It fails no run: a machine that does other things at the same time is no error.
+
+use crate::contenders::{CLOCK, OURS, PLPGSQL, SEQUENCE, WIDE};
+use crate::numbers::{number, ratio, value};
+use crate::report::{Question, Report};
+use crate::table::aligned;
+use crate::{batches, clients, cost, insert, latency, saturation};
+use serde::Serialize;
+
+/// The name in the part `insert` of a key that is `GENERATED ALWAYS AS IDENTITY`.
+const IDENTITY: &str = "identity";
+
+/// A ratio of two medians that must be reached. With clients, statements of 1,000 IDs.
+#[derive(Clone, Copy)]
+struct Target {
+    what: &'static str,
+    question: Question,
+    /// How many clients or IDs, where that was varied.
+    at: Option<u64>,
+    ours: &'static str,
+    /// What ours is divided by. `None`: by 100 %.
+    other: Option<&'static str>,
+    wanted: Wanted,
+}
+
+#[derive(Clone, Copy)]
+enum Wanted {
+    AtLeast(f64),
+    AtMost(f64),
+    /// So many times less.
+    Less(f64),
+}
+use Wanted::{AtLeast, AtMost, Less};
+
+/// Of the default configuration beside a sequence's and what one ID costs; all others say what differs.
+const COST: Target = Target {
+    what: "CPU time of one ID, beside nextval()",
+    question: cost::CPU,
+    at: None,
+    ours: OURS.name,
+    other: Some(SEQUENCE.name),
+    wanted: Less(6.0),
+};
+const CLIENTS: Target = Target {
+    what: "16 clients, beside nextval()",
+    question: clients::THOUSAND,
+    at: Some(16),
+    wanted: AtLeast(1.3),
+    ..COST
+};
+const INSERT: Target = Target {
+    what: "INSERT ... SELECT, beside identity",
+    question: insert::SELECT,
+    other: Some(IDENTITY),
+    wanted: AtLeast(1.05),
+    ..COST
+};
+
+const TARGETS: [Target; 14] = [
+    Target {
+        what: "CPU time of one ID, beside clock_timestamp()",
+        other: Some(CLOCK.name),
+        wanted: AtMost(1.3),
+        ..COST
+    },
+    COST,
+    Target { what: "CPU time of one ID, beside PL/pgSQL", other: Some(PLPGSQL.name), wanted: Less(60.0), ..COST },
+    Target { what: "16 clients, t41 w2 s20, beside nextval()", ours: WIDE.name, wanted: AtLeast(4.0), ..CLIENTS },
+    Target {
+        what: "64 clients, t41 w2 s20, beside nextval()",
+        ours: WIDE.name,
+        at: Some(64),
+        wanted: AtLeast(4.0),
+        ..CLIENTS
+    },
+    CLIENTS,
+    Target { what: "64 clients, beside nextval()", at: Some(64), ..CLIENTS },
+    Target {
+        what: "Saturated, of the layout's rate",
+        question: saturation::SHARE,
+        at: Some(1),
+        other: None,
+        wanted: AtLeast(0.99),
+        ..COST
+    },
+    INSERT,
+    Target { what: "COPY, beside identity", question: insert::COPY, ..INSERT },
+    Target { what: "WAL of one row, beside identity", question: insert::WAL, wanted: AtMost(1.0), ..INSERT },
+    Target { what: "Index size, beside identity", question: insert::INDEX, wanted: AtMost(1.0), ..INSERT },
+    Target { what: "p99.9, 16 clients, beside nextval()", question: latency::P999, wanted: AtMost(1.0), ..COST },
+    Target {
+        what: "FROM snowflake_nextvals(1000), beside 1,000 calls",
+        question: batches::CPU,
+        at: Some(1000),
+        ours: batches::BATCH,
+        other: Some(batches::SERIES),
+        wanted: AtMost(1.0),
+    },
+];
+
+/// A target, and what came of it.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    what: &'static str,
+    #[serde(flatten)]
+    question: Question,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<u64>,
+    ours: &'static str,
+    /// What ours is divided by.
+    other: &'static str,
+    our_median: Option<f64>,
+    other_median: Option<f64>,
+    ratio: Option<f64>,
+    /// "at least" or "at most", and a number.
+    wanted: String,
+    verdict: &'static str,
+}
+
+/// All targets, in order.
+pub fn judge(report: &Report) -> Vec<Verdict> {
+    TARGETS.iter().map(|target| target.judge(report)).collect()
+}
+
+impl Target {
+    fn judge(&self, report: &Report) -> Verdict {
+        let median = |contender| report.median(&self.question, contender, self.at);
+        let our_median = median(self.ours);
+        let other_median = self.other.map_or(Some(100.0), &median);
+        let ratio = our_median.zip(other_median).and_then(|(ours, other)| ratio(ours, other));
+        let verdict = match ratio.map(|ratio| self.wanted.met(ratio)) {
+            Some(true) => "reached",
+            Some(false) => "missed",
+            None => "not measured",
+        };
+        Verdict {
+            what: self.what,
+            question: self.question,
+            at: self.at,
+            ours: self.ours,
+            other: self.other.unwrap_or("100 %"),
+            our_median,
+            other_median,
+            ratio,
+            wanted: self.wanted.in_words(),
+            verdict,
+        }
+    }
+}
+
+impl Wanted {
+    fn met(self, ratio: f64) -> bool {
+        match self {
+            AtLeast(least) => ratio >= least,
+            AtMost(most) => ratio <= most,
+            Less(times) => ratio * times <= 1.0,
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            AtLeast(least) => format!("at least {least}"),
+            AtMost(most) => format!("at most {most}"),
+            Less(times) => format!("at most 1/{times}"),
+        }
+    }
+}
+
+/// A row for each.
+pub fn table(verdicts: &[Verdict]) -> String {
+    let head = ["", "ours", "other", "ours ÷ other", "must be", ""].map(str::to_owned).to_vec();
+    let row = |verdict: &Verdict| {
+        let unit = verdict.question.unit;
+        let figure = |median: Option<f64>| median.map_or_else(String::new, |median| value(median, unit) + " " + unit);
+        // Less than a half is easier to read as one of so many.
+        let ratio = verdict.ratio.map_or_else(String::new, |ratio| match ratio {
+            0.5.. => format!("{ratio:.3}"),
+            _ if ratio > 0.0 => format!("1/{}", number(1.0 / ratio)),
+            _ => number(ratio),
+        });
+        let medians = [verdict.our_median, verdict.other_median].map(figure);
+        let rest = [ratio, verdict.wanted.clone(), verdict.verdict.to_owned()];
+        [vec![verdict.what.to_owned()], medians.to_vec(), rest.to_vec()].concat()
+    };
+    aligned(&[vec![head], verdicts.iter().map(row).collect()].concat())
+}
