@@ -8,6 +8,8 @@
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
 #                 (about 12 minutes; QUICK=1 for less than one, PARTS="cost insert" for some; docs/benchmarks.md)
 # make bench-record    keep the results of the last make bench in docs/benchmarks
+# make bench-core      measure the steps of an ID without PostgreSQL
+# make profile    show in which functions a backend spends its time (installs perf)
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
@@ -28,8 +30,8 @@ cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
 features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 
-.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench bench-record compare-crash \
-	modulo clock-picture layout-picture clean
+.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench bench-record bench-core \
+	profile compare-crash modulo clock-picture layout-picture clean
 
 all: build
 
@@ -100,6 +102,15 @@ bench-record:
 	rm -rf docs/benchmarks
 	mkdir docs/benchmarks
 	cp target/bench/results.md target/bench/results.json target/bench/*.svg docs/benchmarks/
+
+bench-core: setup
+	@echo "==> Measuring the steps of an ID without PostgreSQL (two minutes)"
+	cargo bench --locked --package snowflake_core --bench core
+
+profile: build
+	@tools/setup profile
+	cargo build --locked --package testbed --example profile
+	@target/debug/examples/profile
 
 compare-crash: build
 	cargo build --locked --package testbed --example compare_crash
