@@ -293,12 +293,14 @@ impl Cluster {
         sleep(Duration::from_millis(200));
     }
 
-    /// Sets the clock of a server that has its own: seconds to add to the real time.
+    /// Sets the clock of a server that has its own: seconds to add to the real time. The server has had time to notice then, for
+    /// which it may take a millisecond.
     pub fn set_clock(&self, offset: f64) {
         // Replaced as a whole: the server may read it at any moment.
         let new = self.directory.path().join("clock.new");
         fs::write(&new, format!("{offset:+.3}\n")).expect("the clock");
         fs::rename(&new, self.clock_path()).expect("the clock");
+        sleep(Duration::from_millis(2));
     }
 
     /// Everything the server has logged.
