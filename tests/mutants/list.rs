@@ -285,8 +285,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the history counts one position too few as used",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "let used = (last & self.sequence_mask()) + 1;",
-            "let used = last & self.sequence_mask();",
+            "let used = (last & self.sequence_mask) + 1;",
+            "let used = last & self.sequence_mask;",
         )],
         against: Servers { binary: "faults", tests: "row_14" },
     },
