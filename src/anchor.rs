@@ -60,6 +60,8 @@ pub fn since_1970(issued: UnixMs) -> Duration {
 pub fn accept() {
     shared().anchor.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
     shared().jump_warned_at.store(0, Ordering::Relaxed);
+    // From the next ID on.
+    shared().generator.shut();
 }
 
 fn warn(now: UnixMs, expected: Option<UnixMs>) {

@@ -151,7 +151,7 @@ impl Issuer {
         let ms = UnixMs::try_from(now.as_millis()).unwrap_or(UnixMs::MAX);
         let tick = self.layout.tick_at(ms).map_err(|error| Refusal::Clock(ms, error))?;
         let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.unit_ms());
-        Ok((tick, count + counter::counts_in(end.saturating_sub(now))))
+        Ok((tick, count.wrapping_add(counter::counts_in(end.saturating_sub(now)))))
     }
 
     /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all IDs:

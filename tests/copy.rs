@@ -45,6 +45,36 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
     }
 }
 
+/// As with a sequence, a role needs rights to the table and to what it calls, and to nothing else.
+#[test]
+fn a_default_or_a_check_needs_no_right_to_the_extensions_schema_and_to_no_other_function() {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE SCHEMA hidden; CREATE EXTENSION snowflake_pg SCHEMA hidden;
+             CREATE TABLE filled (id bigint PRIMARY KEY DEFAULT hidden.snowflake_nextval(), n integer);
+             CREATE TABLE checked (n integer CHECK (hidden.snowflake_nextval() > n));
+             CREATE ROLE app LOGIN; GRANT INSERT ON filled, checked TO app",
+        )
+        .expect("tables");
+    let mut works = |what: &str| {
+        let mut app = cluster.config().user("app").connect(NoTls).expect("a session");
+        copy(&mut app, "filled").unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        app.batch_execute("INSERT INTO filled (n) VALUES (1); INSERT INTO checked VALUES (1)")
+            .unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    };
+    works("no right to the schema");
+    client
+        .batch_execute(
+            "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA hidden FROM PUBLIC;
+             GRANT EXECUTE ON FUNCTION hidden.snowflake_nextval() TO app",
+        )
+        .expect("privileges");
+    works("a right to one function only");
+    assert_eq!(value(&mut client, "SELECT count(*) = count(DISTINCT id) FROM filled"), "t");
+}
+
 /// Copies 10,000 rows without an ID into a table.
 fn copy(client: &mut Client, table: &str) -> Result<u64, postgres::Error> {
     let mut rows = client.copy_in(&format!("COPY {table} (n) FROM STDIN"))?;

@@ -4,9 +4,11 @@
 //! look at the table. PostgreSQL excepts `nextval()`, and nothing else. `snowflake_nextval()` looks at no table either; but to
 //! declare it STABLE would be wrong, since ALTER TABLE ADD COLUMN would then give all rows of the table one ID.
 //!
-//! So where an expression is prepared by itself, as COPY does with defaults and a query does not, the planner is given
+//! So where an expression is prepared by itself, as COPY does with defaults, the planner is given
 //! `coalesce(snowflake_nextval_in_copy(…), <next value of a sequence>)` in its place. PostgreSQL takes that for what
-//! `nextval()` is, volatile everywhere but in COPY. An ID is never NULL, so no sequence is ever asked.
+//! `nextval()` is, volatile everywhere but in COPY. An ID is never NULL, so no sequence is ever asked. Conditions of tables,
+//! domains and triggers are prepared by themselves, too, and the planner does it to estimate what a condition selects; for
+//! these nothing changes.
 
 use pgrx::pg_sys::{CoalesceExpr, INT8OID, INTERNALOID, NextValueExpr, Node, NodeTag, Oid, SupportRequestSimplify};
 use pgrx::prelude::*;
@@ -26,7 +28,7 @@ fn snowflake_nextval_support(request: Internal) -> Internal {
     Internal::from(Some(pg_sys::Datum::from(replaced)))
 }
 
-/// The function that is called, if its call is to be simplified, and is not part of a query.
+/// The function that is called, if its call is to be simplified by itself.
 fn call_prepared_by_itself(request: *const Node) -> Option<Oid> {
     // SAFETY: the planner passes a node.
     let tag = unsafe { (*request).type_ };
@@ -40,13 +42,12 @@ fn call_prepared_by_itself(request: *const Node) -> Option<Oid> {
     request.root.is_null().then_some(function)
 }
 
-/// The expression that stands for a call of this function. `None` where the user may not call it: then the call stays, and is
-/// refused.
+/// The expression that stands for a call of this function. `None` where the user may not call both: then the call stays.
 fn instead_of(function: Oid) -> Option<*mut c_void> {
-    let may: Option<bool> =
-        // SAFETY: takes the OID of a function and a text, and gives a boolean, or NULL if there is no such function.
-        unsafe { direct_function_call(pg_sys::has_function_privilege_id, &[function.into_datum(), "EXECUTE".into_datum()]) };
-    let in_copy = if may? { in_copy(function) } else { return None };
+    let in_copy = in_copy(function);
+    if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
+        return None;
+    }
     // SAFETY: any value will do, if it is not NULL.
     let argument = unsafe { pg_sys::makeConst(INTERNALOID, -1, Oid::INVALID, 8, 1.into(), false, true) };
     let cast = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
@@ -64,20 +65,26 @@ fn instead_of(function: Oid) -> Option<*mut c_void> {
     Some(coalesce.into_pg().cast())
 }
 
-/// The function of this file that the script has put beside another one.
+fn may_call(function: Oid) -> bool {
+    let may: Option<bool> =
+        // SAFETY: takes the OID of a function and a text, and gives a boolean, or NULL if there is no such function.
+        unsafe { direct_function_call(pg_sys::has_function_privilege_id, &[function.into_datum(), "EXECUTE".into_datum()]) };
+    may == Some(true)
+}
+
+/// The function of this file that the script has put beside another one; the invalid OID where somebody has moved it.
 fn in_copy(function: Oid) -> Oid {
-    // SAFETY: the function exists, as it is called,
+    // SAFETY: the function exists, as it is called.
     let schema = unsafe { pg_sys::get_func_namespace(function) };
-    // SAFETY: and so does its schema.
-    let schema = unsafe { pg_sys::get_namespace_name(schema) };
-    // SAFETY: copies a name.
-    let name = unsafe { pg_sys::pstrdup(IN_COPY.as_ptr()) };
-    let names = [schema, name].map(|name| {
-        // SAFETY: a C string that PostgreSQL allocated.
-        unsafe { pg_sys::makeString(name) }.cast()
-    });
-    // SAFETY: a list of names and one type; an ERROR if there is no such function.
-    unsafe { pg_sys::LookupFuncName(list(&names), 1, &INTERNALOID, false) }
+    // SAFETY: a list of one type.
+    let arguments = unsafe { pg_sys::buildoidvector(&INTERNALOID, 1) };
+    // Small numbers, whose types differ from version to version.
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
+    let column = i16::try_from(pg_sys::Anum_pg_proc_oid).unwrap_or(-1);
+    let (name, arguments) = (pg_sys::Datum::from(IN_COPY.as_ptr()), pg_sys::Datum::from(arguments));
+    // Not by LookupFuncName(), which asks for a right to the schema, which who uses a default need not have.
+    // SAFETY: the keys of this cache.
+    unsafe { pg_sys::GetSysCacheOid(cache, column, name, arguments, schema.into(), 0.into()) }
 }
 
 fn list(nodes: &[*mut c_void]) -> *mut pg_sys::List {

@@ -226,7 +226,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "COPY may call what its user may not",
-        edits: &[("src/functions/copy.rs", "if may? {", "if may.is_some() {")],
+        edits: &[("src/functions/copy.rs", "may == Some(true)", "may.is_some()")],
         against: Servers { binary: "copy", tests: "copy" },
     },
     Mutant {
@@ -255,6 +255,11 @@ pub const MUTANTS: &[Mutant] = &[
             "if left == u64::MAX {",
         )],
         against: Servers { binary: "clock", tests: "an_id_says_when" },
+    },
+    Mutant {
+        name: "a clock that is accepted is not looked at by the next ID",
+        edits: &[("src/anchor.rs", "    shared().generator.shut();\n", "")],
+        against: Servers { binary: "faults", tests: "row_11_a_clock_that_was" },
     },
     Mutant {
         name: "a tick ahead of the clock is joined without it",

@@ -222,6 +222,11 @@ impl Generator {
         }
     }
 
+    /// Has the next caller look at the clock.
+    pub fn shut(&self) {
+        self.open_until.store(0, Ordering::Relaxed);
+    }
+
     /// Takes the positions after the last one, as long as that `is_open`.
     #[inline(always)]
     fn claim_while(&self, want: u32, is_open: impl Fn(Position) -> bool) -> Option<Run> {
