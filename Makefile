@@ -97,7 +97,7 @@ bench-record:
 	@test -f target/bench/results.json || { echo "==> Nothing was measured: type make bench first"; exit 1; }
 	@grep -q '"command": "make bench",' target/bench/results.json || \
 		{ echo "==> The last run was in short or in part: type make bench first"; exit 1; }
-	@! grep -q '"commit": ".*-dirty"' target/bench/results.json || \
+	@grep '"commit": "' target/bench/results.json | grep -qv -- '-dirty"' || \
 		{ echo "==> The last run was not of a commit: commit, and type make bench first"; exit 1; }
 	rm -rf docs/benchmarks
 	mkdir docs/benchmarks
