@@ -58,7 +58,7 @@ fn a_default_or_a_check_needs_no_right_to_the_extensions_schema_and_to_no_other_
              CREATE ROLE app LOGIN; GRANT INSERT ON filled, checked TO app",
         )
         .expect("tables");
-    let mut works = |what: &str| {
+    let works = |what: &str| {
         let mut app = cluster.config().user("app").connect(NoTls).expect("a session");
         copy(&mut app, "filled").unwrap_or_else(|error| panic!("{what}: {error:?}"));
         app.batch_execute("INSERT INTO filled (n) VALUES (1); INSERT INTO checked VALUES (1)")

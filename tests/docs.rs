@@ -1,6 +1,8 @@
 //! The documentation does what it says: its SQL runs, and prints what it shows.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 use testbed::Cluster;
 
@@ -79,4 +81,22 @@ fn the_sql_about_the_alternatives_runs_and_prints_what_is_shown() {
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     assert!(run(&cluster, include_str!("../docs/alternatives.md")) > 0, "no output is shown");
+}
+
+#[test]
+fn every_link_to_a_file_leads_to_one() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let documents = [project.clone(), project.join("docs"), project.join("docs/benchmarks")];
+    let entries = documents.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory of documents"));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut links = 0;
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
+        let text = fs::read_to_string(&path).expect("a document");
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+        for target in targets.filter(|target| !target.is_empty() && !target.contains(':')) {
+            assert!(path.with_file_name(target).exists(), "{}: {target}", path.display());
+            links += 1;
+        }
+    }
+    assert!(links > 50, "{links}");
 }

@@ -219,22 +219,17 @@ fn lines(svg: &mut String, answer: &Answer) -> f64 {
     let (left, right, bottom) = (70.0, WIDTH - names - 50.0, TOP + PANEL);
     let axis = Axis::of(answer, (bottom, TOP));
     let varied = answer.varied();
-    #[expect(clippy::cast_precision_loss, reason = "to be drawn")]
-    let place = |at: u64| at.max(1) as f64;
-    let across = Axis {
-        logarithmic: true,
-        values: (place(varied[0]), place(varied[varied.len() - 1])),
-        pixels: (left + 16.0, right - 16.0),
-        ticks: varied.iter().map(|&at| place(at)).collect(),
-    };
+    // Side by side, whatever lies between them: 1, 2, 4, 16 clients, or 500, 990, 999 of 1,000 calls.
+    #[expect(clippy::cast_precision_loss, reason = "a handful")]
+    let across = |nth: usize| left + 16.0 + (right - left - 32.0) * nth as f64 / (varied.len() - 1) as f64;
     for &tick in &axis.ticks {
         let y = axis.at(tick);
         let _ = writeln!(svg, r#"<path class="grid" d="M{left} {y:.1}H{right:.1}"/>"#);
         let _ = writeln!(svg, r#"<text class="end" x="{:.1}" y="{:.1}">{}</text>"#, left - 8.0, y + 4.0, round(tick));
     }
     let mut free = 0.0;
-    for (&tick, &at) in across.ticks.iter().zip(&varied) {
-        let (x, label) = (across.at(tick), grouped(at));
+    for (nth, &at) in varied.iter().enumerate() {
+        let (x, label) = (across(nth), grouped(at));
         let _ = writeln!(svg, r#"<path class="grid" d="M{x:.1} {bottom:.1}v6"/>"#);
         // Those that have room.
         if x - text_width(&label) / 2.0 > free {
@@ -247,12 +242,12 @@ fn lines(svg: &mut String, answer: &Answer) -> f64 {
     let mut contenders = answer.contenders();
     contenders.sort_by_key(|&contender| contender == answer.question.reference);
     for contender in contenders {
-        let figures: Vec<_> =
-            varied.iter().filter_map(|&at| answer.find(contender, Some(at)).map(|f| (at, f))).collect();
+        let measured = |(nth, &at): (usize, &u64)| answer.find(contender, Some(at)).map(|figure| (nth, figure));
+        let figures: Vec<_> = varied.iter().enumerate().filter_map(measured).collect();
         let class = origin(contender).0;
         let (mut points, mut ranges, mut last) = (String::new(), String::new(), (left, bottom));
-        for (at, figure) in figures {
-            last = (across.at(place(at)), axis.at(figure.median));
+        for (nth, figure) in figures {
+            last = (across(nth), axis.at(figure.median));
             let (least, most) = range(&figure.values);
             let _ = write!(points, "{:.1},{:.1} ", last.0, last.1);
             let _ = write!(ranges, "M{:.1} {:.1}V{:.1}", last.0, axis.at(least), axis.at(most));
@@ -290,7 +285,7 @@ fn lines(svg: &mut String, answer: &Answer) -> f64 {
     }
     let _ = writeln!(
         svg,
-        r#"<text class="middle" x="{:.1}" y="{:.1}">{}, logarithmic</text>"#,
+        r#"<text class="middle" x="{:.1}" y="{:.1}">{}</text>"#,
         f64::midpoint(left, right),
         bottom + 42.0,
         answer.varies()

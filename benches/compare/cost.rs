@@ -43,13 +43,16 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         .collect();
     let times = effort.pick(40, 10);
     // The loop itself is taken off within a round, and within a backend.
+    let mut loops = Vec::new();
     let costs = rounds(effort.pick(25, 5), &mut entries, |entry| {
         let the_loop = entry.backend.cost(&entry.nothing, times, CALLS);
+        loops.push(the_loop);
         entry.backend.cost(&entry.statement, times, CALLS) - the_loop
     });
     for (contender, values) in contenders.iter().zip(costs) {
         report.add(&CPU, contender.name, values);
     }
+    report.add(&CPU, "(taken off: the statement without calls)", loops);
 
     let mut client = servers.connect(Setting::Default);
     for contender in contenders.iter().filter(|contender| contender.setting == Setting::Default) {

@@ -21,7 +21,7 @@ pub const CPU: Question = Question {
 };
 pub const RANGE: Question = Question {
     part: "decoding",
-    case: "CPU time of selecting an hour out of 30 days, 1,000,000 rows (QUICK: 100,000)",
+    case: "CPU time of selecting an hour out of 30 days",
     unit: "us",
     better: Better::Lower,
     reference: WITHIN,

@@ -40,6 +40,11 @@ impl Machine {
         machine
     }
 
+    /// Whether everything is measured, and at full length.
+    pub fn is_of_all(&self) -> bool {
+        self.0.contains(&("command", "make bench".to_owned()))
+    }
+
     /// What the server says of itself.
     pub fn add_server(&mut self, client: &mut Client) {
         self.add("PostgreSQL", value(client, "SHOW server_version"));

@@ -2,8 +2,8 @@
 //!
 //! `make bench` runs all parts, `make bench PARTS="cost insert"` some of them, and `make bench QUICK=1` all of them in short.
 //! Contenders take turns: a round measures each of them once, so that a machine whose speed drifts drifts for all. What is
-//! printed is the median over the rounds, with the least and the most. The results go to target/bench, as JSON, Markdown and
-//! pictures.
+//! printed is the median over the rounds, with the least and the most. The results go to target/bench (of some parts, or in short:
+//! to target/bench-part), as JSON, Markdown and pictures.
 
 mod batches;
 mod chart;

@@ -78,6 +78,8 @@ impl Answer<'_> {
     pub fn varies(&self) -> &'static str {
         match self.question.part {
             "batches" => "IDs a statement",
+            "saturation" => "backends",
+            "latency" => "how many of 1,000 calls take no longer",
             "growth" => "IDs taken",
             _ => "clients",
         }
@@ -153,7 +155,7 @@ impl Report {
         }
     }
 
-    /// Writes everything to target/bench, in place of the last run, and says where that is.
+    /// Writes everything to target/bench, in place of the last whole run, or else to target/bench-part, and says where that is.
     pub fn write(&self, targets: &[impl Serialize], target_table: &str) -> io::Result<PathBuf> {
         #[derive(Serialize)]
         struct Results<'a, T> {
@@ -161,7 +163,8 @@ impl Report {
             report: &'a Report,
             targets: &'a [T],
         }
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
+        let directory = if self.machine.is_of_all() { "bench" } else { "bench-part" };
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(directory);
         if directory.exists() {
             fs::remove_dir_all(&directory)?;
         }
