@@ -257,11 +257,6 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "clock", tests: "an_id_says_when" },
     },
     Mutant {
-        name: "a clock that is accepted is not looked at by the next ID",
-        edits: &[("src/anchor.rs", "    shared().generator.shut();\n", "")],
-        against: Servers { binary: "faults", tests: "row_11_a_clock_that_was" },
-    },
-    Mutant {
         name: "a tick ahead of the clock is joined without it",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
