@@ -6,7 +6,7 @@
 # make test-mutants  take guards out of the code, and show which test notices (about an hour)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
-#                 (a quarter of an hour; QUICK=1 for less than one, PARTS="cost insert" for some; docs/benchmarks.md)
+#                 (a quarter of an hour; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)
 # make bench-record    keep the results of the last make bench in docs/benchmarks
 # make bench-core      measure the steps of an ID without PostgreSQL
 # make profile    show in which functions a backend spends its time (installs perf)

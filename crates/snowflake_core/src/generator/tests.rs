@@ -381,3 +381,13 @@ fn a_tick_ahead_of_the_clock_is_not_joined_without_it() {
     generator.keep_open(95, 600);
     assert_eq!(generator.join_open(599, 100, 1), None);
 }
+
+#[test]
+fn a_tick_that_was_shut_is_not_joined_without_a_clock() {
+    let generator = started(10, 1000);
+    assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
+    generator.keep_open(100, 600);
+    generator.shut();
+    assert_eq!(generator.join_open(599, 100, 1), None);
+    assert_eq!(step(&generator, 100, 1), taken(100, 1, 1), "by the clock it is");
+}
