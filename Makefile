@@ -3,7 +3,8 @@
 # make run        show the main job on throwaway servers
 # make test       prove every promise
 # make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
-# make test-mutants  take guards out of the code, and show which test notices (about an hour)
+# make test-citus   insert on Citus in every way, and show which node issued the IDs (a minute; needs a PostgreSQL with Citus)
+# make test-mutants  take guards out of the code, and show which test notices (about 25 minutes)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
 #                 (a quarter of an hour; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)
@@ -29,8 +30,12 @@ version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.contr
 cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
 features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
+# Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
+built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]*' $(library) | sed 's/.* //')
+make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
+upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-citus test-mutants lint bench bench-record bench-core \
 	profile compare-crash modulo clock-picture layout-picture clean
 
 all: build
@@ -44,13 +49,19 @@ build: setup
 
 # Builds nothing, so that root needs no Rust.
 install:
-	@test -f $(library) || { echo "==> There is no $(library): type make first"; exit 1; }
+	@refuse() { printf '==> %s\n' "$$@" >&2; exit 1; }; \
+	test -f $(library) || refuse "There is no $(library)." "To build it, type $(make_here)"; \
+	test -n "$(pg_major)" || refuse "$(pg_config) does not say which PostgreSQL it is of." "Add PG_CONFIG=/path/to/pg_config"; \
+	test -n "$(built_for)" || refuse "$(library) does not say which PostgreSQL it was built for." "To build it, type $(make_here)"; \
+	test "$(built_for)" = "$(pg_major)" || refuse "$(library) was built for PostgreSQL $(built_for), and $(pg_config) is of PostgreSQL $(pg_major)." \
+		"To build for that one, type $(make_here)"
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
-	install -m 644 snowflake_pg.control "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	install -m 644 sql/snowflake_pg.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 
 run: build
+	@tools/setup servers
 	@echo "==> Building the demonstration"
 	cargo build --locked --package testbed --example demo
 	@target/debug/examples/demo
@@ -67,16 +78,23 @@ test-loom: setup
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
-	@tools/setup clients
+	@tools/setup servers tests clients
 	cargo build --locked --package disk_faults
 	cargo test --locked --package testbed
 
 test-faults: build
+	@tools/setup servers tests
 	@echo "==> Testing on real servers: every fault, in full"
 	cargo build --locked --package disk_faults
 	SNOWFLAKE_PG_FAULTS=full cargo test --locked --package testbed --test faults
 
+test-citus: build
+	@tools/setup servers
+	@echo "==> Testing on Citus: every way to insert, on every kind of table"
+	cargo test --locked --package testbed --test citus
+
 test-mutants: setup
+	@tools/setup servers tests
 	@echo "==> Taking out one guard after the other, and looking which test notices"
 	cargo run --locked --package testbed --example mutants -- $(MUTANTS)
 
@@ -88,6 +106,7 @@ lint: setup
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps --package snowflake_core --package testbed --package disk_faults
 
 bench: build
+	@tools/setup servers
 	@echo "==> Building what is measured beside it"
 	$(cargo_extension) build $(features) --package naive_generator
 	@cargo bench --locked --profile dev --package testbed --bench compare -- $(PARTS)
@@ -108,19 +127,23 @@ bench-core: setup
 	cargo bench --locked --package snowflake_core --bench core
 
 profile: build
-	@tools/setup profile
+	@tools/setup servers profile
 	cargo build --locked --package testbed --example profile
 	@target/debug/examples/profile
 
 compare-crash: build
+	@tools/setup servers
 	cargo build --locked --package testbed --example compare_crash
 	@target/debug/examples/compare_crash $(ROUNDS)
 
 modulo: build
+	@tools/setup servers
 	cargo build --locked --package testbed --example modulo
 	@target/debug/examples/modulo $(IDS)
 
 clock-picture: build
+	@tools/setup servers tests
+	cargo build --locked --package disk_faults
 	cargo build --locked --package testbed --example clock_picture
 	@target/debug/examples/clock_picture
 

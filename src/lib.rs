@@ -39,6 +39,16 @@ mod wal_mark;
 
 ::pgrx::pg_module_magic!(name, version);
 
+/// What `make install` looks for, before a PostgreSQL of another version gets this library and does not start any more.
+// SAFETY: no other library has this symbol. An exported one stays when the linker leaves out what nobody uses.
+#[unsafe(no_mangle)]
+pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 36] = {
+    let mut text = *b"snowflake_pg built for PostgreSQL ..";
+    let major = pg_sys::PG_MAJORVERSION.to_bytes();
+    (text[34], text[35]) = (major[0], major[1]);
+    text
+};
+
 // For cargo-pgrx, which builds the script of the extension itself; `make install` copies this file.
 extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
 

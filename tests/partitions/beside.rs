@@ -52,6 +52,15 @@ fn a_transaction_sees_partitions_that_are_newer_than_its_snapshot() {
     client.batch_execute("COMMIT").expect("a commit");
 }
 
+/// Ends the clients also when a test fails: they would go on for ever.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Not by how long it takes: what waits for a transaction that does not end is cancelled, after far longer than it needs.
 #[test]
 fn neither_readers_nor_writers_wait_for_new_partitions_nor_those_for_them() {
@@ -85,6 +94,7 @@ fn neither_readers_nor_writers_wait_for_new_partitions_nor_those_for_them() {
             })
         });
         let clients: Vec<_> = clients.collect();
+        let stopping = StopOnDrop(&stop);
         for ahead in 1..30 {
             // A transaction that has written and one that reads stay open while partitions are made,
             let mut open = patient(&cluster);
@@ -97,7 +107,7 @@ fn neither_readers_nor_writers_wait_for_new_partitions_nor_those_for_them() {
             open.batch_execute(&format!("{insert}; FETCH ALL c; COMMIT")).expect("a transaction that goes on");
             maker.batch_execute("COMMIT").expect("a commit");
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         for client in clients {
             let inserted: u32 = client.join().expect("a client that does not fail");
             assert!(inserted > 0, "a client that was never served");

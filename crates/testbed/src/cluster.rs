@@ -3,6 +3,7 @@
 use crate::Installation;
 use crate::disk::{Disk, install_library};
 use crate::host::{UNPRIVILEGED, children, faketime, give_away, running_as_root};
+use crate::overlay::Overlay;
 use crate::scratch::{Scratch, processes_in, send};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
@@ -28,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
+    environment: Vec<String>,
     own_clock: bool,
     faulty_disk: bool,
 }
@@ -37,8 +39,10 @@ pub struct Cluster {
     directory: Scratch,
     data: PathBuf,
     installation: Arc<Installation>,
+    environment: Vec<String>,
     own_clock: bool,
     disk: Option<Disk>,
+    pub(crate) overlay: Option<Overlay>,
     postmaster: Option<Child>,
 }
 
@@ -46,6 +50,12 @@ impl Builder {
     /// A line of postgresql.conf.
     pub fn set(mut self, name: &str, value: impl ToString) -> Self {
         self.settings.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// A variable in the environment of the server.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push(format!("{name}={value}"));
         self
     }
 
@@ -83,7 +93,9 @@ impl Builder {
             install_library(&directory.path().join(LIBRARY));
         }
         let disk = self.faulty_disk.then(|| Disk::new(&data));
-        let cluster = Cluster { directory, data, installation, own_clock: self.own_clock, disk, postmaster: None };
+        let (environment, own_clock) = (self.environment.clone(), self.own_clock);
+        let (overlay, postmaster) = (None, None);
+        let cluster = Cluster { directory, data, installation, environment, own_clock, disk, overlay, postmaster };
         cluster.set_clock(0.0);
         cluster
     }
@@ -344,8 +356,8 @@ impl Cluster {
     }
 
     fn command_under(&self, runner: &[&str], program: &str) -> Command {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "QUIT"]);
+        let mut command = self.overlay.as_ref().map_or_else(|| Command::new("env"), Overlay::command);
+        command.args(["setpriv", "--pdeathsig", "QUIT"]);
         if running_as_root() {
             command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--init-groups"]);
         }
@@ -356,7 +368,7 @@ impl Cluster {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         // By env, and not around setpriv: what root's process makes, the servers' user can't use.
-        command.args(["--", "env"]);
+        command.args(["--", "env"]).args(&self.environment);
         // Ours first: it has to stand before libfaketime.
         let mut preloaded = vec![self.directory.path().join(LIBRARY)];
         if self.own_clock {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
 
-/// A copy of PostgreSQL's programs, and links to everything else but the extension, which is put in from this project.
+/// A copy of PostgreSQL's programs, and links to everything else but the extension, which `make install` puts in.
 ///
 /// PostgreSQL finds its files relative to its programs, so a tree of the same shape anywhere works as an installation.
 /// Removed when the last user drops it.
@@ -46,20 +46,15 @@ impl Installation {
         }
 
         let libdir = pg_config("--pkglibdir");
-        let our_libdir = inside(&libdir);
-        link_entries(&libdir, &our_libdir, "snowflake_pg.so");
-        fs::copy(library(), our_libdir.join("snowflake_pg.so"))
-            .unwrap_or_else(|error| panic!("{} can't be copied, is it built? {error}", library().display()));
-
+        link_entries(&libdir, &inside(&libdir), "snowflake_pg.so");
         let sharedir = pg_config("--sharedir");
         let our_sharedir = inside(&sharedir);
         link_entries(&sharedir, &our_sharedir, "extension");
         link_entries(&sharedir.join("extension"), &our_sharedir.join("extension"), "snowflake_pg");
-        let source = project();
-        let script = format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION"));
-        for (from, to) in [("snowflake_pg.control", "snowflake_pg.control"), ("sql/snowflake_pg.sql", &script)] {
-            fs::copy(source.join(from), our_sharedir.join("extension").join(to)).expect("a copy of the extension");
-        }
+        let output = make_install(&project(), root.path()).arg(format!("library={}", library().display())).output();
+        let output = output.expect("make");
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
         Self { bindir: our_bindir, root }
     }
 
@@ -70,19 +65,28 @@ impl Installation {
     }
 }
 
+/// `make install` out of a directory, with what it writes below a root directory.
+pub fn make_install(directory: &Path, root: &Path) -> Command {
+    let mut make = Command::new("make");
+    make.arg("--directory").arg(directory).arg("install").arg(format!("DESTDIR={}", root.display()));
+    // They belong to a make that runs this process.
+    make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    make
+}
+
 /// The directory of the project.
-fn project() -> PathBuf {
+pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The built extension: `SNOWFLAKE_PG_LIBRARY`, or the release build.
-fn library() -> PathBuf {
+pub fn library() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_LIBRARY")
         .map_or_else(|| project().join("target/release/libsnowflake_pg.so"), PathBuf::from)
 }
 
-/// What pg_config says, by `PG_CONFIG` or from the PATH.
-fn pg_config(question: &str) -> PathBuf {
+/// The path with which pg_config answers, that of `PG_CONFIG` or in the PATH.
+pub fn pg_config(question: &str) -> PathBuf {
     let program = std::env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
     let output = Command::new(&program).arg(question).output().expect("pg_config");
     assert!(output.status.success(), "{program:?} {question} failed");

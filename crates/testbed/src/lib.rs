@@ -10,12 +10,13 @@ mod disk;
 mod host;
 mod installation;
 mod load;
+mod overlay;
 mod scratch;
 
 pub use cluster::{Builder, Cluster, mark_in};
 pub use copies::Frozen;
 pub use disk::{Disk, Order};
-pub use installation::Installation;
+pub use installation::{Installation, library, make_install, pg_config, project};
 pub use load::{Load, Report, Witness, real_time};
 pub use postgres;
 pub use rustix::process::Signal;

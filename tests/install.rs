@@ -1,0 +1,139 @@
+//! `make install`, into a directory of its own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+use testbed::{library, make_install, pg_config, project};
+
+/// A copy of what `make install` reads, and a root directory for what it writes.
+struct Tree(TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().expect("a temporary directory"));
+        for name in ["Makefile", "snowflake_pg.control", "sql/snowflake_pg.sql"] {
+            tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
+        }
+        tree.write("target/release/libsnowflake_pg.so", &fs::read(library()).expect("a library that is built"));
+        tree
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("own directory");
+        fs::write(path, content).expect("own file");
+    }
+
+    fn install(&self) -> Output {
+        make_install(self.0.path(), &self.path("root")).output().expect("make")
+    }
+
+    /// What `make install` says when it refuses, for the PostgreSQL of this program. It installs nothing then.
+    fn refused(&self, pg_config: &Path) -> String {
+        let mut make = make_install(self.0.path(), &self.path("root"));
+        let output = make.arg(format!("PG_CONFIG={}", pg_config.display())).output().expect("make");
+        assert!(!output.status.success(), "{output:?}");
+        assert!(!self.path("root").exists(), "something is installed: {output:?}");
+        let said = String::from_utf8(output.stderr).expect("text");
+        said.lines().filter_map(|line| line.strip_prefix("==> ")).map(|line| line.to_owned() + "\n").collect()
+    }
+
+    /// A pg_config as that of this version would be.
+    fn pg_config(&self, version: &str) -> PathBuf {
+        let real = std::env::var("PG_CONFIG").unwrap_or_else(|_| "pg_config".to_owned());
+        let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '{version}' || exec '{real}' \"$@\"\n");
+        self.write("pg_config", script.as_bytes());
+        let path = self.path("pg_config");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("own file");
+        path
+    }
+
+    /// The names of what was installed into one of PostgreSQL's directories.
+    fn installed(&self, directory: &Path) -> Vec<String> {
+        let directory = self.path("root").join(directory.strip_prefix("/").expect("an absolute path"));
+        let entries = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+#[test]
+fn the_library_the_script_and_every_upgrade_script_are_installed() {
+    let tree = Tree::new();
+    let script = format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION"));
+    let extension = pg_config("--sharedir").join("extension");
+    let output = tree.install();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(tree.installed(&pg_config("--pkglibdir")), ["snowflake_pg.so"]);
+    assert_eq!(tree.installed(&extension), [&*script, "snowflake_pg.control"], "where there is no upgrade script");
+
+    let upgrades = ["snowflake_pg--0.0.1--0.0.2.sql", "snowflake_pg--0.0.2--0.1.0.sql"];
+    for upgrade in upgrades {
+        tree.write(&format!("sql/{upgrade}"), b"");
+    }
+    let output = tree.install();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(tree.installed(&extension), [upgrades[0], upgrades[1], &*script, "snowflake_pg.control"]);
+}
+
+/// The major version of the PostgreSQL that the library is built for.
+fn major() -> u32 {
+    let version = pg_config("--version").display().to_string();
+    let digits = version.trim_start_matches("PostgreSQL ").split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{version}"))
+}
+
+#[test]
+fn a_library_that_was_built_for_another_postgresql_is_not_installed() {
+    let tree = Tree::new();
+    let (built, other) = (major(), major() + 1);
+    let pg_config = tree.pg_config(&format!("PostgreSQL {other}.0"));
+    assert_eq!(
+        tree.refused(&pg_config),
+        format!(
+            "target/release/libsnowflake_pg.so was built for PostgreSQL {built}, and {0} is of PostgreSQL {other}.\n\
+             To build for that one, type make PG_CONFIG={0}\n",
+            pg_config.display()
+        )
+    );
+    tree.write("target/release/libsnowflake_pg.so", b"a library of another time");
+    assert_eq!(
+        tree.refused(&pg_config),
+        format!(
+            "target/release/libsnowflake_pg.so does not say which PostgreSQL it was built for.\n\
+             To build it, type make PG_CONFIG={}\n",
+            pg_config.display()
+        )
+    );
+}
+
+#[test]
+fn nothing_is_installed_for_an_unknown_postgresql() {
+    let tree = Tree::new();
+    let missing = tree.path("missing");
+    let said =
+        format!("{0} does not say which PostgreSQL it is of.\nAdd PG_CONFIG=/path/to/pg_config\n", missing.display());
+    assert_eq!(tree.refused(&missing), said);
+}
+
+/// Packages are often stripped.
+#[test]
+fn a_library_without_symbols_says_what_it_was_built_for() {
+    let tree = Tree::new();
+    let library = tree.path("target/release/libsnowflake_pg.so");
+    let strip = Command::new("strip").arg("--strip-all").arg(&library).status().expect("strip, of binutils");
+    assert!(strip.success());
+    let output = tree.install();
+    assert!(output.status.success(), "{output:?}");
+    let pg_config = tree.pg_config("PostgreSQL 99.0");
+    fs::remove_dir_all(tree.path("root")).expect("own directory");
+    assert!(tree.refused(&pg_config).contains(&format!("was built for PostgreSQL {}, ", major())));
+}
