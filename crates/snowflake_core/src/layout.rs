@@ -212,6 +212,11 @@ impl Layout {
         self.time_of(self.timestamp.max())
     }
 
+    /// When the last tick is over. Every timestamp is below, so no durable mark has to be above.
+    pub const fn end(&self) -> UnixMs {
+        self.time_of(self.timestamp.max() + 1)
+    }
+
     /// The last tick that fits.
     pub const fn last_tick(&self) -> Tick {
         self.timestamp.max()

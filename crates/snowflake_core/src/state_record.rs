@@ -15,6 +15,7 @@
 //!
 //! The mark is a point in time and not a position, so that it keeps its meaning when the layout changes.
 
+use crate::UnixMs;
 use crate::identity::{Directory, Identity, Record};
 use crate::layout::Layout;
 use std::ops::Range;
@@ -45,6 +46,14 @@ pub enum Damage {
         expected: u32,
         /// The checksum in the file.
         found: u32,
+    },
+    /// Whole, but no server can have written it: all timestamps of its layout are below `end`.
+    #[error("its mark, {mark} ms after 1970, is after the end of its layout, {end} ms after 1970")]
+    Mark {
+        /// The mark in the file.
+        mark: UnixMs,
+        /// See [`Layout::end`].
+        end: UnixMs,
     },
     /// Whole, but with a layout that this extension can't read.
     #[error("its layout \"{0}\" is unknown")]
@@ -91,15 +100,20 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Damage> {
     }
     let layout = String::from_utf8_lossy(&bytes[LAYOUT]);
     let layout = layout.trim_end_matches('\0');
+    let layout = Layout::from_spelled_out(layout).ok_or_else(|| Damage::Layout(layout.to_owned()))?;
+    let (mark, end) = (u64_at(16)?, layout.end());
+    if mark > end {
+        return Err(Damage::Mark { mark, end });
+    }
     Ok(Record {
-        mark: u64_at(16)?,
+        mark,
         identity: Identity {
             system_identifier: u64_at(24)?,
             timeline: u32_at(12)?,
             directory: Directory { inode: u64_at(32)?, born_ns: u64_at(40)? },
             datacenter: u32_at(48)?,
             worker: u32_at(52)?,
-            layout: Layout::from_spelled_out(layout).ok_or_else(|| Damage::Layout(layout.to_owned()))?,
+            layout,
         },
     })
 }
@@ -129,9 +143,18 @@ mod tests {
     #[test]
     fn a_record_is_read_back_as_it_was_written() {
         assert_eq!(decode(&encode(&record())), Ok(record()));
-        for mark in [0, 1, u64::MAX] {
+        let end = record().identity.layout.end();
+        for mark in [0, 1, end] {
             let record = Record { mark, ..record() };
             assert_eq!(decode(&encode(&record)), Ok(record));
+        }
+    }
+
+    #[test]
+    fn a_mark_after_the_end_of_its_layout_is_noticed() {
+        let end = record().identity.layout.end();
+        for mark in [end + 1, u64::MAX] {
+            assert_eq!(decode(&encode(&Record { mark, ..record() })), Err(Damage::Mark { mark, end }));
         }
     }
 
