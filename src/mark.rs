@@ -9,7 +9,7 @@
 //! The mark is written under a lock, once for everybody who waits for it: by the keeper while IDs are asked for, by the
 //! backend that comes near it first, or by any that comes to it. No demand, no writes.
 
-use crate::errors::Refusal;
+use crate::errors::{Refusal, error};
 use crate::gucs::WalMark;
 use crate::shmem::{self, shared};
 use crate::state_file::{StateDirectory, StateFileError};
@@ -61,7 +61,8 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
         drop(lock);
         outcome.map(|_| ())
     }) {
-        refusal.report(PgLogLevel::LOG);
+        // Not to the client, which may be nobody who may know where the directory is.
+        refusal.report(PgLogLevel::LOG_SERVER_ONLY);
     }
     shared().wake_keeper();
 }
@@ -86,6 +87,8 @@ fn now(layout: &Layout) -> Result<UnixMs, Refusal> {
 enum Written {
     /// It was found where IDs begin; this has to be told.
     Found(Beginning),
+    /// The same, and the mark came with the lower layer of a file system.
+    FoundBelow(Beginning),
     /// Nothing may be issued before this time.
     Held(UnixMs),
     /// What could be done is done.
@@ -100,6 +103,11 @@ fn after_release(written: Written) -> Option<UnixMs> {
             tell(beginning);
             None
         }
+        Written::FoundBelow(beginning) => {
+            tell(beginning);
+            warn_of_lower_layer();
+            None
+        }
         Written::Held(until) => Some(until),
         Written::Done => None,
     }
@@ -111,8 +119,9 @@ fn tell(Beginning { floor, cause }: Beginning) {
         Cause::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
         Cause::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
         Cause::Promotion => return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}"),
+        // Nobody else issues IDs of a worker that this server alone has.
+        Cause::OtherWorker => return log!("snowflake_pg: durable mark of another worker found, IDs begin at {time}"),
         Cause::PromotedCopy => "durable mark of another directory and an older timeline found",
-        Cause::OtherWorker => "durable mark of another worker found",
     };
     ereport!(
         PgLogLevel::WARNING,
@@ -120,6 +129,20 @@ fn tell(Beginning { floor, cause }: Beginning) {
         format!("snowflake_pg: {message}, IDs begin at {time}"),
         "Its server must not issue IDs of this worker any more."
     );
+}
+
+/// Everything that is made of the same image finds the same mark, and the same worker if that is in the image, too.
+fn warn_of_lower_layer() {
+    error(
+        pgrx::PgSqlErrorCode::ERRCODE_WARNING,
+        "the state directory was copied up from the lower layer of a file system",
+    )
+    .set_detail(format!(
+        "Another server that is made of the same layer, with snowflake_pg.worker_id = {} as well, issues the same IDs.",
+        gucs::worker_id().unwrap_or(-1)
+    ))
+    .set_hint("Give each container of an image a snowflake_pg.worker_id of its own.")
+    .report(PgLogLevel::WARNING);
 }
 
 /// Under the lock: starts the generator, or extends the mark past `tick`, if nobody has extended it past `limit` meanwhile.
@@ -251,14 +274,18 @@ fn start(layout: &Layout, now: UnixMs, mut mirrored: Option<Mirrored>) -> Result
         return Err(outrun());
     }
     let Plan { directory, own, beginning, .. } = plan;
-    persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;
-    shared.directory[0].store(own.directory.inode, Ordering::Relaxed);
-    shared.directory[1].store(own.directory.born_ns, Ordering::Relaxed);
+    let written = persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;
+    shared.directory[0].store(written.inode, Ordering::Relaxed);
+    shared.directory[1].store(written.born_ns, Ordering::Relaxed);
     // For good: a clock that is set back later is an ordinary one that is behind.
     let held = shared.hold_until.swap(0, Ordering::Relaxed) > 0;
     shared.generator.start(first, now_tick);
     allow(layout, first, now, mark);
-    Ok(if held { Written::Done } else { Written::Found(beginning) })
+    Ok(match beginning.cause {
+        _ if held => Written::Done,
+        Cause::Restart if !written.is(&own.directory) => Written::FoundBelow(beginning),
+        _ => Written::Found(beginning),
+    })
 }
 
 /// The mark that a server wants that needs this tick.
@@ -268,7 +295,7 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, Refusa
     }
     let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
     let mark = layout.time_of(shared().generator.covered_until());
-    Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms))
+    Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms).min(layout.end()))
 }
 
 /// The mark that may be written: with `require` none above what has been through the log, which may have taken a while.
@@ -301,15 +328,16 @@ pub fn write_error(number: i32) -> StateFileError {
     StateFileError::Io { action: "write the mark in", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable, and notes how long that took, its way through the log included.
-pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<(), StateFileError> {
+/// Makes a record durable, and notes how long that took, its way through the log included. Returns what
+/// [`StateDirectory::write`] does.
+pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<Directory, StateFileError> {
     let began = Instant::now();
-    directory.write(record)?;
+    let written = directory.write(record)?;
     let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
     let [last, before] = &shared().last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
     shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
-    Ok(())
+    Ok(written)
 }
 
 /// Lets the generator use a mark that is durable.

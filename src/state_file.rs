@@ -10,7 +10,7 @@
 use pgrx::pg_sys;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, renameat, statx, unlinkat};
 use rustix::io::Errno;
-use snowflake_core::identity::{Directory, Record};
+use snowflake_core::identity::{Directory, Identity, Record};
 use snowflake_core::state_record::{self, Damage};
 use std::ffi::{CStr, OsStr};
 use std::fs::{DirBuilder, File};
@@ -50,6 +50,13 @@ pub enum StateFileError {
     },
 }
 
+impl StateFileError {
+    /// Whether a file of the state directory has this name.
+    pub fn is_file(name: &OsStr) -> bool {
+        [NAME, TEMPORARY_NAME].iter().any(|&known| name == known)
+    }
+}
+
 /// Names what was tried, and on what.
 trait While<T> {
     fn during(self, action: &'static str, path: &Path) -> Result<T, StateFileError>;
@@ -72,17 +79,12 @@ impl StateDirectory {
     /// Opens the directory: an absolute path, or one relative to the data directory, which is made if it is not there.
     /// Another one that is missing is an error: it may be a volume that is not mounted, with the mark on it.
     pub fn open(configured: &Path) -> Result<Self, StateFileError> {
-        // SAFETY: set by PostgreSQL before it starts any process that serves clients.
-        let data_directory = unsafe { pg_sys::DataDir };
-        // SAFETY: a C string that lives as long as the process.
-        let data_directory = unsafe { CStr::from_ptr(data_directory) };
-        let path = Path::new(OsStr::from_bytes(data_directory.to_bytes())).join(configured);
-        let inside = configured.is_relative() && !path.is_symlink();
-        if inside && !path.join(NAME).exists() {
+        let (path, is_inside) = locate(configured);
+        if is_inside && !path.join(NAME).exists() {
             create(&path)?;
         }
         let opened = File::open(&path).during("open directory", &path)?;
-        if !inside {
+        if !is_inside {
             let metadata = opened.metadata().during("look at directory", &path)?;
             if metadata.uid() != rustix::process::geteuid().as_raw() {
                 return Err(StateFileError::WrongOwner(path));
@@ -92,6 +94,12 @@ impl StateDirectory {
             }
         }
         Ok(Self { path, opened })
+    }
+
+    /// The same for those who only read: `None` where there is no mark. Makes nothing.
+    pub fn find(configured: &Path) -> Result<Option<Self>, StateFileError> {
+        let (path, _) = locate(configured);
+        if path.join(NAME).exists() { Self::open(configured).map(Some) } else { Ok(None) }
     }
 
     /// The path of the file.
@@ -127,8 +135,12 @@ impl StateDirectory {
         }
     }
 
-    /// Makes a record durable. To be called by one process at a time.
-    pub fn write(&self, record: &Record) -> Result<(), StateFileError> {
+    /// Makes a record durable, with what tells the directory from others by then, which is returned. To be called by one process
+    /// at a time.
+    ///
+    /// An overlay file system copies a directory of its lower layer up when the first file is made in it. The copy is another
+    /// directory to those who look; but it can't have been swapped, as it is open.
+    pub fn write(&self, record: &Record) -> Result<Directory, StateFileError> {
         let temporary = self.path.join(TEMPORARY_NAME);
         match unlinkat(&self.opened, TEMPORARY_NAME, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {} // A process that was killed can have left it.
@@ -137,11 +149,25 @@ impl StateDirectory {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.opened, TEMPORARY_NAME, flags, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(file.during("create file", &temporary)?);
-        file.write_all(&state_record::encode(record)).during("write file", &temporary)?;
+        let directory = self.identity()?;
+        let identity = Identity { directory, ..record.identity };
+        file.write_all(&state_record::encode(&Record { identity, ..*record })).during("write file", &temporary)?;
         file.sync_all().during("flush file", &temporary)?;
         renameat(&self.opened, TEMPORARY_NAME, &self.opened, NAME).during("rename file", &temporary)?;
-        self.opened.sync_all().during("flush directory", &self.path)
+        self.opened.sync_all().during("flush directory", &self.path)?;
+        Ok(directory)
     }
+}
+
+/// The path of the directory, and whether it is the data directory's own.
+fn locate(configured: &Path) -> (PathBuf, bool) {
+    // SAFETY: set by PostgreSQL before it loads any library.
+    let data_directory = unsafe { pg_sys::DataDir };
+    // SAFETY: a C string that lives as long as the process.
+    let data_directory = unsafe { CStr::from_ptr(data_directory) };
+    let path = Path::new(OsStr::from_bytes(data_directory.to_bytes())).join(configured);
+    let is_inside = configured.is_relative() && !path.is_symlink();
+    (path, is_inside)
 }
 
 /// Makes the directory if it is not there. Flushed in any case: who made it may have been killed before.

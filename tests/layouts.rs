@@ -357,3 +357,26 @@ fn a_layout_that_is_over_is_not_accepted() {
     cluster.restart(Signal::INT);
     cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("the old layout is still that of the mark");
 }
+
+/// A mark that nothing needs would be a damaged one.
+#[test]
+fn the_mark_never_passes_the_end_of_the_layout() {
+    let layout: Layout = "twitter".parse().expect("a layout");
+    let mut cluster = Cluster::builder().worker(1).own_clock().create();
+    let set_clock = |cluster: &Cluster, before_the_end_ms: u64| {
+        cluster.set_clock((layout.end() - before_the_end_ms - real_time()) as f64 / 1000.0);
+    };
+    set_clock(&cluster, 1_800_000);
+    cluster.start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.configure("snowflake_pg.reserve_ahead", "1min");
+    cluster.reload();
+    set_clock(&cluster, 30_000);
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID of the last minute");
+    assert_eq!(cluster.mark(), layout.end());
+    drop(client);
+    cluster.restart(Signal::KILL);
+    let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
+}

@@ -51,6 +51,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
             ),
         )
     };
+    must_fit(mark, &own.layout);
     mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
     drop(lock);
     let what = match objection {
@@ -105,9 +106,9 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
     wal_mark::must_be_read()?;
     let now = mark::now_at(None);
     let lock = lock_stopped()?;
-    let mark = past_the_guard(floor, mark::facts(now));
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
+    let mark = past_the_guard(floor, mark::facts(now));
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
@@ -118,10 +119,30 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
             ),
         ),
     }
+    must_fit(mark, &own.layout);
     mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
     drop(lock);
     say(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
     Ok(())
+}
+
+/// Refuses to write a mark after the end of the layout: a sequence can be set to anything, and the record found can be of a
+/// layout that ends later.
+fn must_fit(mark: UnixMs, layout: &Layout) {
+    if mark > layout.end() {
+        report(
+            error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout ends before IDs would begin")
+                .set_detail(format!(
+                    "IDs would begin at {}, and the last timestamp of layout {layout} is {}.",
+                    display_time(mark),
+                    display_time(layout.last_time())
+                ))
+                .set_hint(
+                    "Check snowflake_pg.layout. If the sequence snowflake_wal_mark has a wrong value, set it to a lower one, \
+                     and restart the server.",
+                ),
+        )
+    }
 }
 
 /// Makes every ID from now on greater than this one.

@@ -101,8 +101,8 @@ fn not_preloaded(rounds: usize) -> Evidence {
                 "55000",
                 "snowflake_pg must be loaded by shared_preload_libraries to issue IDs",
                 None,
-                "Add snowflake_pg to shared_preload_libraries in postgresql.conf, set snowflake_pg.worker_id there, and \
-                 restart the server.",
+                "Add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id in this server's own \
+                 configuration, and restart the server.",
             );
         }
         let client = witness.session();

@@ -58,6 +58,13 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 11,
+        promise: "a_clock_that_is_accepted_is_believed_by_the_next_id_of_the_same_statement",
+        short: 20,
+        full: 200,
+        run: accepted_while_a_tick_is_open,
+    },
+    Fault {
+        row: 11,
         promise: "a_clock_that_was_a_day_behind_is_believed_when_it_has_held_for_a_minute",
         short: 0,
         full: 1,
@@ -281,6 +288,30 @@ fn a_day_ahead_accepted(rounds: usize) -> Evidence {
         report.merge(witness.report());
     }
     assert_kept_without_errors(rounds, &report, DAY_MS)
+}
+
+/// A statement is shorter than a tick. So in most rounds the tick of the first ID, by the old clock, is still open when the
+/// second one is drawn.
+fn accepted_while_a_tick_is_open(rounds: usize) -> Evidence {
+    const STEP: i64 = 10;
+    let cluster = server(Cluster::builder().worker(1).own_clock().set("snowflake_pg.max_forward_jump", "1s"));
+    let mut witness = Witness::of(&cluster);
+    witness.next_id().expect("an ID");
+    let mut offset = 0;
+    for round in 1..=rounds {
+        offset += STEP;
+        cluster.set_clock(seconds(offset));
+        // It sees the jump.
+        witness.next_id().expect("an ID by the old clock");
+        let statement = "SELECT snowflake_nextval(), snowflake_accept_clock(), snowflake_nextval()";
+        let row = witness.session().query_one(statement, &[]).expect("a clock that is accepted");
+        let ids: [i64; 2] = [row.get(0), row.get(2)];
+        let [before, after] = ids.map(issued_at);
+        let ahead = signed(after) - signed(before);
+        assert!(ahead > STEP * 1000 - MAX_BORROW_MS, "{ahead} ms ahead of the old clock, in round {round}");
+        witness.keep(ids);
+    }
+    assert_kept_without_errors(rounds, &witness.report(), offset * 1000)
 }
 
 fn a_day_ahead_held(rounds: usize) -> Evidence {

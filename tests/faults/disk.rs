@@ -2,6 +2,8 @@
 
 use crate::fixture::{assert_kept, assert_kept_without_errors, at_once, server};
 use crate::suite::{Evidence, Fault};
+use snowflake_core::identity::Record;
+use snowflake_core::state_record;
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -280,7 +282,10 @@ fn damaged(bytes: usize) -> Evidence {
         flipped[byte] ^= 4;
         flipped
     };
-    for damaged in [flipped(17), good[..20].to_vec(), Vec::new(), [good.clone(), good.clone()].concat()] {
+    // Whole, but of a time that no server of this layout can have come to.
+    let record = state_record::decode(&good).expect("a record");
+    let absurd = state_record::encode(&Record { mark: u64::MAX, ..record }).to_vec();
+    for damaged in [flipped(17), good[..20].to_vec(), Vec::new(), [good.clone(), good.clone()].concat(), absurd] {
         fs::write(cluster.mark_file(), &damaged).expect("a damaged mark");
         cluster.start();
         witness.connect(&cluster);

@@ -45,8 +45,13 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-/// How long a call may take to end when it is told to. It is far below that; only a call that goes on waiting is not.
-const PROMPT: Duration = Duration::from_secs(2);
+/// How long a call may take to end when it is told to. It is far below that, however busy the machine is; only a call that goes
+/// on waiting is not.
+const PROMPT: Duration = Duration::from_secs(30);
+
+/// How far the clock goes back, in seconds, so that calls wait for longer than that; and how long they may wait.
+const STEP_BACK: f64 = -60.0;
+const MAX_WAIT: &str = "5min";
 
 /// Ways to end a call, and what the server then logs. The first one is the call's own.
 const INTERRUPTIONS: [(&str, &str); 3] = [
@@ -55,8 +60,8 @@ const INTERRUPTIONS: [(&str, &str); 3] = [
     ("pg_terminate_backend", "FATAL:  terminating connection due to administrator command"),
 ];
 
-/// A call that does not end by itself.
-const ENDLESS: &str = "SELECT max(snowflake_nextval()) FROM generate_series(1, 1000000000000)";
+/// A call that does not end by itself. In FROM, the series would be made whole before the first ID is asked for.
+const ENDLESS: &str = "SELECT max(snowflake_nextval()) FROM (SELECT generate_series(1, 1000000000000)) AS line";
 
 /// Lets a call wait for a moment, and ends it.
 fn interrupt(cluster: &Cluster, witness: &mut Witness, query: &str, (how, logs): (&str, &str)) {
@@ -84,26 +89,26 @@ fn interrupt(cluster: &Cluster, witness: &mut Witness, query: &str, (how, logs):
 }
 
 fn interrupted_while_the_clock_is_behind(rounds: usize) -> Evidence {
-    interrupted_after_a_step(rounds, Cluster::builder().set("snowflake_pg.max_wait", "1min"), -30.0)
+    interrupted_after_a_step(rounds, Cluster::builder().set("snowflake_pg.max_wait", MAX_WAIT))
 }
 
 fn interrupted_while_the_clock_catches_up(rounds: usize) -> Evidence {
-    interrupted_after_a_step(rounds, waiting(), -10.0)
+    interrupted_after_a_step(rounds, waiting())
 }
 
 /// A server that waits for a clock which has gone back.
 fn waiting() -> Builder {
-    Cluster::builder().set("snowflake_pg.clock_regression", "wait").set("snowflake_pg.max_wait", "30s")
+    Cluster::builder().set("snowflake_pg.clock_regression", "wait").set("snowflake_pg.max_wait", MAX_WAIT)
 }
 
-fn interrupted_after_a_step(rounds: usize, builder: Builder, step: f64) -> Evidence {
+fn interrupted_after_a_step(rounds: usize, builder: Builder) -> Evidence {
     let cluster = started(builder.worker(1).own_clock());
     let mut witness = Witness::of(&cluster);
     let calls = rounds * INTERRUPTIONS.len();
     for &interruption in INTERRUPTIONS.iter().cycle().take(calls) {
         cluster.set_clock(0.0);
         witness.next_id().expect("an ID");
-        cluster.set_clock(step);
+        cluster.set_clock(STEP_BACK);
         interrupt(&cluster, &mut witness, "SELECT snowflake_nextval()", interruption);
     }
     cluster.set_clock(0.0);
@@ -136,7 +141,7 @@ fn interrupted_in_the_queue(rounds: usize) -> Evidence {
     for round in 0..rounds {
         let mut admin = Witness::of(&cluster);
         admin.next_id().expect("an ID");
-        cluster.set_clock(-10.0);
+        cluster.set_clock(STEP_BACK);
         let mut calls: Vec<_> = (0..CALLS).map(|_| Witness::of(&cluster)).collect();
         let backends: Vec<_> = calls.iter_mut().map(|call| value(call.session(), "SELECT pg_backend_pid()")).collect();
         thread::scope(|scope| {
