@@ -1,16 +1,16 @@
 //! Every reason to refuse an ID, with its SQLSTATE, its details and what to do.
 
 mod objection;
+mod state_file;
 
 use crate::encoding::{characters, quoted, shown};
-use crate::gucs;
+use crate::gucs::{self, Unreadable};
 use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::{Identity, Objection, Record};
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeError};
 use snowflake_core::{UnixMs, display_time};
-use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,12 +24,7 @@ pub enum Refusal {
     /// `snowflake_pg.worker_id` is -1.
     WorkerUnset,
     /// A variable is configured to something that PostgreSQL can't read.
-    Unreadable {
-        /// Its name.
-        variable: &'static str,
-        /// What it is configured to.
-        text: &'static str,
-    },
+    Unreadable(&'static Unreadable),
     /// `snowflake_pg.layout` is no layout.
     BadLayout(LayoutError),
     /// The layout can only be decoded, or the worker or data center does not fit it.
@@ -100,9 +95,22 @@ impl From<StateFileError> for Refusal {
 }
 
 impl Refusal {
-    /// Raises the refusal as an ERROR.
+    /// Raises the refusal as an ERROR. The current user learns where the state directory is only if that user may read
+    /// snowflake_pg.state_directory; the server log learns it in any case.
     pub fn raise(self) -> ! {
-        report(self.into())
+        match self {
+            Self::StateFile(failure) if !gucs::may_read_all() => {
+                let hidden = failure.without_directory();
+                ErrorReport::from(failure).report(PgLogLevel::LOG_SERVER_ONLY);
+                report(hidden.into())
+            }
+            Self::Replaced(file) if !gucs::may_read_all() => {
+                let hidden = Self::Replaced(state_file::without_directory(&file));
+                Self::Replaced(file).report(PgLogLevel::LOG_SERVER_ONLY);
+                report(hidden.into())
+            }
+            refusal => report(refusal.into()),
+        }
     }
 
     /// The operating system's number of the error, if it comes from there.
@@ -119,6 +127,23 @@ impl Refusal {
     }
 }
 
+/// Keeps Rust from tracing its stack when an error passes, whatever RUST_BACKTRACE says: pgrx would add the trace to the DETAIL
+/// that the client gets. To be called when the library is loaded, before any error.
+pub fn forbid_backtraces() {
+    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
+    let before = std::env::var_os(VARIABLE);
+    // SAFETY: PostgreSQL's processes have one thread.
+    unsafe { std::env::set_var(VARIABLE, "0") };
+    // Rust asks once in the life of a process. Other libraries have a Rust of their own.
+    let _ = std::backtrace::Backtrace::capture();
+    match before {
+        // SAFETY: the same.
+        Some(before) => unsafe { std::env::set_var(VARIABLE, before) },
+        // SAFETY: the same.
+        None => unsafe { std::env::remove_var(VARIABLE) },
+    }
+}
+
 /// Raises an error report as an ERROR.
 pub fn report(error: ErrorReport) -> ! {
     error.report(PgLogLevel::ERROR);
@@ -131,6 +156,14 @@ pub fn error(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
     ErrorReport::new(code, message.into(), "snowflake_pg")
 }
 
+/// What to do about a variable that each server needs a value of its own for.
+fn set_for_this_server(variable: &str, to_what: &str) -> String {
+    format!(
+        "Set {variable} {to_what}, in this server's own configuration, and restart the server. Do not use ALTER SYSTEM: base \
+         backups copy postgresql.auto.conf, so that another server would issue the same IDs."
+    )
+}
+
 impl From<Refusal> for ErrorReport {
     fn from(refusal: Refusal) -> Self {
         use PgSqlErrorCode::*;
@@ -140,8 +173,8 @@ impl From<Refusal> for ErrorReport {
                 "snowflake_pg must be loaded by shared_preload_libraries to issue IDs",
             )
             .set_hint(
-                "Add snowflake_pg to shared_preload_libraries in postgresql.conf, set snowflake_pg.worker_id there, \
-                 and restart the server.",
+                "Add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id in this server's own \
+                 configuration, and restart the server.",
             ),
             Refusal::BinaryUpgrade => {
                 error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot issue IDs during pg_upgrade")
@@ -157,17 +190,15 @@ impl From<Refusal> for ErrorReport {
                 );
                 error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
                     .set_detail("snowflake_pg.worker_id is not set.")
-                    .set_hint(format!(
-                        "Type ALTER SYSTEM SET snowflake_pg.worker_id = N, where N is a number{range} that no other \
-                         server has, and restart the server."
+                    .set_hint(set_for_this_server(
+                        "snowflake_pg.worker_id",
+                        &format!("to a number{range} that no other server has"),
                     ))
             }
-            Refusal::Unreadable { variable, text } => {
+            Refusal::Unreadable(Unreadable { variable, text, allowed }) => {
                 error(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"{variable}\": \"{text}\""))
-                    .set_hint(format!(
-                        "The server log says what is allowed. Type ALTER SYSTEM SET {variable} = VALUE, and restart the \
-                         server."
-                    ))
+                    .set_detail(allowed)
+                    .set_hint(format!("Correct {variable} in the configuration, and restart the server."))
             }
             Refusal::BadLayout(failure) => {
                 let text = quoted(&characters(gucs::layout_text().to_bytes()));
@@ -176,12 +207,12 @@ impl From<Refusal> for ErrorReport {
                     format!("invalid value for parameter \"snowflake_pg.layout\": {text}"),
                 )
                 .set_detail(format!("{}.", shown(&failure.to_string())))
-                .set_hint("Type ALTER SYSTEM SET snowflake_pg.layout = 'LAYOUT', and restart the server.")
+                .set_hint("Correct snowflake_pg.layout in the configuration, and restart the server.")
             }
             Refusal::Misfit(_, SeriesError::DecodeOnly(reason)) => {
                 error(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded, but not issued")
                     .set_detail(format!("{reason}."))
-                    .set_hint("Type ALTER SYSTEM SET snowflake_pg.layout = 'LAYOUT', and restart the server.")
+                    .set_hint("Set snowflake_pg.layout to another layout, and restart the server.")
             }
             Refusal::Misfit(layout, SeriesError::Number(kind, number)) => {
                 let variable = match kind {
@@ -193,9 +224,7 @@ impl From<Refusal> for ErrorReport {
                         "{variable} is {}, and layout {layout} allows {} to {}.",
                         number.value, number.range.0, number.range.1
                     ))
-                    .set_hint(format!(
-                        "Type ALTER SYSTEM SET {variable} = N with a number in this range, and restart the server."
-                    ))
+                    .set_hint(set_for_this_server(variable, "to a number in this range"))
             }
             Refusal::InRecovery => error(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
                 .set_detail("This server is a standby, or has not finished its recovery.")
@@ -307,51 +336,4 @@ impl From<Refusal> for ErrorReport {
             }
         }
     }
-}
-
-impl From<StateFileError> for ErrorReport {
-    fn from(failure: StateFileError) -> Self {
-        use PgSqlErrorCode::*;
-        match failure {
-            StateFileError::Io { action, path, source } => {
-                let full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-                error(
-                    if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
-                    format!("could not {action} \"{}\": {}", path.display(), reason(&source)),
-                )
-                .set_detail("The durable mark of snowflake_pg lies there; no ID is issued beyond a mark on disk.")
-                .set_hint(if full {
-                    "Free disk space; IDs are issued again as soon as the mark can be written."
-                } else {
-                    "Check snowflake_pg.state_directory, its disk and its permissions."
-                })
-            }
-            StateFileError::WrongOwner(path) => error(
-                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("state directory \"{}\" has wrong ownership", path.display()),
-            )
-            .set_hint("The directory must belong to the user that runs the server."),
-            StateFileError::WrongPermissions(path, mode) => error(
-                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("state directory \"{}\" has invalid permissions", path.display()),
-            )
-            .set_detail(format!("Permissions are {mode:04o}, and should be 0700 or 0750."))
-            .set_hint("Whoever can write there can make IDs come twice."),
-            StateFileError::Damaged { path, damage } => error(
-                ERRCODE_DATA_CORRUPTED,
-                format!("state file \"{}\" is damaged", path.display()),
-            )
-            .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
-            .set_hint(
-                "Call snowflake_reset_state() with a time that is later than every ID this server has issued. A copy of \
-                         the file is as good only if nothing was issued since it was made.",
-            ),
-        }
-    }
-}
-
-/// What the operating system said, in its own words only.
-fn reason(source: &io::Error) -> String {
-    let text = source.to_string();
-    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }

@@ -3,22 +3,29 @@
 //! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
 //! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
 
-use crate::encoding::shown;
-use crate::{clock, layouts, preload};
+use crate::{layouts, preload};
 use once_cell::sync::OnceCell;
-use pgrx::guc::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
-use pgrx::{pg_guard, pg_sys};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::pg_sys;
 use snowflake_core::layout::{Layout, LayoutError};
 use snowflake_core::policy::SequenceExhaustion;
-use snowflake_core::{display_time, reservation};
-use std::ffi::{CStr, CString, OsString, c_char, c_void};
-use std::fmt;
+use snowflake_core::reservation;
+use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+mod checks;
+pub mod files;
 mod policy;
+mod readable;
+mod words;
+
+use checks::{check_datacenter, check_layout, check_worker};
+use readable::{define_choice, define_number, define_number_with_check};
+use words::words;
 
 pub use policy::{max_borrow_ms, max_wait_ms, policy};
+pub use readable::{Unreadable, unreadable};
 
 const DEFAULT_LAYOUT: &CStr = c"twitter";
 
@@ -34,76 +41,60 @@ static WAL_MARK_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CStr
 static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
 
 /// Whether the processor's time-stamp counter may say that a tick is not over yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeStampCounter {
     /// Where the kernel keeps time by it.
-    #[name = c"auto"]
     Auto,
     /// Every ID reads the clock.
-    #[name = c"off"]
     Off,
 }
 
-impl fmt::Display for TimeStampCounter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::Off => "off",
-        })
-    }
-}
+words!(TimeStampCounter { Auto = c"auto", Off = c"off" | c"false" | c"no" | c"0" });
 
 /// Whether the durable mark also goes through the write-ahead log, and so to standbys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMark {
     /// It does not.
-    #[name = c"off"]
     Off,
     /// It does; where it can't, IDs are issued all the same.
-    #[name = c"prefer"]
     Prefer,
     /// No ID is issued above the mark in the log.
-    #[name = c"require"]
     Require,
 }
 
-impl fmt::Display for WalMark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Prefer => "prefer",
-            Self::Require => "require",
-        })
-    }
-}
+words!(WalMark { Off = c"off" | c"false" | c"no" | c"0", Prefer = c"prefer", Require = c"require" });
 
 /// Defines all variables. Only in the postmaster, while it preloads.
-///
-/// A configured value that PostgreSQL rejects here is replaced by the default, with a WARNING. IDs of the default could be
-/// another server's, or rest on a weaker guard than was meant; so what can't be read is noted before, and refused as soon
-/// as an ID is asked for.
 pub fn define() {
-    define_number(
-        c"snowflake_pg.worker_id",
-        c"This server's worker ID, which no other server of its data center may have.",
-        c"-1 means unset: snowflake_nextval() refuses. The layout limits the range.",
-        &WORKER_ID,
-        -1,
-        i32::MAX,
-        GucContext::Postmaster,
-        GucFlags::default(),
-    );
-    define_number(
-        c"snowflake_pg.datacenter_id",
-        c"This server's data center, where the layout has such a field.",
-        c"The layout limits the range.",
-        &DATACENTER_ID,
-        i32::MIN,
-        i32::MAX,
-        GucContext::Postmaster,
-        GucFlags::default(),
-    );
-    // SAFETY: the hook is guarded against panics by #[pg_guard].
+    // SAFETY: the check is guarded against panics by #[pg_guard].
+    unsafe {
+        define_number_with_check(
+            c"snowflake_pg.worker_id",
+            c"This server's worker ID, which no other server of its data center may have.",
+            c"-1 means unset: snowflake_nextval() refuses. The layout limits the range.",
+            &WORKER_ID,
+            -1,
+            i32::MAX,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_worker),
+        );
+    }
+    // SAFETY: the same.
+    unsafe {
+        define_number_with_check(
+            c"snowflake_pg.datacenter_id",
+            c"This server's data center, where the layout has such a field.",
+            c"The layout limits the range.",
+            &DATACENTER_ID,
+            i32::MIN,
+            i32::MAX,
+            GucContext::Postmaster,
+            GucFlags::default(),
+            Some(check_datacenter),
+        );
+    }
+    // SAFETY: the same.
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             c"snowflake_pg.layout",
@@ -182,108 +173,20 @@ pub fn define() {
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
 }
 
-/// Refuses a layout by which nothing can be issued when ALTER SYSTEM is typed. A server that starts keeps it, and issues
-/// nothing.
-#[pg_guard]
-unsafe extern "C-unwind" fn check_layout(
-    new_value: *mut *mut c_char,
-    _extra: *mut *mut c_void,
-    _source: pg_sys::GucSource::Type,
-) -> bool {
-    // SAFETY: PostgreSQL passes the address of the new value,
-    let value = unsafe { *new_value };
-    // SAFETY: which is a C string, since the variable's default is not NULL.
-    let text = unsafe { CStr::from_ptr(value) };
-    if preload::is_under_way() {
-        return true;
-    }
-    let Err(objection) = check_issuing(text) else { return true };
-    let detail = CString::new(format!("{}.", shown(&objection))).unwrap_or_default();
-    // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
-    let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
-    // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after this hook, in the same thread.
-    unsafe { pg_sys::GUC_check_errdetail_string = detail };
-    false
-}
-
-/// Whether IDs can be issued by this layout, and now; why not.
-fn check_issuing(text: &CStr) -> Result<(), String> {
-    let layout = layouts::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
-    layout.check_issuing().map_err(|error| error.to_string())?;
-    let now = clock::unix_ms();
-    layout.tick_at(now).map(|_| ()).map_err(|_| {
-        let [first, last, now] = [layout.epoch(), layout.last_time(), now].map(display_time);
-        format!("Its timestamps last {:.1} years, from {first} to {last}, and the clock says {now}", layout.years())
-    })
-}
-
-/// The first variable that is configured to something that PostgreSQL can't read, and what that is.
-static UNREADABLE: OnceCell<(&CStr, String)> = OnceCell::new();
-
-/// Before PostgreSQL replaces it by the default.
-fn note_unless_readable(name: &'static CStr, is_readable: impl FnOnce(&CStr) -> bool) {
-    if let Some(text) = configured(name).filter(|text| !is_readable(text)) {
-        UNREADABLE.get_or_init(|| (name, text.to_string_lossy().into_owned()));
-    }
-}
-
-/// What is configured and can't be read: the variable, and its text. No ID is issued until that is mended, and the server has
-/// been restarted.
-pub fn unreadable() -> Option<(&'static str, &'static str)> {
-    UNREADABLE.get().map(|(name, text)| (name.to_str().expect("a name in ASCII"), text.as_str()))
-}
-
-/// Defines a variable that is a number, and notes what is none, or out of its range.
-#[expect(clippy::too_many_arguments, reason = "as GucRegistry::define_int_guc()")]
-fn define_number(
-    name: &'static CStr,
-    short: &'static CStr,
-    long: &'static CStr,
-    setting: &'static GucSetting<i32>,
-    least: i32,
-    greatest: i32,
-    context: GucContext,
-    flags: GucFlags,
-) {
-    note_unless_readable(name, |text| {
-        let mut number = 0;
-        let unit = flags.bits();
-        // SAFETY: reads a C string and writes a number, as PostgreSQL itself does for its own variables.
-        let is_number = unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, unit, std::ptr::null_mut()) };
-        is_number && (least..=greatest).contains(&number)
-    });
-    GucRegistry::define_int_guc(name, short, long, setting, least, greatest, context, flags);
-}
-
-/// Defines a variable that is one of some words, and notes what is none of them.
-fn define_choice<T: GucEnum>(
-    name: &'static CStr,
-    short: &'static CStr,
-    long: &'static CStr,
-    setting: &'static GucSetting<T>,
-    context: GucContext,
-) {
-    note_unless_readable(name, |text| {
-        let is_word = |name| {
-            // SAFETY: a C string, as every word of the list has.
-            let word = unsafe { CStr::from_ptr(name) };
-            word.to_bytes().eq_ignore_ascii_case(text.to_bytes())
-        };
-        // SAFETY: the list ends with an entry that has no name, and nothing beyond is looked at.
-        let entry = |nth| unsafe { T::CONFIG_ENUM_ENTRY.add(nth) };
-        // SAFETY: an entry of the list.
-        let name = |entry: *const pg_sys::config_enum_entry| unsafe { (*entry).name };
-        (0..).map(|nth| name(entry(nth))).take_while(|name| !name.is_null()).any(is_word)
-    });
-    GucRegistry::define_enum_guc(name, short, long, setting, context, GucFlags::default());
-}
-
 /// What the configuration file, the command line or SET say of a variable, also of one that is not defined.
-fn configured(name: &CStr) -> Option<CString> {
+pub fn configured(name: &CStr) -> Option<CString> {
     // SAFETY: the name is a C string; a variable that nobody has set gives NULL, as missing_ok is true.
     let value = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
     // SAFETY: a C string if not NULL, and copied before anything can change the variable.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_owned())
+}
+
+/// Whether the current user may see variables that are shown to superusers only. To be asked in a transaction.
+pub fn may_read_all() -> bool {
+    // SAFETY: every session has a user,
+    let user = unsafe { pg_sys::GetUserId() };
+    // SAFETY: and this role always exists.
+    unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
 
 /// The worker ID; `None` while it is unset.

@@ -3,15 +3,14 @@
 //! Nearly all IDs are issued by [`join`]: one look at the time and one compare-and-swap, without a call into PostgreSQL. Everything
 //! else (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`take`].
 
-use crate::errors::{Refusal, error};
+use crate::errors::Refusal;
 use crate::shmem::shared;
 use crate::wait::Patience;
 use crate::{anchor, clock, counter, gucs, identity, mark, preload, regression, wal_mark};
 use once_cell::sync::OnceCell;
-use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
-use snowflake_core::{Tick, UnixMs, display_time};
+use snowflake_core::{Tick, UnixMs};
 use std::time::{Duration, Instant};
 
 /// What a backend needs to issue IDs; the same for the whole life of the server.
@@ -61,67 +60,6 @@ pub fn advance(past: Tick) -> Result<(), Refusal> {
     }
     issuer.generator.advance(past);
     Ok(())
-}
-
-/// Logs the configuration in force, and warns of one under which no ID will be issued. To be called when the server
-/// starts.
-pub fn announce() {
-    let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
-    let policy = gucs::policy(1);
-    log!(
-        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
-         sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
-         failover_guard = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, state_directory = '{}'",
-        env!("CARGO_PKG_VERSION"),
-        gucs::worker_id().unwrap_or(-1),
-        gucs::datacenter_id(),
-        gucs::layout_text().to_string_lossy(),
-        policy.clock_regression,
-        policy.sequence_exhaustion,
-        policy.sequence_start,
-        gucs::max_borrow_ms(),
-        gucs::max_wait_ms(),
-        gucs::reserve_ahead_ms(),
-        gucs::failover_guard_ms(),
-        gucs::max_forward_jump_ms(),
-        gucs::time_stamp_counter(),
-        gucs::wal_mark(),
-        gucs::state_directory().display(),
-    );
-    match identity::configured() {
-        Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(Refusal::WorkerUnset) => {}
-        Err(refusal) => refusal.report(PgLogLevel::WARNING),
-    }
-    if gucs::guard_ms() > gucs::max_borrow_ms() {
-        error(
-            PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
-            "snowflake_pg.reserve_ahead or snowflake_pg.failover_guard is greater than snowflake_pg.max_borrow",
-        )
-        .set_detail(
-            "After a crash or a promotion IDs begin that far ahead, and the first calls will wait for the clock.",
-        )
-        .report(PgLogLevel::WARNING);
-    }
-}
-
-/// A layout that ends within a year is to be changed before it does.
-fn warn_of_the_end(layout: &Layout) {
-    const YEAR_MS: u64 = 365 * 86_400_000;
-    let now = clock::unix_ms();
-    match layout.tick_at(now) {
-        Err(outside) => Refusal::Clock(now, outside).report(PgLogLevel::WARNING),
-        Ok(_) if layout.last_time() - now < YEAR_MS => {
-            error(
-                PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
-                "the timestamps of the layout will be used up within a year",
-            )
-            .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
-            .set_hint("Change snowflake_pg.layout before; docs/layouts.md says how.")
-            .report(PgLogLevel::WARNING);
-        }
-        Ok(_) => {}
-    }
 }
 
 static ISSUER: OnceCell<Issuer> = OnceCell::new();

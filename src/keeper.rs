@@ -10,7 +10,7 @@ use crate::errors::Refusal;
 use crate::gucs::WalMark;
 use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
-use crate::{anchor, gucs, identity, issuer, mark, wait, wal_mark};
+use crate::{anchor, gucs, identity, mark, startup_log, wait, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -49,12 +49,7 @@ pub fn register() {
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     handle_signals();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
-    // SAFETY: a setting that is fixed when the server starts.
-    let collected = unsafe { pg_sys::Logging_collector };
-    if collected && !shared().announced.swap(true, Ordering::Relaxed) {
-        // Without a collector this stands in the log already; what comes before the collector does not.
-        issuer::announce();
-    }
+    startup_log::write_for_collector();
     let Ok((layout, _)) = identity::configured() else { return };
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };

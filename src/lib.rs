@@ -8,6 +8,7 @@
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
 //! - [`layouts`]: by their text; [`encoding`]: of texts.
+//! - [`startup_log`]: what the server log says of the configuration.
 //! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`counter`], [`anchor`], [`state_file`],
 //!   [`errors`]: configuration, shared memory, time and which of it to believe, disk, refusals.
 
@@ -31,6 +32,7 @@ mod preload;
 mod regression;
 mod shmem;
 mod shutdown;
+mod startup_log;
 mod state_file;
 mod statistics;
 mod turns;
@@ -58,12 +60,13 @@ extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
 /// restoring a dump, and decoding.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    errors::forbid_backtraces();
     if preload::is_under_way() {
         preload::note();
         gucs::define();
         counter::measure();
         shmem::reserve(shutdown::prepare);
         keeper::register();
-        issuer::announce();
+        startup_log::write();
     }
 }

@@ -47,7 +47,7 @@ pub struct Shared {
     /// The operating system's number of the error that keeps the keeper from writing the mark; 0 while it can. Written
     /// by the keeper.
     pub keeper_error: AtomicI32,
-    /// Whether a keeper has logged the configuration.
+    /// Whether the configuration has been logged for the logging collector.
     pub announced: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,

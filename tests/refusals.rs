@@ -1,7 +1,7 @@
 //! When no ID can be issued: the error says why, and what to do.
 
 use testbed::postgres::error::DbError;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, Signal, error, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -22,8 +22,9 @@ fn a_server_without_a_worker_id_issues_nothing() {
         "55000",
         "this server has no worker ID",
         Some("snowflake_pg.worker_id is not set."),
-        "Type ALTER SYSTEM SET snowflake_pg.worker_id = N, where N is a number from 0 to 31 that no other server has, \
-         and restart the server.",
+        "Set snowflake_pg.worker_id to a number from 0 to 31 that no other server has, in this server's own configuration, \
+         and restart the server. Do not use ALTER SYSTEM: base backups copy postgresql.auto.conf, so that another server \
+         would issue the same IDs.",
     );
     assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "worker unset");
     assert!(!cluster.mark_file().exists());
@@ -58,19 +59,14 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
             "F0000",
             &format!("{variable} does not fit the layout"),
             Some(&detail),
-            &format!("Type ALTER SYSTEM SET {variable} = N with a number in this range, and restart the server."),
+            &format!(
+                "Set {variable} to a number in this range, in this server's own configuration, and restart the server. Do \
+                 not use ALTER SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same \
+                 IDs."
+            ),
         );
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
     }
-}
-
-#[test]
-fn the_whole_start_up_configuration_stands_in_one_line_of_the_log() {
-    let cluster = Cluster::builder().worker(5).set("snowflake_pg.max_borrow", "7s").start();
-    let line = "LOG:  snowflake_pg 0.1.0: worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms \
-                epoch=2010-11-04T01:42:54.657Z), clock_regression = borrow, sequence_exhaustion = wait, sequence_start = \
-                random (0 to 127), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, failover_guard = 1000 ms, max_forward_jump = 3600000 ms, time_stamp_counter = auto, wal_mark = off, state_directory = 'snowflake_pg'";
-    assert!(cluster.log().contains(line), "{}", cluster.log());
 }
 
 #[test]
@@ -138,17 +134,23 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         (
             "snowflake_pg.layout",
             "round",
-            Some(
-                "\"round\" is neither the name of a layout (twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, \
-                 instagram, discord, mastodon) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=.",
-            ),
+            "\"round\" is neither the name of a layout (twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, \
+             instagram, discord, mastodon) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=.",
         ),
-        ("snowflake_pg.datacenter_id", "two", None),
-        ("snowflake_pg.wal_mark", "required", None),
-        ("snowflake_pg.clock_regression", "eror", None),
-        ("snowflake_pg.failover_guard", "30 secs", None),
-        ("snowflake_pg.reserve_ahead", "2h", None),
-        ("snowflake_pg.worker_id", "-2", None),
+        ("snowflake_pg.datacenter_id", "two", "Valid values are integers from -2147483648 to 2147483647."),
+        ("snowflake_pg.wal_mark", "required", "Available values: off, prefer, require."),
+        ("snowflake_pg.clock_regression", "eror", "Available values: borrow, wait, error, history."),
+        (
+            "snowflake_pg.failover_guard",
+            "30 secs",
+            "Valid values are integers from 0 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
+        ),
+        (
+            "snowflake_pg.reserve_ahead",
+            "2h",
+            "Valid values are integers from 100 to 60000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
+        ),
+        ("snowflake_pg.worker_id", "-2", "Valid values are integers from -1 to 2147483647."),
     ] {
         let cluster = Cluster::builder().worker(0).set(variable, text).start();
         let message = format!("invalid value for parameter \"{variable}\": \"{text}\"");
@@ -157,7 +159,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         let mut client = cluster.connect();
         client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let refused = error(&mut client, NEXTVAL);
-        assert_eq!((refused.code().code(), refused.message(), refused.detail()), ("F0000", &*message, detail));
+        assert_eq!((refused.code().code(), refused.message(), refused.detail()), ("F0000", &*message, Some(detail)));
         assert!(refused.hint().is_some_and(|hint| hint.contains(variable)), "{refused:?}");
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
     }
@@ -168,6 +170,134 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     assert_eq!(value(&mut client, "SELECT datacenter_id FROM snowflake_decode(snowflake_nextval())"), "31");
+}
+
+/// Tools that write YAML make `False` of `off`.
+#[test]
+fn what_yaml_makes_of_off_is_off() {
+    for off in ["False", "no", "0"] {
+        let builder = Cluster::builder().worker(0).set("snowflake_pg.wal_mark", off);
+        let cluster = builder.set("snowflake_pg.time_stamp_counter", off).start();
+        let mut client = cluster.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+        assert_eq!(value(&mut client, "SHOW snowflake_pg.wal_mark"), "off");
+        assert_eq!(value(&mut client, "SHOW snowflake_pg.time_stamp_counter"), "off");
+        assert!(cluster.log().contains("time_stamp_counter = off, wal_mark = off"), "{}", cluster.log());
+    }
+}
+
+#[test]
+fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_logged_at_reload() {
+    let cluster = Cluster::builder().worker(0).start();
+    let mut client = cluster.connect();
+    let layout = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
+    for variable in ["snowflake_pg.worker_id", "snowflake_pg.datacenter_id"] {
+        let refused = error(&mut client, &format!("ALTER SYSTEM SET {variable} = 32"));
+        assert_eq!(refused.message(), format!("invalid value for parameter \"{variable}\": 32"));
+        assert_eq!(refused.detail(), Some(&*format!("Layout {layout} allows 0 to 31.")));
+        client.batch_execute(&format!("ALTER SYSTEM SET {variable} = 31")).expect("a number that fits");
+        cluster.configure(variable, 33);
+        client.batch_execute(&format!("ALTER SYSTEM RESET {variable}")).expect("the file counts");
+        cluster.reload();
+        let message = format!("LOG:  invalid value for parameter \"{variable}\": 33");
+        assert!(cluster.log().contains(&message), "{}", cluster.log());
+    }
+    client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = -1").expect("unset");
+
+    // Where the next start has another layout, its numbers may be given, and those of the layout in force.
+    client.batch_execute("ALTER SYSTEM SET snowflake_pg.layout = 'flat'").expect("a layout");
+    for worker in [1023, 31] {
+        client
+            .batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.worker_id = {worker}"))
+            .expect("a number that fits");
+    }
+    assert_eq!(error(&mut client, "ALTER SYSTEM SET snowflake_pg.worker_id = 1024").code().code(), "22023");
+}
+
+#[test]
+fn a_layout_that_the_worker_does_not_fit_is_refused_by_alter_system() {
+    let cluster = Cluster::builder().worker(900).set("snowflake_pg.layout", "flat").start();
+    let mut client = cluster.connect();
+    let refused = error(&mut client, "ALTER SYSTEM SET snowflake_pg.layout = 'twitter'");
+    assert_eq!(refused.detail(), Some("snowflake_pg.worker_id is 900, and the layout allows 0 to 31."));
+    // The number first, then the layout.
+    client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = 9").expect("a number that fits both");
+    client.batch_execute("ALTER SYSTEM SET snowflake_pg.layout = 'twitter'").expect("a layout that it fits");
+}
+
+/// With this setting Rust traces its stack at each error, and pgrx adds the trace to the DETAIL.
+#[test]
+fn no_client_gets_a_backtrace_and_each_detail_of_postgresqls_is_kept() {
+    let server = Cluster::builder().worker(0).set("snowflake_pg.max_wait", "60s").own_clock();
+    let cluster = server.environment("RUST_BACKTRACE", "1").start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval();
+             CREATE TABLE events (id bigint) PARTITION BY RANGE (id);
+             CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
+                 'BEGIN RAISE ''no tables'' USING DETAIL = ''It is Sunday.''; END';
+             CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION refuse();
+             SET statement_timeout = '300ms'",
+        )
+        .expect("an ID");
+    let refused = error(&mut client, "SELECT snowflake_create_partitions('events', '1 day', 0)");
+    assert_eq!((refused.message(), refused.detail()), ("no tables", Some("It is Sunday.")));
+    cluster.set_clock(-20.0);
+    let cancelled = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!((cancelled.code().code(), cancelled.detail()), ("57014", None));
+    assert!(!cluster.log().contains("rust_begin_unwind"), "{}", cluster.log());
+}
+
+/// PostgreSQL shows snowflake_pg.state_directory to nobody else either.
+#[test]
+fn only_roles_that_may_read_all_settings_learn_where_the_state_directory_is() {
+    let mut cluster = Cluster::builder().worker(0).start();
+    let directory = cluster.make_directory("secret");
+    cluster.configure("snowflake_pg.state_directory", directory.display());
+    std::fs::write(directory.join("mark"), "damaged").expect("a file");
+    cluster.restart(Signal::INT);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; CREATE ROLE app; CREATE ROLE monitor; GRANT pg_read_all_settings TO monitor",
+        )
+        .expect("roles");
+    let path = directory.display().to_string();
+    let mut refused = |role: &str| {
+        client.batch_execute(&format!("SET ROLE {role}")).expect("a role");
+        error(&mut client, NEXTVAL)
+    };
+    for role in ["postgres", "monitor"] {
+        assert_eq!(refused(role).message(), format!("state file \"{path}/mark\" is damaged"));
+    }
+    let logged = || cluster.log().matches(&format!("state file \"{path}/mark\" is damaged")).count();
+    let before = logged();
+    let hidden = refused("app");
+    assert_eq!((hidden.code().code(), hidden.message()), ("XX001", "state file \"mark\" is damaged"));
+    assert_eq!(logged(), before + 1, "the log keeps it");
+
+    std::fs::remove_dir_all(&directory).expect("own directory");
+    let hidden = refused("app");
+    let message = "could not open directory \"snowflake_pg.state_directory\": No such file or directory";
+    assert_eq!((hidden.code().code(), hidden.message()), ("58030", message));
+    assert!(!format!("{hidden:?}").contains("secret"), "{hidden:?}");
+}
+
+#[test]
+fn who_creates_the_extension_without_preload_is_told_what_it_lacks() {
+    let cluster = Cluster::builder().start();
+    let output = cluster.psql().args(["--command", "CREATE EXTENSION snowflake_pg"]).output().expect("psql");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "WARNING:  snowflake_pg is not loaded by shared_preload_libraries\n\
+         DETAIL:  IDs can be decoded, but not issued.\n\
+         HINT:  To issue IDs, add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id, and restart the \
+         server.\n"
+    );
+    let preloaded = Cluster::builder().worker(0).start();
+    let output = preloaded.psql().args(["--command", "CREATE EXTENSION snowflake_pg"]).output().expect("psql");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
 #[test]

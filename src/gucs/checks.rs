@@ -1,0 +1,100 @@
+//! Refuses at ALTER SYSTEM, and warns of at reload, what would keep the next start from issuing IDs. A server that starts keeps
+//! such a value, and issues nothing.
+
+use super::files::last_setting;
+use crate::encoding::shown;
+use crate::{clock, layouts, preload};
+use pgrx::{pg_guard, pg_sys};
+use snowflake_core::display_time;
+use snowflake_core::layout::Layout;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::RangeInclusive;
+
+/// Refuses a layout by which nothing can be issued.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn check_layout(
+    new_value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the address of the new value,
+    let value = unsafe { *new_value };
+    // SAFETY: which is a C string, since the variable's default is not NULL.
+    let text = unsafe { CStr::from_ptr(value) };
+    preload::is_under_way() || accept(check_issuing(text).and_then(|layout| check_numbers(&layout)))
+}
+
+/// Whether IDs can be issued by this layout, and now; why not.
+fn check_issuing(text: &CStr) -> Result<Layout, String> {
+    let layout = layouts::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
+    layout.check_issuing().map_err(|error| error.to_string())?;
+    let now = clock::unix_ms();
+    layout.tick_at(now).map(|_| layout).map_err(|_| {
+        let [first, last, now] = [layout.epoch(), layout.last_time(), now].map(display_time);
+        format!("Its timestamps last {:.1} years, from {first} to {last}, and the clock says {now}", layout.years())
+    })
+}
+
+/// Whether the worker and the data center of the next start fit a layout; why not.
+fn check_numbers(layout: &Layout) -> Result<(), String> {
+    for (name, now, range) in [
+        (c"snowflake_pg.worker_id", super::worker_id().unwrap_or(-1), layout.workers()),
+        (c"snowflake_pg.datacenter_id", super::datacenter_id(), layout.datacenters()),
+    ] {
+        // What the command line says is in no file, and stays.
+        let next = last_setting(name).and_then(|set| set.number()).unwrap_or(now);
+        let fits = |number: i32| u64::try_from(number).is_ok_and(|number| range.contains(&number));
+        if next != -1 && !fits(next) && !fits(now) {
+            let (name, first, last) = (name.to_string_lossy(), range.start(), range.end());
+            return Err(format!("{name} is {next}, and the layout allows {first} to {last}"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a worker ID that does not fit the layout.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn check_worker(
+    new_value: *mut c_int,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the address of the new value.
+    let value = unsafe { *new_value };
+    preload::is_under_way() || value == -1 || accept(check_number(value, Layout::workers))
+}
+
+/// Refuses a data center that does not fit the layout.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn check_datacenter(
+    new_value: *mut c_int,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the address of the new value.
+    let value = unsafe { *new_value };
+    preload::is_under_way() || accept(check_number(value, Layout::datacenters))
+}
+
+/// Whether a number fits the layout in force, or the one that the next start will find in the configuration; why not.
+fn check_number(number: c_int, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
+    let fits = |layout: &Layout| u64::try_from(number).is_ok_and(|number| range(layout).contains(&number));
+    let Ok(layout) = super::layout() else { return Ok(()) };
+    let next = || last_setting(c"snowflake_pg.layout").and_then(|set| layouts::by_text(set.value.as_bytes()).ok());
+    if fits(&layout) || next().is_some_and(|next| fits(&next)) {
+        return Ok(());
+    }
+    let range = range(&layout);
+    Err(format!("Layout {layout} allows {} to {}", range.start(), range.end()))
+}
+
+/// Accepts a value, or gives PostgreSQL the DETAIL of its refusal.
+fn accept(checked: Result<(), String>) -> bool {
+    let Err(objection) = checked else { return true };
+    let detail = CString::new(format!("{}.", shown(&objection))).unwrap_or_default();
+    // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
+    let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
+    // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after the hook, in the same thread.
+    unsafe { pg_sys::GUC_check_errdetail_string = detail };
+    false
+}

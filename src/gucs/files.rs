@@ -1,0 +1,74 @@
+//! What the configuration files say, which is not always what is in force: the command line can say otherwise, and some variables
+//! take effect at the next start only.
+
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString};
+use std::path::PathBuf;
+
+/// A line of a configuration file.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// What the variable is set to.
+    pub value: String,
+    /// In which file.
+    pub file: PathBuf,
+    /// In which line of it.
+    pub line: i32,
+}
+
+impl Setting {
+    /// The value as PostgreSQL reads it for a variable that is a number without a unit; `None` where it is none.
+    pub fn number(&self) -> Option<i32> {
+        let (text, mut number) = (CString::new(&*self.value).ok()?, 0);
+        // SAFETY: reads a C string and writes a number.
+        unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, 0, std::ptr::null_mut()) }.then_some(number)
+    }
+}
+
+/// The setting of a variable that the next start will find, unless the command line has another one.
+pub fn last_setting(name: &CStr) -> Option<Setting> {
+    in_automatic_file(name).or_else(|| in_main_file(name))
+}
+
+/// The setting in postgresql.auto.conf, which ALTER SYSTEM writes. It overrides that in the main file.
+pub fn in_automatic_file(name: &CStr) -> Option<Setting> {
+    last_of(pg_sys::PG_AUTOCONF_FILENAME, name)
+}
+
+/// The last setting in postgresql.conf and the files that it includes.
+pub fn in_main_file(name: &CStr) -> Option<Setting> {
+    // SAFETY: set before the postmaster loads any library; null in a process that was started without.
+    let main = unsafe { pg_sys::ConfigFileName };
+    // SAFETY: a C string if not null, copied before anything can change it.
+    let main = if main.is_null() { return None } else { unsafe { CStr::from_ptr(main) }.to_owned() };
+    last_of(&main, name)
+}
+
+/// The last setting of a variable in a file, a path relative to the data directory, and in what it includes.
+fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
+    let (mut first, mut last) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let (no_caller, level) = (std::ptr::null(), pg_sys::DEBUG2.cast_signed());
+    // SAFETY: makes a list of what it can read, in the current memory context, and raises no error: PostgreSQL has told what is
+    // wrong with the files when it read them itself.
+    unsafe { pg_sys::ParseConfigFile(file.as_ptr(), false, no_caller, 0, 0, level, &mut first, &mut last) };
+    let text = |text: *const std::ffi::c_char| {
+        // SAFETY: a C string, where it is not null.
+        if text.is_null() { CString::default() } else { unsafe { CStr::from_ptr(text) }.to_owned() }
+    };
+    let (mut found, mut next) = (None, first);
+    // SAFETY: an entry of the list, or null at its end.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        // Errors of the files are entries without a name.
+        if text(entry.name).to_bytes().eq_ignore_ascii_case(name.to_bytes()) {
+            found = Some(Setting {
+                value: text(entry.value).to_string_lossy().into_owned(),
+                file: text(entry.filename).to_string_lossy().into_owned().into(),
+                line: entry.sourceline,
+            });
+        }
+        next = entry.next;
+    }
+    // SAFETY: the list that was made above, and nothing of it is kept.
+    unsafe { pg_sys::FreeConfigVariables(first) };
+    found
+}

@@ -1,0 +1,41 @@
+//! Variables that are one of some words.
+
+/// Makes an enum a type of variables. The first word of each variant is shown; PostgreSQL takes the others, too, but does not
+/// name them. So what YAML makes of `off`, which is `False`, has the meaning that it has for PostgreSQL's own variables.
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal $(| $synonym:literal)*),+ }) => {
+        // SAFETY: the list ends with an entry that has no name, and lives as long as the program.
+        unsafe impl pgrx::guc::GucEnum for $type {
+            fn from_ordinal(ordinal: i32) -> Self {
+                [$(Self::$variant),+].into_iter().find(|word| *word as i32 == ordinal).expect("a value of the list")
+            }
+
+            fn to_ordinal(&self) -> i32 {
+                *self as i32
+            }
+
+            const CONFIG_ENUM_ENTRY: *const pgrx::pg_sys::config_enum_entry = {
+                const fn entry(name: &'static std::ffi::CStr, val: i32, hidden: bool) -> pgrx::pg_sys::config_enum_entry {
+                    pgrx::pg_sys::config_enum_entry { name: name.as_ptr(), val, hidden }
+                }
+                const END: pgrx::pg_sys::config_enum_entry =
+                    pgrx::pg_sys::config_enum_entry { name: std::ptr::null(), val: 0, hidden: false };
+                const LIST: &[pgrx::pg_sys::config_enum_entry] = &[
+                    $(
+                        entry($word, $type::$variant as i32, false),
+                        $(entry($synonym, $type::$variant as i32, true),)*
+                    )+
+                    END,
+                ];
+                LIST.as_ptr()
+            };
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word.to_str().expect("a word in ASCII")),+ })
+            }
+        }
+    };
+}
+pub(super) use words;

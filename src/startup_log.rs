@@ -1,0 +1,162 @@
+//! What the server log says of the configuration when the server starts.
+
+use crate::errors::{Refusal, error};
+use crate::gucs::files;
+use crate::shmem::shared;
+use crate::{clock, gucs, identity};
+use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
+use pgrx::prelude::*;
+use pgrx::{PgLogLevel, PgSqlErrorCode, log};
+use snowflake_core::display_time;
+use snowflake_core::layout::Layout;
+use std::ffi::CStr;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// Logs it at once. Only while preloading. A logging collector starts later, and what comes before is not in its files: there
+/// the keeper logs it again, and on a standby, which has no keeper, a process that ends at once.
+pub fn write() {
+    if is_collected() && is_standby() {
+        BackgroundWorkerBuilder::new("snowflake_pg startup log")
+            .set_library("snowflake_pg")
+            .set_function("snowflake_pg_startup_log")
+            .set_start_time(BgWorkerStartTime::PostmasterStart)
+            .set_restart_time(None)
+            .load();
+    }
+    announce();
+}
+
+/// Where the process that logs it for the collector begins, and soon ends.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_pg_startup_log(_argument: pg_sys::Datum) {
+    write_for_collector();
+}
+
+/// As the first process that can: logs it for the collector, if there is one.
+pub fn write_for_collector() {
+    if is_collected() && !shared().announced.swap(true, Ordering::Relaxed) {
+        announce();
+    }
+}
+
+fn is_collected() -> bool {
+    // SAFETY: a setting that is fixed when the server starts.
+    unsafe { pg_sys::Logging_collector }
+}
+
+/// Logs the configuration in force, and warns of one under which no ID will be issued, or another server may issue the same.
+fn announce() {
+    let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
+    let policy = gucs::policy(1);
+    log!(
+        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
+         sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
+         failover_guard = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, state_directory = '{}'",
+        env!("CARGO_PKG_VERSION"),
+        gucs::worker_id().unwrap_or(-1),
+        gucs::datacenter_id(),
+        gucs::layout_text().to_string_lossy(),
+        policy.clock_regression,
+        policy.sequence_exhaustion,
+        policy.sequence_start,
+        gucs::max_borrow_ms(),
+        gucs::max_wait_ms(),
+        gucs::reserve_ahead_ms(),
+        gucs::failover_guard_ms(),
+        gucs::max_forward_jump_ms(),
+        gucs::time_stamp_counter(),
+        gucs::wal_mark(),
+        gucs::state_directory().display(),
+    );
+    match identity::configured() {
+        Ok((layout, _)) => warn_of_the_end(&layout),
+        Err(Refusal::WorkerUnset) => {}
+        Err(refusal) => refusal.report(PgLogLevel::WARNING),
+    }
+    for (variable, value) in [
+        (c"snowflake_pg.worker_id", gucs::worker_id().unwrap_or(-1)),
+        (c"snowflake_pg.datacenter_id", gucs::datacenter_id()),
+    ] {
+        warn_of_alter_system(variable, value);
+    }
+    if is_standby() && identity::is_shared_with_source() {
+        warn_of_shared_worker();
+    }
+    if gucs::guard_ms() > gucs::max_borrow_ms() {
+        error(
+            PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
+            "snowflake_pg.reserve_ahead or snowflake_pg.failover_guard is greater than snowflake_pg.max_borrow",
+        )
+        .set_detail(
+            "After a crash or a promotion IDs begin that far ahead, and the first calls will wait for the clock.",
+        )
+        .report(PgLogLevel::WARNING);
+    }
+}
+
+/// A layout that ends within a year is to be changed before it does.
+fn warn_of_the_end(layout: &Layout) {
+    const YEAR_MS: u64 = 365 * 86_400_000;
+    let now = clock::unix_ms();
+    match layout.tick_at(now) {
+        Err(outside) => Refusal::Clock(now, outside).report(PgLogLevel::WARNING),
+        Ok(_) if layout.last_time() - now < YEAR_MS => {
+            error(
+                PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
+                "the timestamps of the layout will be used up within a year",
+            )
+            .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
+            .set_hint("Change snowflake_pg.layout before; docs/layouts.md says how.")
+            .report(PgLogLevel::WARNING);
+        }
+        Ok(_) => {}
+    }
+}
+
+/// A number that each server needs for itself is not to be in the file that ALTER SYSTEM writes.
+fn warn_of_alter_system(name: &CStr, value: i32) {
+    if value < 0 || files::in_automatic_file(name).and_then(|set| set.number()) != Some(value) {
+        return;
+    }
+    let variable = name.to_string_lossy();
+    let overridden = match files::in_main_file(name).filter(|other| other.number() != Some(value)) {
+        Some(other) => {
+            format!(" It overrides {}, from file \"{}\" line {}.", other.value, other.file.display(), other.line)
+        }
+        None => String::new(),
+    };
+    error(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, format!("{variable} is set by ALTER SYSTEM"))
+        .set_detail(format!(
+            "Base backups copy postgresql.auto.conf, so a server that is made of one has {variable} = {value}, too, and issues \
+             the same IDs.{overridden}"
+        ))
+        .set_hint(format!(
+            "Set {variable} in this server's own configuration, and use ALTER SYSTEM RESET {variable}."
+        ))
+        .report(PgLogLevel::WARNING);
+}
+
+/// Whether this server is to follow another one.
+fn is_standby() -> bool {
+    // SAFETY: set by PostgreSQL before it loads any library.
+    let data_directory = unsafe { pg_sys::DataDir };
+    // SAFETY: a C string that lives as long as the process.
+    let data_directory = unsafe { CStr::from_ptr(data_directory) };
+    Path::new(&*data_directory.to_string_lossy()).join("standby.signal").exists()
+}
+
+fn warn_of_shared_worker() {
+    error(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, "this standby has the worker ID of the server that it was copied from")
+        .set_detail(format!(
+            "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and snowflake_pg.wal_mark is off. After \
+             a promotion they may issue the same IDs.",
+            gucs::worker_id().unwrap_or(-1),
+            gucs::datacenter_id()
+        ))
+        .set_hint(
+            "Give this server a snowflake_pg.worker_id of its own, or set snowflake_pg.wal_mark on both, and restart them.",
+        )
+        .report(PgLogLevel::WARNING);
+}

@@ -1,0 +1,95 @@
+//! What the server log says of the configuration when a server starts.
+
+use std::fs;
+use testbed::{Builder, Cluster, Signal, value};
+
+#[test]
+fn the_whole_configuration_is_one_line_of_the_log() {
+    let cluster = Cluster::builder().worker(5).set("snowflake_pg.max_borrow", "7s").start();
+    let line = "LOG:  snowflake_pg 0.1.0: worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms \
+                epoch=2010-11-04T01:42:54.657Z), clock_regression = borrow, sequence_exhaustion = wait, sequence_start = \
+                random (0 to 127), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, failover_guard = 1000 ms, max_forward_jump = 3600000 ms, time_stamp_counter = auto, wal_mark = off, state_directory = 'snowflake_pg'";
+    assert!(cluster.log().contains(line), "{}", cluster.log());
+}
+
+/// The collector starts after the library is loaded, and its files are what people read.
+#[test]
+fn the_configuration_is_in_the_files_of_the_logging_collector_on_a_primary_and_on_a_standby() {
+    let primary = collected(Cluster::builder().worker(1)).start();
+    let standby = collected(Cluster::builder()).standby_of(&primary);
+    for server in [&primary, &standby] {
+        wait_for_collected(server, "LOG:  snowflake_pg 0.1.0: worker_id = 1, datacenter_id = 0");
+    }
+}
+
+#[test]
+fn a_worker_that_alter_system_has_set_is_warned_of_and_the_one_that_it_overrides() {
+    let mut cluster = Cluster::builder().worker(3).start();
+    let warned = "WARNING:  snowflake_pg.worker_id is set by ALTER SYSTEM";
+    assert!(!cluster.log().contains(warned), "{}", cluster.log());
+    cluster.connect().batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = 9").expect("a worker");
+    cluster.restart(Signal::INT);
+    let log = cluster.log();
+    assert!(log.contains(warned), "{log}");
+    let configuration = cluster.data().join("postgresql.conf");
+    let line = fs::read_to_string(&configuration).expect("postgresql.conf");
+    let line = 1 + line.lines().position(|line| line == "snowflake_pg.worker_id = '3'").expect("the worker");
+    let detail = format!("It overrides 3, from file \"{}\" line {line}.", configuration.display());
+    assert!(log.contains(&detail), "{log}");
+
+    // One that the main file does not have, too; none where ALTER SYSTEM says nothing any more.
+    cluster.configure("snowflake_pg.worker_id", 9);
+    cluster.restart(Signal::INT);
+    assert_eq!(cluster.log().matches(warned).count(), 2);
+    assert_eq!(cluster.log().matches("It overrides").count(), 1);
+    cluster.connect().batch_execute("ALTER SYSTEM RESET snowflake_pg.worker_id").expect("no worker");
+    cluster.restart(Signal::INT);
+    assert_eq!(cluster.log().matches(warned).count(), 2);
+}
+
+#[test]
+fn a_standby_that_has_its_primarys_worker_says_so_before_it_is_promoted() {
+    const WARNED: &str = "WARNING:  this standby has the worker ID of the server that it was copied from";
+    let state = |server: &Cluster| value(&mut server.connect(), "SELECT state FROM snowflake_status");
+    let primary = Cluster::builder().worker(1).start();
+    primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    primary.wait_until("SELECT state = 'idle' FROM snowflake_status");
+    assert!(!primary.log().contains(WARNED), "{}", primary.log());
+
+    let standby = Cluster::builder().standby_of(&primary);
+    assert!(standby.log().contains(WARNED), "{}", standby.log());
+    assert_eq!(state(&standby), "shared worker");
+    drop(standby);
+    let standby = collected(Cluster::builder()).standby_of(&primary);
+    wait_for_collected(&standby, WARNED);
+    drop(standby);
+
+    for right in [Builder::worker(Cluster::builder(), 2), Cluster::builder().set("snowflake_pg.wal_mark", "prefer")] {
+        let standby = right.standby_of(&primary);
+        assert!(!standby.log().contains(WARNED), "{}", standby.log());
+        assert_eq!(state(&standby), "standby");
+    }
+
+    // A primary that becomes a standby has its own mark, and has had its worker all the time.
+    let mut former = Cluster::builder().worker(1).start();
+    former.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    former.wait_until("SELECT state = 'idle' FROM snowflake_status");
+    former.stop(Signal::INT);
+    fs::write(former.data().join("standby.signal"), "").expect("a standby");
+    former.start();
+    assert_eq!(state(&former), "standby");
+    assert!(!former.log().contains(WARNED), "{}", former.log());
+}
+
+fn collected(server: Builder) -> Builder {
+    server.set("logging_collector", "on").set("log_directory", "../collected")
+}
+
+/// Waits until a file of the logging collector has this.
+fn wait_for_collected(server: &Cluster, text: &str) {
+    let text = text.replace('\'', "''");
+    server.wait_until(&format!(
+        "SELECT coalesce(bool_or(strpos(pg_read_file('../collected/' || name), '{text}') > 0), false)
+         FROM pg_ls_dir('../collected') name"
+    ));
+}
