@@ -31,18 +31,19 @@ COMMENT ON FUNCTION snowflake_nextvals(integer) IS
 
 -- Layouts ------------------------------------------------------------------------------------------------------------
 --
--- What depends on a layout goes by snowflake_pg.layout, and is STABLE; with the layout as its last argument it goes by that
--- alone, and is IMMUTABLE, so that an index or a generated column can be made of it.
+-- What depends on snowflake_pg.layout is STABLE. With the layout as its last argument it depends on that alone and is IMMUTABLE,
+-- so that an index or a generated column can use it. The planner adds the layout to calls in queries.
 
-CREATE FUNCTION snowflake_get_layouts(
-    OUT name text, OUT fields text, OUT unit interval, OUT epoch timestamptz, OUT last_timestamp timestamptz,
-    OUT years double precision, OUT workers bigint, OUT ids_per_second bigint, OUT can_generate boolean, OUT source text)
-    RETURNS SETOF record
+-- Functions of views declare no columns: each would make \df wider. The library builds those that the view asks for.
+CREATE FUNCTION snowflake_get_layouts() RETURNS SETOF record
     LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 12 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
 COMMENT ON FUNCTION snowflake_get_layouts() IS
-    'the rows of the view snowflake_layouts';
+    'not to be called: use the view snowflake_layouts';
 
-CREATE VIEW snowflake_layouts AS SELECT * FROM snowflake_get_layouts();
+CREATE VIEW snowflake_layouts AS
+    SELECT * FROM snowflake_get_layouts() AS layouts(
+        name text, fields text, unit interval, epoch timestamptz, last_timestamp timestamptz, years double precision,
+        workers bigint, ids_per_second bigint, can_generate boolean, source text);
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 COMMENT ON VIEW snowflake_layouts IS
     'the layouts that have a name, for snowflake_pg.layout and for functions with a layout';
@@ -258,29 +259,29 @@ COMMENT ON AGGREGATE max(snowflake) IS
 
 -- Looking after it ---------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION snowflake_get_status(
-    OUT state text, OUT worker_id integer, OUT datacenter_id integer, OUT layout text,
-    OUT clock_regression text, OUT sequence_exhaustion text, OUT sequence_start text,
-    OUT max_borrow interval, OUT max_wait interval, OUT reserve_ahead interval,
-    OUT last_issued_at timestamptz, OUT lead interval, OUT durable_mark timestamptz, OUT usable_until timestamptz,
-    OUT ids_issued bigint, OUT ticks_exhausted bigint, OUT borrowed_ids bigint, OUT history_ids bigint,
-    OUT clock_regressions bigint, OUT largest_regression interval, OUT last_regression_at timestamptz,
-    OUT waits bigint, OUT wait_time interval, OUT refusals bigint,
-    OUT mark_extensions bigint, OUT mark_wait_time interval, OUT stats_reset timestamptz)
+CREATE FUNCTION snowflake_get_status() RETURNS record
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
 COMMENT ON FUNCTION snowflake_get_status() IS
-    'the row of the view snowflake_status';
+    'not to be called: use the view snowflake_status';
 
 CREATE VIEW snowflake_status AS
     SELECT status.*,
            CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
                 THEN current_setting('snowflake_pg.state_directory', true) END AS state_directory
-    FROM snowflake_get_status() status;
+    FROM snowflake_get_status() AS status(
+        state text, worker_id integer, datacenter_id integer, layout text,
+        clock_regression text, sequence_exhaustion text, sequence_start text,
+        max_borrow interval, max_wait interval, reserve_ahead interval,
+        last_issued_at timestamptz, lead interval, durable_mark timestamptz, usable_until timestamptz,
+        ids_issued bigint, ticks_exhausted bigint, borrowed_ids bigint, history_ids bigint,
+        clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
+        waits bigint, wait_time interval, refusals bigint,
+        mark_extensions bigint, mark_wait_time interval, stats_reset timestamptz);
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: configuration in force, durable mark, and counts of what has happened';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (until a mark that may have been lost no longer matters); standby; not preloaded; worker unset; outside the layout (the clock is); misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (until a mark that may have been lost no longer matters); standby; shared worker (a standby that has the worker of the server it was copied from, without wal_mark); not preloaded; worker unset; outside the layout (the clock is); misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, and in brackets what it stands for';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
@@ -342,4 +343,4 @@ COMMENT ON SEQUENCE snowflake_wal_mark IS
     'carries the durable mark, in Unix milliseconds, to standbys: see snowflake_pg.wal_mark; not for drawing numbers';
 -- A mark that has gone through the log must not be lost with an older sequence, when the extension is created anew.
 SELECT pg_catalog.setval('snowflake_wal_mark', (EXTRACT(epoch FROM durable_mark) * 1000)::bigint)
-    FROM snowflake_get_status() WHERE durable_mark IS NOT NULL;
+    FROM snowflake_status WHERE durable_mark IS NOT NULL;

@@ -355,3 +355,13 @@ fn the_extension_can_live_in_any_schema_and_be_moved() {
         )
         .expect("functions that do not depend on the search path");
 }
+
+#[test]
+fn psql_shows_the_functions_in_lines_of_less_than_250_characters() {
+    let (cluster, _client) = server();
+    let output = cluster.psql().args(["--command", "\\df snowflake*"]).output().expect("psql");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("snowflake_get_status"), "{text}");
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest < Some(250), "{widest:?}\n{text}");
+}

@@ -1,10 +1,9 @@
 //! Taking IDs apart, and putting them together.
 
 use super::layout::{bits, configured, named, outside};
-use super::row::Row;
+use super::row::{Row, column};
 use super::time::{timestamptz, unix_ms};
 use crate::errors::{error, report};
-use pgrx::IntoDatum;
 use pgrx::prelude::*;
 use snowflake_core::layout::{FieldKind, Layout, PartsError, TimeError};
 
@@ -38,15 +37,13 @@ fn snowflake_decode_by(id: i64, layout: &[u8]) -> Row<4> {
 
 fn decode(id: i64, layout: &Layout) -> Row<4> {
     let parts = layout.unpack(bits(id, layout));
-    let number = |value: u64| i32::try_from(value).expect("all fields but the timestamp have 31 bits").into_datum();
-    let columns = [
-        timestamptz(parts.issued_at).into_datum(),
-        parts.datacenter.and_then(number),
-        parts.worker.and_then(number),
-        parts.sequence.and_then(number),
-    ];
-    // SAFETY: the types declared: timestamptz, integer, integer, integer.
-    unsafe { Row::new(columns) }
+    let number = |value: u64| i32::try_from(value).expect("all fields but the timestamp have 31 bits");
+    Row([
+        column(timestamptz(parts.issued_at)),
+        column(parts.datacenter.map(number)),
+        column(parts.worker.map(number)),
+        column(parts.sequence.map(number)),
+    ])
 }
 
 /// The ID that decodes to this.

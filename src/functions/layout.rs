@@ -1,6 +1,7 @@
 //! By which layout to read IDs, and which there are.
 
 use super::argument::negative;
+use super::row::{Row, column};
 use super::time::{interval, timestamptz};
 use crate::encoding::{characters, quoted, shown};
 use crate::errors::{Refusal, error, report};
@@ -63,37 +64,22 @@ pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::Erro
 
 /// The layouts that have a name.
 #[pg_extern(sql = false)]
-#[expect(clippy::type_complexity, reason = "the columns, as SQL declares them")]
-fn snowflake_get_layouts() -> TableIterator<
-    'static,
-    (
-        name!(name, &'static str),
-        name!(fields, String),
-        name!(unit, Interval),
-        name!(epoch, TimestampWithTimeZone),
-        name!(last_timestamp, TimestampWithTimeZone),
-        name!(years, f64),
-        name!(workers, i64),
-        name!(ids_per_second, i64),
-        name!(can_generate, bool),
-        name!(source, &'static str),
-    ),
-> {
+fn snowflake_get_layouts() -> SetOfIterator<'static, Row<10>> {
     let now = clock::unix_ms();
-    TableIterator::new(PRESETS.iter().map(move |preset| {
+    SetOfIterator::new(PRESETS.iter().map(move |preset| {
         let layout = preset.layout();
         let numbers = |range: std::ops::RangeInclusive<u64>| range.end().cast_signed() + 1;
-        (
-            preset.name,
-            layout.fields_text(),
-            interval(layout.unit_ms()),
-            timestamptz(layout.epoch()),
-            timestamptz(layout.last_time()),
-            (layout.years() * 10.0).round() / 10.0,
-            numbers(layout.datacenters()) * numbers(layout.workers()),
-            (1000 << layout.sequence_bits()) / layout.unit_ms().cast_signed(),
-            layout.check_issuing().is_ok() && layout.tick_at(now).is_ok(),
-            preset.source,
-        )
+        Row([
+            column(preset.name),
+            column(layout.fields_text()),
+            column(interval(layout.unit_ms())),
+            column(timestamptz(layout.epoch())),
+            column(timestamptz(layout.last_time())),
+            column((layout.years() * 10.0).round() / 10.0),
+            column(numbers(layout.datacenters()) * numbers(layout.workers())),
+            column((1000 << layout.sequence_bits()) / layout.unit_ms().cast_signed()),
+            column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok()),
+            column(preset.source),
+        ])
     }))
 }

@@ -4,6 +4,7 @@ mod parent;
 
 use super::layout::{configured, named};
 use super::range::must_sort;
+use super::row::{Row, column};
 use super::time::{display_interval, timestamptz};
 use crate::clock;
 use crate::encoding::{characters, quoted};
@@ -20,15 +21,8 @@ const MAX_AHEAD: u32 = 1000;
 
 /// Makes the partitions of the period that holds the present, and of the `ahead` following ones, as far as there are none.
 #[pg_extern(sql = false)]
-fn snowflake_create_partitions(
-    parent: pg_sys::Oid,
-    every: Interval,
-    ahead: i32,
-) -> TableIterator<
-    'static,
-    (name!(partition, pg_sys::Oid), name!(from, TimestampWithTimeZone), name!(until, TimestampWithTimeZone)),
-> {
-    TableIterator::new(create_partitions(parent, every, ahead, configured()))
+fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row<3>> {
+    SetOfIterator::new(create_partitions(parent, every, ahead, configured()))
 }
 
 /// The same by a layout of one's own.
@@ -38,19 +32,11 @@ fn snowflake_create_partitions_by(
     every: Interval,
     ahead: i32,
     layout: &[u8],
-) -> TableIterator<
-    'static,
-    (name!(partition, pg_sys::Oid), name!(from, TimestampWithTimeZone), name!(until, TimestampWithTimeZone)),
-> {
-    TableIterator::new(create_partitions(parent, every, ahead, named(layout)))
+) -> SetOfIterator<'static, Row<3>> {
+    SetOfIterator::new(create_partitions(parent, every, ahead, named(layout)))
 }
 
-fn create_partitions(
-    parent: pg_sys::Oid,
-    every: Interval,
-    ahead: i32,
-    layout: Layout,
-) -> Vec<(pg_sys::Oid, TimestampWithTimeZone, TimestampWithTimeZone)> {
+fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row<3>> {
     // SAFETY: a C string. Before the lock, which a standby could not take.
     unsafe { pg_sys::PreventCommandIfReadOnly(c"snowflake_create_partitions()".as_ptr()) };
     must_sort(&layout);
@@ -75,7 +61,8 @@ fn create_partitions(
         .map(|ids| {
             let from = layout.issued_at(ids.start);
             let until = layout.issued_at(ids.end - 1) + layout.unit_ms();
-            (create(&parent, &ids, from..until), timestamptz(from), timestamptz(until))
+            let partition = create(&parent, &ids, from..until);
+            Row([column(partition), column(timestamptz(from)), column(timestamptz(until))])
         })
         .collect()
 }

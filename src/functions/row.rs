@@ -1,44 +1,88 @@
 //! Rows as results.
 
+use crate::errors::{error, report};
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
-use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::prelude::*;
 use pgrx::tupdesc::PgTupleDesc;
 use pgrx::{IntoDatum, PgMemoryContexts};
+use std::ffi::CStr;
 
-/// A row of the OUT parameters that `sql/snowflake_pg.sql` declares for the function that returns it.
-pub struct Row<const N: usize>([Option<pg_sys::Datum>; N]);
+/// A value of a type, or NULL.
+#[derive(Clone, Copy)]
+pub struct Column(Option<(pg_sys::Datum, pg_sys::Oid)>);
 
-impl<const N: usize> Row<N> {
-    /// A row of these columns.
-    ///
-    /// # Safety
-    ///
-    /// They must be as many as the function declares, and of the types it declares.
-    pub unsafe fn new(columns: [Option<pg_sys::Datum>; N]) -> Self {
-        Self(columns)
-    }
+impl Column {
+    /// NULL, of any type.
+    pub const NULL: Self = Self(None);
 }
+
+/// A column with this value.
+pub fn column<T: IntoDatum>(value: T) -> Column {
+    Column(value.into_datum().map(|datum| (datum, T::type_oid())))
+}
+
+/// A row, or one of a set of rows.
+///
+/// The caller says which columns there are: by OUT parameters, or by a column definition list. From the installation of a
+/// new library to ALTER EXTENSION UPDATE, these are of a script of another version. Columns that the caller does not have
+/// are left out, and those that this row does not have are NULL. A value that is not of its column's type raises an ERROR.
+pub struct Row<const N: usize>(pub [Column; N]);
 
 // SAFETY: gives a composite datum in the current memory context, as PostgreSQL expects of a function that returns one.
 unsafe impl<const N: usize> BoxRet for Row<N> {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         // SAFETY: only to find the description of the row.
         let call = unsafe { fcinfo.as_mut_ptr() };
-        // SAFETY: the call being made; nothing else in this library uses fn_extra of a function that returns a row.
+        // SAFETY: the call being made, of a function that returns this row or a set of such rows.
         let description = unsafe { description(call) };
-        // SAFETY: as `Row::new` was promised.
-        let tuple = unsafe { PgHeapTuple::from_datums(description, self.0) }.expect("as many columns as are declared");
-        match tuple.into_datum() {
-            // SAFETY: a datum of the type that the function returns.
-            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
-            None => fcinfo.return_null(),
-        }
+        // SAFETY: it is a copy, which is not counted by references.
+        let columns = unsafe { PgTupleDesc::from_pg_unchecked(description) };
+        let values = columns.iter().enumerate().map(|(at, column)| self.value(at, column.atttypid));
+        let (mut values, mut nulls): (Vec<_>, Vec<_>) =
+            values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
+        // SAFETY: as many values as columns, and of their types.
+        let tuple = unsafe { pg_sys::heap_form_tuple(description, values.as_mut_ptr(), nulls.as_mut_ptr()) };
+        // SAFETY: the tuple just made,
+        let header = unsafe { (*tuple).t_data };
+        // SAFETY: of a description that PostgreSQL knows.
+        let datum = unsafe { pg_sys::HeapTupleHeaderGetDatum(header) };
+        // SAFETY: of the type that the function returns.
+        unsafe { fcinfo.return_raw_datum(datum) }
     }
+}
+
+impl<const N: usize> Row<N> {
+    /// The value for one of the caller's columns, of this type.
+    fn value(&self, at: usize, expected: pg_sys::Oid) -> Option<pg_sys::Datum> {
+        let (value, returned) = self.0.get(at)?.0?;
+        // SAFETY: reads the catalog.
+        if returned != expected && !unsafe { pg_sys::IsBinaryCoercible(returned, expected) } {
+            report(mismatch(returned, expected, at + 1));
+        }
+        Some(value)
+    }
+}
+
+/// In PostgreSQL's words.
+fn mismatch(returned: pg_sys::Oid, expected: pg_sys::Oid, position: usize) -> ErrorReport {
+    error(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, "function return row and query-specified return row do not match")
+        .set_detail(format!(
+            "Returned type {} at ordinal position {position}, but query expects {}.",
+            name(returned),
+            name(expected)
+        ))
+}
+
+fn name(of: pg_sys::Oid) -> String {
+    // SAFETY: gives the name of a type, or ??? where there is none.
+    let name = unsafe { pg_sys::format_type_be(of) };
+    // SAFETY: a C string, in the current memory context.
+    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
 // SAFETY: only for cargo-pgrx, and says that there is nothing to generate: sql/snowflake_pg.sql declares the functions.
@@ -49,27 +93,46 @@ unsafe impl<const N: usize> SqlTranslatable for Row<N> {
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("record")));
 }
 
-/// The description of the row. Looked up in the catalog by the first call in a query, and kept for the others.
-unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> PgTupleDesc<'static> {
+/// The description of the row. Asked for by the first call in a query, and kept for the others.
+///
+/// # Safety
+///
+/// For a call of a function that returns [`Row`] or `SetOfIterator<Row>`, after its first row was made.
+unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
     // SAFETY: a function called by PostgreSQL has a valid fcinfo,
     let call = unsafe { &*fcinfo };
-    // SAFETY: and a valid flinfo, whose only user it is.
+    // SAFETY: and a valid flinfo.
     let function = unsafe { &mut *call.flinfo };
-    if function.fn_extra.is_null() {
+    let (kept, context) = if function.fn_retset {
+        // SAFETY: pgrx keeps the state of a set there, in which nothing else uses tuple_desc.
+        let set = unsafe { &mut *function.fn_extra.cast::<pg_sys::FuncCallContext>() };
+        (&mut set.tuple_desc, set.multi_call_memory_ctx)
+    } else {
+        // SAFETY: nothing else uses fn_extra of a function that returns a row.
+        let extra = unsafe { &mut *(&raw mut function.fn_extra).cast::<pg_sys::TupleDesc>() };
+        (extra, function.fn_mcxt)
+    };
+    if kept.is_null() {
         let mut made = std::ptr::null_mut();
-        // SAFETY: asks for the description only; it is made in the current memory context,
-        unsafe { pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &mut made) };
-        let mut lasting = PgMemoryContexts::For(function.fn_mcxt);
-        // SAFETY: and copied to the one that lives as long as fn_extra.
-        let kept = unsafe { lasting.switch_to(|_| copy(made)) };
+        // SAFETY: asks for the description only; it is the caller's, or made in the current memory context,
+        let class = unsafe { pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &mut made) };
+        if class != pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE || made.is_null() {
+            // In PostgreSQL's words.
+            report(error(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                "function returning record called in context that cannot accept type record",
+            ));
+        }
+        let mut lasting = PgMemoryContexts::For(context);
+        // SAFETY: and copied to the one that lives as long as what keeps it.
+        let copy = unsafe { lasting.switch_to(|_| copy(made)) };
         // SAFETY: a valid description.
-        function.fn_extra = unsafe { pg_sys::BlessTupleDesc(kept) }.cast();
+        *kept = unsafe { pg_sys::BlessTupleDesc(copy) };
     }
-    // SAFETY: set above, in this call or an earlier one; a copy is not counted by references.
-    unsafe { PgTupleDesc::from_pg_unchecked(function.fn_extra.cast()) }
+    *kept
 }
 
 fn copy(description: pg_sys::TupleDesc) -> pg_sys::TupleDesc {
-    // SAFETY: the functions of this library return rows, so get_call_result_type() has made a description.
+    // SAFETY: a valid description.
     unsafe { pg_sys::CreateTupleDescCopy(description) }
 }

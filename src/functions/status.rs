@@ -1,11 +1,10 @@
 //! What a DBA looks at.
 
-use super::row::Row;
+use super::row::{Column, Row, column};
 use super::time::{interval, interval_us, timestamptz};
-use crate::errors::Refusal;
+use crate::errors::{Refusal, error};
 use crate::shmem::{Shared, shared};
 use crate::{clock, gucs, identity, preload};
-use pgrx::IntoDatum;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,14 +13,14 @@ const COLUMNS: usize = 27;
 /// One row: the configuration in force, the durable mark, and what was issued since the server started.
 #[pg_extern(sql = false)]
 fn snowflake_get_status() -> Row<COLUMNS> {
-    // SAFETY: in the order and of the types declared.
-    unsafe { Row::new(status()) }
+    Row(status())
 }
 
-fn status() -> [Option<pg_sys::Datum>; COLUMNS] {
+fn status() -> [Column; COLUMNS] {
     if !preload::is_done() {
-        let mut columns = [None; COLUMNS];
-        columns[0] = "not preloaded".into_datum();
+        warn_in_create_extension();
+        let mut columns = [Column::NULL; COLUMNS];
+        columns[0] = column("not preloaded");
         return columns;
     }
     let Shared { generator, statistics, .. } = shared();
@@ -30,7 +29,13 @@ fn status() -> [Option<pg_sys::Datum>; COLUMNS] {
         Err(Refusal::WorkerUnset) => "worker unset",
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-        Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => "standby",
+        Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => {
+            if identity::is_shared_with_source() {
+                "shared worker"
+            } else {
+                "standby"
+            }
+        }
         Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
         Ok(_) if !generator.is_started() && shared().hold_until.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
@@ -46,42 +51,58 @@ fn status() -> [Option<pg_sys::Datum>; COLUMNS] {
     let policy = gucs::policy(layout.map_or(1, |layout| layout.unit_ms()));
     let counts = statistics.counts(generator.counts());
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
-    let time = |counter: &AtomicU64| interval_us(counter.load(Ordering::Relaxed)).into_datum();
+    let time = |counter: &AtomicU64| column(interval_us(counter.load(Ordering::Relaxed)));
     let largest_regression = interval(statistics.largest_regression_ms.load(Ordering::Relaxed));
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     [
-        state.into_datum(),
-        gucs::worker_id().into_datum(),
-        gucs::datacenter_id().into_datum(),
-        layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")).into_datum(),
-        policy.clock_regression.to_string().into_datum(),
-        policy.sequence_exhaustion.to_string().into_datum(),
-        policy.sequence_start.to_string().into_datum(),
-        interval(gucs::max_borrow_ms()).into_datum(),
-        interval(gucs::max_wait_ms()).into_datum(),
-        interval(gucs::reserve_ahead_ms()).into_datum(),
-        last.map(timestamptz).into_datum(),
-        last.map(|last| interval(last.saturating_sub(clock::unix_ms()))).into_datum(),
-        mark.map(timestamptz).into_datum(),
-        layout.map(|layout| timestamptz(layout.last_time())).into_datum(),
+        column(state),
+        column(gucs::worker_id()),
+        column(gucs::datacenter_id()),
+        column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})"))),
+        column(policy.clock_regression.to_string()),
+        column(policy.sequence_exhaustion.to_string()),
+        column(policy.sequence_start.to_string()),
+        column(interval(gucs::max_borrow_ms())),
+        column(interval(gucs::max_wait_ms())),
+        column(interval(gucs::reserve_ahead_ms())),
+        column(last.map(timestamptz)),
+        column(last.map(|last| interval(last.saturating_sub(clock::unix_ms())))),
+        column(mark.map(timestamptz)),
+        column(layout.map(|layout| timestamptz(layout.last_time()))),
         number(counts.issued),
         number(counts.ticks_exhausted),
         number(counts.borrowed),
         number(counts.history),
         count(&statistics.clock_regressions),
-        largest_regression.into_datum(),
-        at(&statistics.last_regression_at).into_datum(),
+        column(largest_regression),
+        column(at(&statistics.last_regression_at)),
         count(&statistics.waits),
         time(&statistics.wait_us),
         count(&statistics.refusals),
         count(&statistics.mark_extensions),
         time(&statistics.mark_wait_us),
-        at(&statistics.since).into_datum(),
+        column(at(&statistics.since)),
     ]
 }
 
-fn number(count: u64) -> Option<pg_sys::Datum> {
-    i64::try_from(count).ok().into_datum()
+/// Tells whoever creates the extension what it lacks; its script asks for the status.
+fn warn_in_create_extension() {
+    // SAFETY: a flag of this process.
+    if unsafe { pg_sys::creating_extension } {
+        error(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "snowflake_pg is not loaded by shared_preload_libraries",
+        )
+        .set_detail("IDs can be decoded, but not issued.")
+        .set_hint(
+            "To issue IDs, add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id, and restart the server.",
+        )
+        .report(PgLogLevel::WARNING); // CREATE EXTENSION hides a NOTICE.
+    }
+}
+
+fn number(count: u64) -> Column {
+    column(i64::try_from(count).ok())
 }
 
 /// Begins to count anew what [`snowflake_get_status`] shows.
