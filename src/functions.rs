@@ -2,7 +2,8 @@
 
 mod admin;
 mod argument;
-mod copy;
+mod catalog;
+pub mod copy;
 mod decode;
 mod interval;
 mod layout;

@@ -67,6 +67,7 @@ pub extern "C-unwind" fn _PG_init() {
         counter::measure();
         shmem::reserve(shutdown::prepare);
         keeper::register();
+        functions::copy::watch();
         startup_log::write();
     }
 }

@@ -2,8 +2,10 @@
 //! `snowflake_nextval()`, which is volatile for everything else.
 
 use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 use testbed::postgres::{self, Client, NoTls};
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, pg_config, value};
 
 #[test]
 fn copy_costs_no_more_wal_than_with_a_sequence() {
@@ -73,6 +75,69 @@ fn a_default_or_a_check_needs_no_right_to_the_extensions_schema_and_to_no_other_
         .expect("privileges");
     works("a right to one function only");
     assert_eq!(value(&mut client, "SELECT count(*) = count(DISTINCT id) FROM filled"), "t");
+}
+
+/// Other extensions simplify defaults, too, and do with the result what they like.
+#[test]
+fn outside_copy_a_default_stays_a_plain_call_for_everybody_who_simplifies_it() {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    let library = simplifier(&cluster).display().to_string();
+    client
+        .batch_execute(&format!(
+            "CREATE EXTENSION snowflake_pg;
+             CREATE FUNCTION simplified_default(regclass) RETURNS text STRICT LANGUAGE c AS '{library}';
+             CREATE FUNCTION simplified_default_support(internal) RETURNS internal STRICT LANGUAGE c AS '{library}';
+             CREATE FUNCTION planned_default(regclass) RETURNS text STRICT SUPPORT simplified_default_support
+                 LANGUAGE c AS '{library}', 'simplified_default';
+             CREATE TABLE ours (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
+             CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN NEW.by_trigger := simplified_default(''ours''); RETURN NEW; END';
+             CREATE TABLE seen (id bigint DEFAULT snowflake_nextval(), n integer,
+                 by_default text DEFAULT simplified_default('ours'), by_trigger text);
+             CREATE TRIGGER see BEFORE INSERT ON seen FOR EACH ROW EXECUTE FUNCTION see()"
+        ))
+        .expect("tables");
+    let function = value(&mut client, "SELECT 'snowflake_nextval()'::regprocedure::oid");
+    let plain = format!(
+        "{{FUNCEXPR :funcid {function} :funcresulttype 20 :funcretset false :funcvariadic false :funcformat 0 :funccollid 0 :inputcollid 0"
+    );
+    let assert_call = |text: &str| assert_eq!(text.split(" :args").next(), Some(&*plain), "{text}");
+    let outside_copy = |client: &mut Client| {
+        assert_call(&value(client, "SELECT simplified_default('ours')"));
+        assert_call(&value(client, "SELECT planned_default('ours')"));
+    };
+    outside_copy(&mut client);
+
+    // In functions that COPY calls, the first time and any other.
+    for _ in 0..2 {
+        copy(&mut client, "seen").expect("rows");
+        assert_call(&value(&mut client, "SELECT DISTINCT by_default FROM seen"));
+        assert_call(&value(&mut client, "SELECT DISTINCT by_trigger FROM seen"));
+    }
+    outside_copy(&mut client);
+
+    // After a COPY that failed.
+    client.batch_execute("ALTER TABLE ours ADD CHECK (n < 10000)").expect("a constraint");
+    copy(&mut client, "ours").expect_err("a row that violates the constraint");
+    outside_copy(&mut client);
+
+    // Where COPY plans a statement whose rows it writes.
+    let file = cluster.host().join("rows");
+    let to_file = format!("COPY (SELECT planned_default('ours')) TO '{}'", file.display());
+    client.batch_execute(&to_file).expect("a file");
+    assert_call(&std::fs::read_to_string(file).expect("a file"));
+}
+
+/// Compiles the C function of this directory.
+fn simplifier(cluster: &Cluster) -> std::path::PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/copy/simplified_default.c");
+    let library = cluster.make_directory("lib").join("simplified_default.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-I"]).arg(pg_config("--includedir-server"));
+    let status = compiler.arg("-o").arg(&library).arg(source).status().expect("a C compiler");
+    assert!(status.success(), "{compiler:?}");
+    library
 }
 
 /// Copies 10,000 rows without an ID into a table.

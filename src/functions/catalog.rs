@@ -1,0 +1,40 @@
+//! Functions in the system catalogs.
+
+use pgrx::pg_sys::Oid;
+use pgrx::prelude::*;
+use pgrx::{IntoDatum, direct_function_call};
+use std::ffi::CStr;
+
+/// The function of this name and these argument types in the schema of another function; the invalid OID where there is none.
+pub fn beside(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
+    let count = std::ffi::c_int::try_from(arguments.len()).expect("a function's arguments");
+    // SAFETY: the function exists, as it is called.
+    let schema = unsafe { pg_sys::get_func_namespace(function) };
+    // SAFETY: as many types as are said.
+    let arguments = unsafe { pg_sys::buildoidvector(arguments.as_ptr(), count) };
+    // Small numbers, whose types differ from version to version.
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
+    let column = i16::try_from(pg_sys::Anum_pg_proc_oid).unwrap_or(-1);
+    let (name, arguments) = (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(arguments));
+    // Not LookupFuncName(): it requires USAGE on the schema, which a role that merely uses a default may lack.
+    // SAFETY: the keys of this cache.
+    unsafe { pg_sys::GetSysCacheOid(cache, column, name, arguments, schema.into(), 0.into()) }
+}
+
+/// Whether the current user may call a function.
+pub fn may_call(function: Oid) -> bool {
+    let may: Option<bool> =
+        // SAFETY: takes the OID of a function and a text, and gives a boolean, or NULL if there is no such function.
+        unsafe { direct_function_call(pg_sys::has_function_privilege_id, &[function.into_datum(), "EXECUTE".into_datum()]) };
+    may == Some(true)
+}
+
+/// Whether every role may call a function.
+pub fn everybody_may_call(function: Oid) -> bool {
+    let arguments = [pg_sys::Oid::INVALID.into_datum(), function.into_datum(), "EXECUTE".into_datum()];
+    let may: Option<bool> =
+        // SAFETY: takes the OIDs of a role, the invalid one being PUBLIC, and of a function, and a text; gives a boolean, or
+        // NULL if there is no such function.
+        unsafe { direct_function_call(pg_sys::has_function_privilege_id_id, &arguments) };
+    may == Some(true)
+}

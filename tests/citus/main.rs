@@ -1,0 +1,148 @@
+//! `DEFAULT snowflake_nextval()` on Citus: every way to insert, on every kind of table, sent to the coordinator and to a worker
+//! node; and the clauses in which Citus wants functions IMMUTABLE. Skipped where PostgreSQL has no Citus. Ends with a table of
+//! what was seen.
+
+mod clauses;
+mod nodes;
+mod statements;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use nodes::{CONTROL, Citus, KINDS, NODES, OURS, SENT_TO};
+use statements::{STATEMENTS, Statement};
+use std::collections::{BTreeSet, HashSet};
+use std::iter::once;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use testbed::{pg_config, twitter};
+
+/// What was seen so far.
+#[derive(Default)]
+struct Seen {
+    citus: Option<Citus>,
+    issued: HashSet<i64>,
+    lines: Vec<Line>,
+}
+
+/// A line of the table.
+struct Line {
+    statement: &'static str,
+    kind: &'static str,
+    sent_to: usize,
+    outcome: Outcome,
+}
+
+/// What became of a statement.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    /// So many rows have so many IDs that no other row has, issued by these nodes.
+    Issued { rows: usize, distinct: usize, by: String },
+    /// Citus can't do it, with another volatile default no more than with this one.
+    Unsupported(String),
+    /// Citus can do it, but not with this default.
+    Failed(String),
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // One statement after the other, on the same servers.
+    arguments.test_threads = Some(1);
+    let library = pg_config("--pkglibdir").join("citus.so");
+    if !library.exists() {
+        let skipped =
+            Trial::test("every_way_to_insert_on_citus_gives_each_row_an_id_of_its_own", || Err("no Citus".into()))
+                .with_kind(format!("skipped, there is no {}", library.display()))
+                .with_ignored_flag(true);
+        return libtest_mimic::run(&arguments, vec![skipped]).exit_code();
+    }
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let here = Arc::clone(&seen);
+    let functions = Trial::test("functions_that_depend_on_the_layout_work_in_every_clause", move || {
+        clauses::run(lock(&here).citus())
+    });
+    let trials = STATEMENTS.iter().map(|statement| {
+        let seen = Arc::clone(&seen);
+        let name = format!("{}_gives_each_row_an_id_of_its_own", statement.identifier());
+        Trial::test(name, move || lock(&seen).run(statement))
+    });
+    let conclusion = libtest_mimic::run(&arguments, once(functions).chain(trials).collect());
+    lock(&seen).show();
+    conclusion.exit_code()
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    // A statement that panicked has left nothing half done.
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Seen {
+    fn citus(&mut self) -> &Citus {
+        self.citus.get_or_insert_with(Citus::start)
+    }
+
+    /// Sends a statement to each node, for each kind of table.
+    fn run(&mut self, statement: &'static Statement) -> Result<(), Failed> {
+        let mut wrong = Vec::new();
+        for (kind, sent_to) in KINDS.iter().flat_map(|kind| SENT_TO.map(|node| (kind, node))) {
+            let outcome = match self.citus().attempt(statement, kind, OURS, sent_to) {
+                Ok(ids) => self.issued(&ids),
+                Err(message) => match self.citus().attempt(statement, kind, CONTROL, sent_to) {
+                    Err(same) if same == message => Outcome::Unsupported(message),
+                    _ => Outcome::Failed(message),
+                },
+            };
+            let complaint = match &outcome {
+                &Outcome::Issued { rows, distinct, .. } => {
+                    let expected = statement.ids.unwrap_or(rows).max(1);
+                    ((rows, distinct) != (expected, expected))
+                        .then(|| format!("{rows} rows with {distinct} IDs of their own instead of {expected}"))
+                }
+                Outcome::Unsupported(_) => None,
+                Outcome::Failed(message) => Some(message.clone()),
+            };
+            wrong.extend(complaint.map(|complaint| format!("{}, sent to {}: {complaint}", kind.name, NODES[sent_to])));
+            self.lines.push(Line { statement: statement.name, kind: kind.name, sent_to, outcome });
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+    }
+
+    fn issued(&mut self, ids: &[i64]) -> Outcome {
+        let distinct = ids.iter().filter(|&&id| self.issued.insert(id)).count();
+        let worker = |&id: &i64| twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID");
+        let workers: BTreeSet<_> = ids.iter().map(worker).collect();
+        let names: Vec<_> = workers.iter().map(|&worker| NODES[usize::try_from(worker).expect("a node")]).collect();
+        Outcome::Issued { rows: ids.len(), distinct, by: names.join(", ") }
+    }
+
+    /// Prints the table. Kinds for which a statement did the same share a line.
+    fn show(&self) {
+        let Some(citus) = &self.citus else { return };
+        println!("{}", citus.versions());
+        let print = |[statement, kinds, sent_to, rows, distinct, issued_by]: [&str; 6]| {
+            println!("{statement:<38} {kinds:<68} {sent_to:<11} {rows:>4} {distinct:>8}  {issued_by}");
+        };
+        print(["statement", "tables", "sent to", "rows", "distinct", "issued by"]);
+        for line in &self.lines {
+            let same = |other: &&Line| {
+                (other.statement, other.sent_to, &other.outcome) == (line.statement, line.sent_to, &line.outcome)
+            };
+            let kinds: Vec<_> = self.lines.iter().filter(same).map(|other| other.kind).collect();
+            if kinds[0] != line.kind {
+                continue;
+            }
+            let kinds = if kinds.len() == KINDS.len() { "all".to_owned() } else { kinds.join(", ") };
+            let print = |rows: &str, distinct: &str, by: &str| {
+                print([line.statement, &kinds, NODES[line.sent_to], rows, distinct, by]);
+            };
+            match &line.outcome {
+                Outcome::Issued { rows, distinct, by } => print(&rows.to_string(), &distinct.to_string(), by),
+                Outcome::Unsupported(message) => print("-", "-", &format!("not supported by Citus: {message}")),
+                Outcome::Failed(message) => print("-", "-", &format!("FAILED: {message}")),
+            }
+        }
+        let rows = self.lines.iter().map(|line| match line.outcome {
+            Outcome::Issued { rows, .. } => rows,
+            _ => 0,
+        });
+        print(["in all", "", "", &rows.sum::<usize>().to_string(), &self.issued.len().to_string(), ""]);
+    }
+}

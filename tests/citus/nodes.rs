@@ -1,0 +1,210 @@
+//! A coordinator and two worker nodes, with a table of each kind.
+
+use crate::statements::{EXECUTIONS, Sent, Statement};
+use std::io::{Read, Write};
+use testbed::postgres::{Client, Error, SimpleQueryMessage};
+use testbed::{Cluster, value};
+
+/// The nodes, by their worker IDs.
+pub const NODES: [&str; 3] = ["coordinator", "node 1", "node 2"];
+
+/// The nodes that statements are sent to.
+pub const SENT_TO: [usize; 2] = [0, 1];
+
+/// A kind of table.
+pub struct Kind {
+    /// Its name, and that of the table.
+    pub name: &'static str,
+    key: &'static str,
+    /// Turns a table into one of this kind.
+    distribute: &'static str,
+}
+
+/// Each node has a copy of its own.
+const REFERENCE: &str = "reference";
+
+/// Citus does not know it: each node has a table of its own.
+const PLAIN: &str = "plain";
+
+pub const KINDS: [Kind; 5] = [
+    Kind { name: "distributed_by_id", key: "id", distribute: "SELECT create_distributed_table('{table}', 'id')" },
+    Kind {
+        name: "distributed_by_tenant",
+        key: "tenant, id",
+        distribute: "SELECT create_distributed_table('{table}', 'tenant')",
+    },
+    Kind { name: REFERENCE, key: "id", distribute: "SELECT create_reference_table('{table}')" },
+    Kind { name: "citus_local", key: "id", distribute: "SELECT citus_add_local_table_to_metadata('{table}')" },
+    Kind { name: PLAIN, key: "id", distribute: "" },
+];
+
+/// A default of the column `id`.
+#[derive(Clone, Copy)]
+pub struct IdDefault {
+    schema: &'static str,
+    expression: &'static str,
+}
+
+pub const OURS: IdDefault = IdDefault { schema: "ours", expression: "snowflake_nextval()" };
+
+/// As volatile, without the extension: what Citus refuses here, it refuses every volatile default.
+pub const CONTROL: IdDefault = IdDefault { schema: "control", expression: "(random() * 1e18)::bigint" };
+
+const TABLE: &str = "CREATE TABLE {table} (tenant integer, id bigint DEFAULT {default}, note text, made timestamptz, PRIMARY KEY ({key}))";
+
+const FUNCTION: &str = "
+    CREATE FUNCTION {table}_put(tenant integer, mark text) RETURNS bigint LANGUAGE plpgsql AS
+    'DECLARE made bigint;
+     BEGIN
+         INSERT INTO {table} (tenant, note) VALUES (tenant, mark) RETURNING id INTO made;
+         RETURN made;
+     END'";
+
+/// The servers.
+pub struct Citus {
+    pub nodes: Vec<Cluster>,
+}
+
+impl Citus {
+    pub fn start() -> Self {
+        let nodes: Vec<_> = (0..NODES.len()).map(node).collect();
+        let mut coordinator = nodes[0].connect();
+        let port = value(&mut coordinator, "SHOW port");
+        let run = |client: &mut Client, statement: &str| {
+            client.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        };
+        let host = |node: &Cluster| node.host().display().to_string();
+        run(&mut coordinator, &format!("SELECT citus_set_coordinator_host('{}', {port})", host(&nodes[0])));
+        for node in &nodes[1..] {
+            run(&mut coordinator, &format!("SELECT citus_add_node('{}', {port})", host(node)));
+        }
+        // Citus creates all of it on the other nodes, too.
+        run(
+            &mut coordinator,
+            "CREATE EXTENSION snowflake_pg;
+             CREATE SCHEMA ours;
+             CREATE SCHEMA control;
+             CREATE TABLE source (tenant integer PRIMARY KEY);
+             CREATE TABLE copied_source (tenant integer PRIMARY KEY)",
+        );
+        run(&mut coordinator, "SELECT create_distributed_table('source', 'tenant')");
+        run(&mut coordinator, "SELECT create_reference_table('copied_source')");
+        for source in ["source", "copied_source"] {
+            run(&mut coordinator, &format!("INSERT INTO {source} SELECT generate_series(1, 10)"));
+        }
+        for (kind, default) in KINDS.iter().flat_map(|kind| [(kind, OURS), (kind, CONTROL)]) {
+            let fill = |text| fill(text, kind, default, "");
+            run(&mut coordinator, &fill(TABLE));
+            run(&mut coordinator, &fill(kind.distribute));
+            if kind.name == PLAIN {
+                run(&mut nodes[1].connect(), &fill(TABLE));
+            }
+            run(&mut coordinator, &fill(FUNCTION));
+        }
+        Self { nodes }
+    }
+
+    /// The versions of Citus and of PostgreSQL.
+    pub fn versions(&self) -> String {
+        let query =
+            "SELECT split_part(citus_version(), ' on ', 1) || ', PostgreSQL ' || current_setting('server_version')";
+        value(&mut self.nodes[0].connect(), query)
+    }
+
+    /// Sends a statement to a node, and returns the IDs that are in the table then. An error says what the server refused, or
+    /// what is wrong with the rows.
+    pub fn attempt(
+        &self,
+        statement: &Statement,
+        kind: &Kind,
+        default: IdDefault,
+        to: usize,
+    ) -> Result<Vec<i64>, String> {
+        let mark = format!("{}_{to}", statement.identifier());
+        let fill = |text: &str| fill(text, kind, default, &mark);
+        let mut client = self.nodes[to].connect();
+        let mut received = send(&mut client, &statement.sent, fill, &mark).map_err(|error| message(&error))?;
+        let stored = |node: &Cluster| ids(node, &fill(statement.stored));
+        let ids = stored(&self.nodes[to]);
+        received.sort_unstable();
+        if !received.is_empty() && received != ids {
+            return Err(format!("returned {received:?}, and stored {ids:?}"));
+        }
+        if kind.name == REFERENCE && self.nodes.iter().any(|node| stored(node) != ids) {
+            return Err("the nodes' copies have different values".to_owned());
+        }
+        Ok(ids)
+    }
+}
+
+fn node(worker: usize) -> Cluster {
+    let worker = i32::try_from(worker).expect("a few");
+    let mut node = Cluster::builder()
+        .worker(worker)
+        .set("shared_preload_libraries", "citus, snowflake_pg")
+        .set("citus.node_conninfo", "sslmode=disable")
+        .set("citus.enable_statistics_collection", "off")
+        .set("citus.shard_count", 4)
+        .create();
+    // The directory of its socket serves as a host name, for itself and for the others.
+    node.configure("citus.local_hostname", node.host().display());
+    node.start();
+    node.connect().batch_execute("CREATE EXTENSION citus").expect("Citus");
+    node
+}
+
+/// What a server says.
+pub fn message(error: &Error) -> String {
+    error.as_db_error().map_or_else(|| format!("{error:?}"), |error| error.message().to_owned())
+}
+
+/// Puts the names into a text of [`statements`](crate::statements).
+pub fn fill(text: &str, kind: &Kind, default: IdDefault, mark: &str) -> String {
+    text.replace("{table}", &format!("{}.{}", default.schema, kind.name))
+        .replace("{default}", default.expression)
+        .replace("{key}", kind.key)
+        .replace("{mark}", mark)
+}
+
+/// The IDs that a query finds on a node, in order.
+fn ids(node: &Cluster, query: &str) -> Vec<i64> {
+    let rows = node.connect().query(query, &[]).unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    let mut ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Sends a statement, and returns the IDs that come back.
+fn send(client: &mut Client, sent: &Sent, fill: impl Fn(&str) -> String, mark: &str) -> Result<Vec<i64>, Error> {
+    let mut received = Vec::new();
+    match sent {
+        Sent::Text(statements) => {
+            for message in statements.iter().map(|text| client.simple_query(&fill(text))) {
+                let rows = message?.into_iter().filter_map(|message| match message {
+                    SimpleQueryMessage::Row(row) => row.get(0).map(|id| id.parse::<i64>().expect("an ID")),
+                    _ => None,
+                });
+                received.extend(rows);
+            }
+        }
+        Sent::Prepared(text) => {
+            let prepared = client.prepare(&fill(text))?;
+            for tenant in 1..=EXECUTIONS {
+                received.extend(client.query(&prepared, &[&tenant, &mark])?.iter().map(|row| row.get::<_, i64>(0)));
+            }
+            let plans = "SELECT max(generic_plans) FROM pg_prepared_statements";
+            assert!(value(client, plans).parse::<i64>().expect("a number") > 0, "no generic plan was used");
+        }
+        Sent::CopyIn(text) => {
+            let mut rows = client.copy_in(&fill(text))?;
+            (1..=10).try_for_each(|tenant| writeln!(rows, "{tenant}\t{mark}")).expect("rows");
+            rows.finish()?;
+        }
+        Sent::CopyOut(text) => {
+            let mut printed = String::new();
+            client.copy_out(&fill(text))?.read_to_string(&mut printed).expect("rows");
+            received.extend(printed.lines().map(|id| id.parse::<i64>().expect("an ID")));
+        }
+    }
+    Ok(received)
+}
