@@ -137,6 +137,12 @@ CREATE FUNCTION snowflake_now() RETURNS bigint
 COMMENT ON FUNCTION snowflake_now() IS
     'the lowest ID of the tick in which the transaction began: now() as an ID';
 
+CREATE FUNCTION snowflake_now(layout text) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN snowflake_min_id(now(), layout);
+COMMENT ON FUNCTION snowflake_now(text) IS
+    'the lowest ID of this layout in the tick in which the transaction began';
+
 CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
 COMMENT ON FUNCTION snowflake_interval(interval) IS

@@ -7,6 +7,7 @@ pub mod copy;
 mod decode;
 mod interval;
 mod layout;
+pub mod layout_constant;
 mod nextval;
 mod partitions;
 mod range;

@@ -68,6 +68,7 @@ pub extern "C-unwind" fn _PG_init() {
         shmem::reserve(shutdown::prepare);
         keeper::register();
         functions::copy::watch();
+        functions::layout_constant::watch();
         startup_log::write();
     }
 }

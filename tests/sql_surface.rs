@@ -307,6 +307,7 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_nextval_support(internal) i strict s",
             "function snowflake_nextvals(integer) v strict s",
             "function snowflake_now() s s",
+            "function snowflake_now(text) s s",
             "function snowflake_out(snowflake) i strict s",
             "function snowflake_recv(internal) i strict s",
             "function snowflake_reset_state(timestamp with time zone) v strict u",
