@@ -10,11 +10,11 @@ pub struct Mutant {
     pub against: Against,
 }
 
-/// Tests that should notice: some of a binary of tests on servers, those of the core, or its interleavings.
+/// Tests that should notice: those of the core, some of its interleavings, or some of a binary of tests on servers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Against {
     Core,
-    Loom,
+    Loom { tests: &'static str },
     Servers { binary: &'static str, tests: &'static str },
 }
 use Against::{Core, Loom, Servers};
@@ -68,7 +68,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the directory is not flushed",
-        edits: &[("src/state_file.rs", "self.opened.sync_all().during(\"flush directory\", &self.path)", "Ok(())")],
+        edits: &[(
+            "src/state_file.rs",
+            "self.opened.sync_all().during(\"flush directory\", &self.path)?;\n        Ok",
+            "Ok",
+        )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
     Mutant {
@@ -97,6 +101,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_03" },
     },
     Mutant {
+        name: "the mark passes the end of the layout",
+        edits: &[("src/mark.rs", "reserve_ahead_ms).min(layout.end()))", "reserve_ahead_ms))")],
+        against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
+    },
+    Mutant {
+        name: "a mark that no server can have written is read",
+        edits: &[(
+            "crates/snowflake_core/src/state_record.rs",
+            "    if mark > end {",
+            "    if mark > end && mark < end {",
+        )],
+        against: Servers { binary: "faults", tests: "row_07_a_damaged" },
+    },
+    Mutant {
         name: "a damaged state file counts as a missing one",
         edits: &[(
             "src/state_file.rs",
@@ -114,10 +132,19 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/mark.rs",
-            "    persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n    shared.directory[0]",
-            "    shared.directory[0]",
+            "= persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n    shared.directory[0]",
+            "= own.directory;\n    let _ = log_time(mirrored);\n    shared.directory[0]",
         )],
         against: Servers { binary: "crashes", tests: "" },
+    },
+    Mutant {
+        name: "a directory that the first write has copied up is another one",
+        edits: &[(
+            "src/state_file.rs",
+            "let directory = self.identity()?;",
+            "let directory = record.identity.directory;",
+        )],
+        against: Servers { binary: "faults", tests: "row_41" },
     },
     Mutant {
         name: "every jump of the clock is believed at once",
@@ -200,8 +227,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a session may set the worker ID",
         edits: &[(
             "src/gucs.rs",
-            "        -1,\n        i32::MAX,\n        GucContext::Postmaster,",
-            "        -1,\n        i32::MAX,\n        GucContext::Userset,",
+            "            -1,\n            i32::MAX,\n            GucContext::Postmaster,",
+            "            -1,\n            i32::MAX,\n            GucContext::Userset,",
         )],
         against: Servers { binary: "faults", tests: "row_29" },
     },
@@ -209,6 +236,44 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a changed layout is not noticed",
         edits: &[("crates/snowflake_core/src/identity.rs", "identity.layout != own.layout;", "false;")],
         against: Servers { binary: "faults", tests: "row_30" },
+    },
+    Mutant {
+        name: "a standby is never told that it has its primary's worker",
+        edits: &[("src/identity.rs", "&& !identity.directory.is(&here)", "&& false")],
+        against: Servers { binary: "startup_log", tests: "a_standby" },
+    },
+    Mutant {
+        name: "a former primary is taken for a copy of itself",
+        edits: &[("src/identity.rs", "&& !identity.directory.is(&here)", "")],
+        against: Servers { binary: "startup_log", tests: "a_standby" },
+    },
+    Mutant {
+        name: "nobody is warned of a worker that base backups copy",
+        edits: &[(
+            "src/startup_log.rs",
+            "        warn_of_alter_system(variable, value);\n",
+            "        let _ = (variable, value);\n",
+        )],
+        against: Servers { binary: "startup_log", tests: "a_worker" },
+    },
+    Mutant {
+        name: "every role learns where the state directory is",
+        edits: &[(
+            "src/gucs.rs",
+            "unsafe { pg_sys::has_privs_of_role(user, ",
+            "user != pg_sys::Oid::INVALID || unsafe { pg_sys::has_privs_of_role(user, ",
+        )],
+        against: Servers { binary: "refusals", tests: "only_roles" },
+    },
+    Mutant {
+        name: "a client gets backtraces of Rust's",
+        edits: &[("src/lib.rs", "    errors::forbid_backtraces();\n", "")],
+        against: Servers { binary: "refusals", tests: "no_client" },
+    },
+    Mutant {
+        name: "ALTER SYSTEM takes a worker outside the layout",
+        edits: &[("src/gucs/checks.rs", "value == -1 || accept(", "value >= -1 || accept(")],
+        against: Servers { binary: "refusals", tests: "refused_by_alter_system_and" },
     },
     Mutant {
         name: "snowflake_nextval() is STABLE",
@@ -220,13 +285,55 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "sql_surface", tests: "an_id_that_a_query" },
     },
     Mutant {
-        name: "what COPY calls is STABLE for ALTER TABLE, too",
-        edits: &[("src/functions/copy.rs", "Some(coalesce.into_pg().cast())", "Some(call.cast())")],
-        against: Servers { binary: "copy", tests: "copy" },
+        name: "a row takes a value of another type than its column's",
+        edits: &[(
+            "src/functions/row.rs",
+            "!unsafe { pg_sys::IsBinaryCoercible(returned, expected) }",
+            "returned == pg_sys::Oid::INVALID",
+        )],
+        against: Servers { binary: "library_and_script", tests: "a_column_of_another_type" },
+    },
+    Mutant {
+        name: "functions that COPY calls get its default, too",
+        edits: &[("src/functions/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
+        against: Servers { binary: "copy", tests: "outside_copy" },
+    },
+    Mutant {
+        name: "a COPY that writes rows gets the default of one that reads them",
+        edits: &[(
+            "src/functions/copy.rs",
+            "name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)",
+            "name == COPY_CONTEXT",
+        )],
+        against: Servers { binary: "copy", tests: "outside_copy" },
+    },
+    Mutant {
+        name: "the planner does not see the layout",
+        edits: &[("src/lib.rs", "        functions::layout_constant::watch();\n", "")],
+        against: Servers { binary: "planner", tests: "a_range" },
+    },
+    Mutant {
+        name: "the planner gets the layout of a function that its user may not call",
+        edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
+        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+    },
+    Mutant {
+        name: "the planner keeps what it knows of functions that have changed",
+        edits: &[("src/functions/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
+        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+    },
+    Mutant {
+        name: "the planner gets the layout of a function of somebody else's",
+        edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
+        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
     },
     Mutant {
         name: "COPY may call what its user may not",
-        edits: &[("src/functions/copy.rs", "may == Some(true)", "may.is_some()")],
+        edits: &[(
+            "src/functions/catalog.rs",
+            "\"EXECUTE\".into_datum()]) };\n    may == Some(true)",
+            "\"EXECUTE\".into_datum()]) };\n    may.is_some()",
+        )],
         against: Servers { binary: "copy", tests: "copy" },
     },
     Mutant {
@@ -257,6 +364,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "clock", tests: "an_id_says_when" },
     },
     Mutant {
+        name: "a call that waits for the clock cannot be cancelled",
+        edits: &[(
+            "src/wait.rs",
+            "        on_latch(Some(time.min(LONG)), wait_event());\n    }\n    pgrx::check_for_interrupts!();",
+            "        on_latch(Some(time.min(LONG)), wait_event());\n    }",
+        )],
+        against: Servers { binary: "faults", tests: "row_15_a_call_that_waits_until" },
+    },
+    Mutant {
+        name: "a clock that is accepted is not looked at by the next ID",
+        edits: &[("src/anchor.rs", "    shared().generator.shut();\n", "")],
+        against: Servers { binary: "faults", tests: "row_11_a_clock_that_is_accepted" },
+    },
+    Mutant {
         name: "a tick ahead of the clock is joined without it",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
@@ -274,12 +395,12 @@ pub const MUTANTS: &[Mutant] = &[
             "        if opens {\n            self.close(state, first, policy);\n        }\n        let Ok(run) = \
              self.try_claim(state, first, want) else { return Outcome::Lost };",
         )],
-        against: Loom,
+        against: Loom { tests: "nothing_is_issued_twice_from_the_history" },
     },
     Mutant {
         name: "the history takes what lies below the floor",
         edits: &[("crates/snowflake_core/src/history.rs", "if tick <= self.floor() {", "if tick == 0 {")],
-        against: Loom,
+        against: Core,
     },
     Mutant {
         name: "the history counts one position too few as used",

@@ -8,15 +8,15 @@ mod list;
 
 use list::Against::{self, Core, Loom, Servers};
 use list::{MUTANTS, Mutant};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Instant;
 
 fn main() -> ExitCode {
+    let began = Instant::now();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tree = Tree::copy(&project, &project.join("target/mutants/tree"));
     let chosen: Vec<_> =
         MUTANTS.iter().filter(|m| chosen.is_empty() || chosen.iter().any(|part| m.name.contains(part))).collect();
     // Tests that fail on the extension as it is would catch everything.
@@ -26,13 +26,17 @@ fn main() -> ExitCode {
             controls.push(mutant.against);
         }
     }
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut tree = Tree::copy(&project, &project.join("target/mutants/tree"));
+    tree.build_tests(&controls);
     for against in &controls {
         if let Ok(failed) = tree.run(*against) {
             println!("with nothing broken, this fails already: {failed}");
             return ExitCode::FAILURE;
         }
     }
-    println!("with nothing broken, all {} groups of tests pass", controls.len());
+    let took = began.elapsed().as_secs();
+    println!("with nothing broken, all {} groups of tests pass ({took} s with building)", controls.len());
     let mut survivors = 0;
     for mutant in &chosen {
         let began = Instant::now();
@@ -42,7 +46,8 @@ fn main() -> ExitCode {
         let verdict = verdict.map_or_else(|why| format!("SURVIVES: {why}"), |tests| format!("caught by {tests}"));
         println!("{:<75} {took:>4} s  {verdict}", mutant.name);
     }
-    println!("{} mutants, {} caught, {survivors} survived", chosen.len(), chosen.len() - survivors);
+    let (caught, minutes) = (chosen.len() - survivors, began.elapsed().as_secs().div_ceil(60));
+    println!("{} mutants, {caught} caught, {survivors} survived, in {minutes} min", chosen.len());
     ExitCode::from(u8::from(survivors > 0 || chosen.is_empty()))
 }
 
@@ -50,6 +55,8 @@ fn main() -> ExitCode {
 struct Tree {
     root: PathBuf,
     target: PathBuf,
+    /// The tests on servers, as programs, by their names.
+    programs: BTreeMap<String, PathBuf>,
 }
 
 impl Tree {
@@ -62,7 +69,37 @@ impl Tree {
             put(&root.join(name), &fs::read(project.join(name)).expect("a source"));
         }
         let root = root.canonicalize().expect("the copy");
-        Self { target: root.with_file_name("build"), root }
+        Self { target: root.with_file_name("build"), root, programs: BTreeMap::new() }
+    }
+
+    /// Builds the tests on servers: once, as they take nothing of the extension but the library. So the core that they read
+    /// state files by is never a spoilt one.
+    fn build_tests(&mut self, controls: &[Against]) {
+        let binary = |against: &Against| if let Servers { binary, .. } = against { Some(*binary) } else { None };
+        let binaries: Vec<_> = controls.iter().filter_map(binary).collect();
+        if binaries.is_empty() {
+            return;
+        }
+        let status = self.cargo().args(["build", "--locked", "--package", "disk_faults"]).status().expect("cargo");
+        assert!(status.success(), "what the tests preload must compile");
+        let mut cargo = self.cargo();
+        cargo.args([
+            "test",
+            "--locked",
+            "--no-run",
+            "--package",
+            "testbed",
+            "--message-format=json-render-diagnostics",
+        ]);
+        cargo.args(binaries.iter().flat_map(|binary| ["--test", binary]));
+        let output = cargo.stderr(Stdio::inherit()).output().expect("cargo");
+        assert!(output.status.success(), "the tests must compile");
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let message: serde_json::Value = serde_json::from_str(line).expect("cargo's message");
+            if let (Some(name), Some(program)) = (message["target"]["name"].as_str(), message["executable"].as_str()) {
+                self.programs.insert(name.to_owned(), program.into());
+            }
+        }
     }
 
     /// Which tests notice a mutant; an error is why none does.
@@ -82,23 +119,26 @@ impl Tree {
         verdict
     }
 
-    /// Which of these tests fail; an error is why none does.
+    /// Which of these tests fail; an error is why none does. Of the core's, the schedules only run where the units all pass.
     fn run(&self, against: Against) -> Result<String, String> {
+        let mut cargo = self.cargo();
+        cargo.args(["test", "--locked", "--package", "snowflake_core"]);
         match against {
-            Core => self.test(self.cargo(), &["--package", "snowflake_core"]),
-            Loom => {
-                let mut cargo = self.cargo();
+            Core => failures(&mut cargo),
+            Loom { tests } => {
                 cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.with_file_name("loom"));
-                self.test(cargo, &["--release", "--package", "snowflake_core", "--test", "loom"])
+                failures(cargo.args(["--release", "--test", "loom", "--", tests]))
             }
             Servers { binary, tests } => {
-                self.build();
-                self.test(self.cargo(), &["--package", "testbed", "--test", binary, "--", tests])
+                let mut program = Command::new(&self.programs[binary]);
+                program.current_dir(self.root.join("crates/testbed")).env("RUST_BACKTRACE", "0");
+                failures(program.env("SNOWFLAKE_PG_LIBRARY", self.build()).arg(tests))
             }
         }
     }
 
-    fn build(&self) {
+    /// Builds the extension, and says where the library is.
+    fn build(&self) -> PathBuf {
         let pg_config = std::env::var("PG_CONFIG").unwrap_or_else(|_| "pg_config".to_owned());
         let version = Command::new(&pg_config).arg("--version").output().expect("pg_config").stdout;
         let version = String::from_utf8_lossy(&version);
@@ -106,40 +146,37 @@ impl Tree {
         let bindir = Command::new(&pg_config).arg("--bindir").output().expect("pg_config").stdout;
         let pg_config = Path::new(String::from_utf8_lossy(&bindir).trim()).join("pg_config");
         let feature = format!("pg{}", major.unwrap_or_default());
-        for what in [&["--package", "disk_faults"][..], &["--release", "--features", &feature]] {
-            let mut cargo = self.cargo();
-            cargo.env("PGRX_PG_CONFIG_PATH", &pg_config).args(["build", "--locked", "--quiet"]).args(what);
-            let output = cargo.output().expect("cargo");
-            // A mutant that does not compile proves nothing.
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        }
-    }
-
-    fn test(&self, mut cargo: Command, arguments: &[&str]) -> Result<String, String> {
-        let library = self.target.join("release/libsnowflake_pg.so");
-        let output = cargo
-            .env("SNOWFLAKE_PG_LIBRARY", library)
-            .args(["test", "--locked", "--no-fail-fast"])
-            .args(arguments)
-            .output()
-            .expect("cargo");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let failed = |line: &&str| line.starts_with("test ") && line.ends_with("FAILED");
-        let names = text.lines().filter(failed).filter_map(|line| line.split_whitespace().nth(1));
-        let names: Vec<_> = names.collect();
-        match (names.len(), text.contains("test result:")) {
-            (0, true) => Err("no test failed".to_owned()),
-            (0, false) => panic!("the tests did not run:\n{}", String::from_utf8_lossy(&output.stderr)),
-            _ => Ok(names.join(", ")),
-        }
+        let mut cargo = self.cargo();
+        cargo.env("PGRX_PG_CONFIG_PATH", &pg_config);
+        let output = cargo.args(["build", "--locked", "--quiet", "--release", "--features", &feature]).output();
+        let output = output.expect("cargo");
+        // A mutant that does not compile proves nothing.
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.target.join("release/libsnowflake_pg.so")
     }
 
     fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        // Optimized as what is installed, but for what makes a build take half a minute instead of a second.
+        cargo.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256");
+        cargo.env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true");
         // That a schedule fails is enough: the least one that does takes minutes to find.
         cargo.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("RUST_BACKTRACE", "0");
         cargo
+    }
+}
+
+/// Which of the tests that a program runs fail; an error is why none does.
+fn failures(program: &mut Command) -> Result<String, String> {
+    let Output { stdout, stderr, .. } = program.output().expect("tests");
+    let text = String::from_utf8_lossy(&stdout);
+    let failed = |line: &&str| line.starts_with("test ") && line.ends_with("FAILED");
+    let names: Vec<_> = text.lines().filter(failed).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    match (names.len(), text.contains("test result:")) {
+        (0, true) => Err("no test failed".to_owned()),
+        (0, false) => panic!("the tests did not run:\n{}", String::from_utf8_lossy(&stderr)),
+        _ => Ok(names.join(", ")),
     }
 }
 
