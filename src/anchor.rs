@@ -1,7 +1,6 @@
 //! The clock as far as it is believed: see [`snowflake_core::anchor`].
 
 use crate::errors::error;
-use crate::regression::is_due;
 use crate::shmem::shared;
 use crate::{clock, gucs};
 use once_cell::sync::OnceCell;
@@ -48,7 +47,7 @@ pub fn since_1970(issued: UnixMs) -> Duration {
             real
         }
         Belief::Jumped { expected } => {
-            if is_due(&shared().jump_warned_at) {
+            if shared().jump_warnings.is_due() {
                 warn(now / 1000, Some(expected / 1000));
             }
             Duration::from_micros(expected)
@@ -59,7 +58,7 @@ pub fn since_1970(issued: UnixMs) -> Duration {
 /// Believes the clock, whatever it says.
 pub fn accept() {
     shared().anchor.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
-    shared().jump_warned_at.store(0, Ordering::Relaxed);
+    shared().jump_warnings.reset();
     // From the next ID on.
     shared().generator.shut();
 }

@@ -10,10 +10,12 @@ use crate::errors::Refusal;
 use crate::gucs::WalMark;
 use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
+use crate::throttle::Throttle;
 use crate::{anchor, gucs, identity, mark, startup_log, wait, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
+use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::{Discriminant, discriminant};
 use std::sync::atomic::Ordering;
@@ -22,10 +24,8 @@ use std::time::{Duration, Instant};
 /// After how long the postmaster starts a keeper again that has ended.
 const RESTART: Duration = Duration::from_secs(5);
 
-/// How long the keeper waits after a failure before it tries again, whoever wakes it, and for how long it does not repeat
-/// what is in the way.
+/// How long the keeper waits after a failure before it tries again, whoever wakes it.
 const RETRY: Duration = Duration::from_secs(1);
-const REPEAT: Duration = Duration::from_secs(60);
 
 /// Asks the postmaster for a keeper. Only while preloading. Not for pg_upgrade, which drops the very database that the keeper
 /// holds a session in; nothing is issued meanwhile.
@@ -57,7 +57,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     // SAFETY: the function takes any code and argument.
     unsafe { pg_sys::before_shmem_exit(Some(resign), 0.into()) };
     wal_mark::connect();
-    Keeper { layout, issued: 0, next: None, told: Vec::new(), has_read: false }.run();
+    Keeper { layout, issued: 0, next: None, told: HashMap::new(), has_read: false }.run();
 }
 
 /// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby. Takes no
@@ -123,8 +123,8 @@ struct Keeper {
     issued: u64,
     /// When it wants to look again.
     next: Option<Instant>,
-    /// What was in the way, and when that was logged last.
-    told: Vec<(Discriminant<Refusal>, Instant)>,
+    /// What was in the way.
+    told: HashMap<Discriminant<Refusal>, Throttle>,
     /// Whether there was a sequence when the keeper looked.
     has_read: bool,
 }
@@ -224,10 +224,7 @@ impl Keeper {
 
     /// Logs what is in the way, each thing once a minute.
     fn tell(&mut self, refusal: Refusal) {
-        let kind = discriminant(&refusal);
-        self.told.retain(|(_, at)| at.elapsed() < REPEAT);
-        if self.told.iter().all(|(told, _)| *told != kind) {
-            self.told.push((kind, Instant::now()));
+        if self.told.entry(discriminant(&refusal)).or_default().is_due() {
             refusal.report(PgLogLevel::WARNING);
         }
     }

@@ -35,6 +35,7 @@ mod shutdown;
 mod startup_log;
 mod state_file;
 mod statistics;
+mod throttle;
 mod turns;
 mod wait;
 mod wal_mark;

@@ -4,6 +4,7 @@
 //! anew, and refuses everything until it has been started above the durable mark (see [`crate::mark`]).
 
 use crate::statistics::Statistics;
+use crate::throttle::Throttle;
 use crate::turns::Turns;
 use crate::{anchor, gucs};
 use pgrx::prelude::*;
@@ -21,10 +22,10 @@ pub struct Shared {
     pub generator: Generator,
     /// Which clock to believe.
     pub anchor: Anchor,
-    /// When a jump of the clock was warned of last, in seconds of the monotonic clock plus 1; 0 for never.
-    pub jump_warned_at: AtomicU64,
-    /// When a clock that has gone back was warned of last, in the same way.
-    pub regression_warned_at: AtomicU64,
+    /// For warnings of a clock that has jumped ahead.
+    pub jump_warnings: Throttle,
+    /// For warnings of a clock that has gone back.
+    pub regression_warnings: Throttle,
     /// What has happened.
     pub statistics: Statistics,
     /// Who waits for the next tick.
@@ -84,8 +85,8 @@ impl Shared {
             // Without a layout, no bits: the generator is never started then.
             generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
             anchor: anchor::first(),
-            jump_warned_at: AtomicU64::new(0),
-            regression_warned_at: AtomicU64::new(0),
+            jump_warnings: Throttle::default(),
+            regression_warnings: Throttle::default(),
             statistics: Statistics::new(),
             near_turns: Turns::new(),
             far_turns: Turns::new(),
