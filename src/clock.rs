@@ -1,4 +1,4 @@
-//! The server's clocks. What to make of them is for [`crate::anchor`].
+//! The server's clocks. What to make of them is for [`crate::trusted_clock`].
 
 use snowflake_core::UnixMs;
 use std::time::Duration;

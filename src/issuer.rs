@@ -6,7 +6,7 @@
 use crate::errors::Refusal;
 use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{anchor, clock, counter, gucs, identity, mark, preload, regression, wal_mark};
+use crate::{clock, counter, gucs, identity, mark, preload, trusted_clock, wal_mark};
 use once_cell::sync::OnceCell;
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
@@ -85,7 +85,7 @@ impl Issuer {
     fn now(&self) -> Result<(Tick, u64), Refusal> {
         // The counter first: what it has counted since only shortens the time.
         let count = counter::now();
-        let now = anchor::since_1970(self.last_issued());
+        let now = trusted_clock::now(&self.layout);
         let ms = UnixMs::try_from(now.as_millis()).unwrap_or(UnixMs::MAX);
         let tick = self.layout.tick_at(ms).map_err(|error| Refusal::Clock(ms, error))?;
         let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.unit_ms());
@@ -112,7 +112,11 @@ impl Issuer {
             let seen = self.generator.look();
             let (now, open_until) = self.now()?;
             if let Some(step) = self.generator.note_clock(seen, now) {
-                regression::note(self.layout.time_of(now), step * self.layout.unit_ms(), policy.clock_regression);
+                trusted_clock::note_regression(
+                    self.layout.time_of(now),
+                    step * self.layout.unit_ms(),
+                    policy.clock_regression,
+                );
             }
             match self.generator.take(seen, now, want, &policy) {
                 Outcome::Taken(run) => {
@@ -155,20 +159,15 @@ impl Issuer {
 
     /// Waits for the clock, as long as the call may.
     fn wait(&self, patience: &mut Patience, until: UnixMs) -> Result<(), Refusal> {
-        if patience.wait_until(until, self.last_issued()) {
+        if patience.wait_until(until, &self.layout) {
             return Ok(());
         }
         if !self.generator.is_started() {
             return Err(Refusal::Held { now: clock::unix_ms(), until });
         }
-        let last = self.last_issued();
+        let last = shared().last_timestamp(&self.layout);
         let issued = self.generator.counts().issued > 0;
         Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until })
-    }
-
-    /// The last timestamp that was issued.
-    fn last_issued(&self) -> UnixMs {
-        mark::issued(&self.layout)
     }
 
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the

@@ -11,7 +11,7 @@ use crate::gucs::WalMark;
 use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
 use crate::throttle::Throttle;
-use crate::{anchor, gucs, identity, mark, startup_log, wait, wal_mark};
+use crate::{gucs, identity, mark, startup_log, trusted_clock, wait, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -174,9 +174,9 @@ impl Keeper {
 
     /// Whether a fair part of the reservation is used up.
     fn is_due(&self) -> bool {
-        let issued = mark::issued(&self.layout);
         let mark = self.layout.time_of(shared().generator.covered_until());
-        mark.saturating_sub(anchor::unix_ms(issued).max(issued)) < gucs::reserve_ahead_ms() * 3 / 4
+        let latest = trusted_clock::now_ms(&self.layout).max(shared().last_timestamp(&self.layout));
+        mark.saturating_sub(latest) < gucs::reserve_ahead_ms() * 3 / 4
     }
 
     /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.
@@ -191,7 +191,7 @@ impl Keeper {
         let limit = shared.generator.covered_until();
         let needed = || shared.generator.last_tick().max(shared.wanted.load(Ordering::Relaxed).saturating_sub(1));
         let (now, tick, plan) = if started {
-            (anchor::unix_ms(mark::issued(layout)), needed(), None)
+            (trusted_clock::now_ms(layout), needed(), None)
         } else {
             let plan = mark::plan()?;
             (plan.now, plan.first_tick(layout), Some(plan))

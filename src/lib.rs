@@ -4,19 +4,18 @@
 //! From the outside in:
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
-//! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock, [`regression`] tells when it has gone back.
+//! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock.
 //! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
 //!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
 //! - [`layouts`]: by their text; [`encoding`]: of texts.
 //! - [`startup_log`]: what the server log says of the configuration.
-//! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`counter`], [`anchor`], [`state_file`],
+//! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`counter`], [`trusted_clock`], [`state_file`],
 //!   [`errors`]: configuration, shared memory, time and which of it to believe, disk, refusals.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
 use pgrx::prelude::*;
 
-mod anchor;
 mod clock;
 mod counter;
 mod encoding;
@@ -29,13 +28,13 @@ mod keeper;
 mod layouts;
 mod mark;
 mod preload;
-mod regression;
 mod shmem;
 mod shutdown;
 mod startup_log;
 mod state_file;
 mod statistics;
 mod throttle;
+mod trusted_clock;
 mod turns;
 mod wait;
 mod wal_mark;
@@ -66,7 +65,10 @@ pub extern "C-unwind" fn _PG_init() {
         preload::note();
         gucs::define();
         counter::measure();
-        shmem::reserve(shutdown::prepare);
+        shmem::reserve(|| {
+            shutdown::prepare();
+            trusted_clock::first_anchor()
+        });
         keeper::register();
         functions::copy::watch();
         functions::layout_constant::watch();

@@ -13,7 +13,7 @@ use crate::errors::{Refusal, error};
 use crate::gucs::WalMark;
 use crate::shmem::{self, shared};
 use crate::state_file::{StateDirectory, StateFileError};
-use crate::{anchor, gucs, identity, wal_mark};
+use crate::{gucs, identity, trusted_clock, wal_mark};
 use pgrx::{PgLogLevel, ereport, log, pg_sys};
 use snowflake_core::identity::{Beginning, Cause, Directory, Facts, Identity, Record, decide};
 use snowflake_core::layout::{Layout, TimeError};
@@ -80,7 +80,7 @@ pub fn keep(layout: &Layout, tick: Tick, limit: Tick, mirrored: Option<Mirrored>
 
 /// What the clock says, to be asked before the lock is taken: it may have to be warned of.
 fn now(layout: &Layout) -> Result<UnixMs, Refusal> {
-    if shared().generator.is_started() { Ok(anchor::unix_ms(issued(layout))) } else { Ok(plan()?.now) }
+    if shared().generator.is_started() { Ok(trusted_clock::now_ms(layout)) } else { Ok(plan()?.now) }
 }
 
 /// What was done under the lock.
@@ -169,11 +169,6 @@ fn write(
     Ok(Written::Done)
 }
 
-/// The last timestamp that was issued or, before the first, the floor.
-pub fn issued(layout: &Layout) -> UnixMs {
-    layout.time_of(shared().generator.last_tick())
-}
-
 /// What matters at a start beside the record.
 pub fn facts(now: UnixMs) -> Facts {
     Facts { now, guard_ms: gucs::guard_ms(), wal_mark: wal_mark::known() }
@@ -181,7 +176,7 @@ pub fn facts(now: UnixMs) -> Facts {
 
 /// What the clock says at a start that finds this record.
 pub fn now_at(found: Option<&Record>) -> UnixMs {
-    anchor::unix_ms(found.map_or(0, |record| record.mark))
+    trusted_clock::now_ms_above(found.map_or(0, |record| record.mark))
 }
 
 /// Refuses to start where nobody may.

@@ -3,15 +3,18 @@
 //! PostgreSQL sets it up when the server starts, and again after every crash of a backend: the generator then begins
 //! anew, and refuses everything until it has been started above the durable mark (see [`crate::mark`]).
 
+use crate::gucs;
 use crate::statistics::Statistics;
 use crate::throttle::Throttle;
 use crate::turns::Turns;
-use crate::{anchor, gucs};
+use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{PgAtomic, pg_shmem_init};
+use snowflake_core::UnixMs;
 use snowflake_core::anchor::Anchor;
 use snowflake_core::generator::Generator;
+use snowflake_core::layout::Layout;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
@@ -65,26 +68,20 @@ unsafe impl PGRXSharedMemory for Shared {}
 // SAFETY: no other library uses the name of this extension.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Asks PostgreSQL for the memory. Only while preloading. `at_startup` is called whenever it has been set up.
-pub fn reserve(at_startup: fn()) {
-    static AT_STARTUP: once_cell::sync::OnceCell<fn()> = once_cell::sync::OnceCell::new();
-    AT_STARTUP.get_or_init(|| at_startup);
-    pg_shmem_init!(
-        SHARED = {
-            if let Some(at_startup) = AT_STARTUP.get() {
-                at_startup();
-            }
-            Shared::new()
-        }
-    );
+/// Asks PostgreSQL for the memory. Only while preloading. Whenever it is set up, `anchor` is called for the first clock to
+/// believe.
+pub fn reserve(anchor: fn() -> Anchor) {
+    static FIRST_ANCHOR: OnceCell<fn() -> Anchor> = OnceCell::new();
+    FIRST_ANCHOR.get_or_init(|| anchor);
+    pg_shmem_init!(SHARED = Shared::new(FIRST_ANCHOR.get().expect("set above, in the postmaster")()));
 }
 
 impl Shared {
-    fn new() -> Self {
+    fn new(anchor: Anchor) -> Self {
         let new = Self {
             // Without a layout, no bits: the generator is never started then.
             generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
-            anchor: anchor::first(),
+            anchor,
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),
             statistics: Statistics::new(),
@@ -110,6 +107,11 @@ impl Shared {
         // SAFETY: the same.
         unsafe { pg_sys::ConditionVariableInit(new.released.get()) };
         new
+    }
+
+    /// The last timestamp that was issued or, before the first, where IDs begin.
+    pub fn last_timestamp(&self, layout: &Layout) -> UnixMs {
+        layout.time_of(self.generator.last_tick())
     }
 
     /// Wakes the keeper, if there is one.

@@ -5,7 +5,7 @@
 
 use crate::shmem::shared;
 use crate::state_file::StateDirectory;
-use crate::{anchor, gucs, identity, mark};
+use crate::{gucs, identity, mark, trusted_clock};
 use pgrx::prelude::*;
 use snowflake_core::identity::Record;
 use std::ffi::c_int;
@@ -29,7 +29,7 @@ unsafe extern "C-unwind" fn at_exit(code: c_int, _argument: pg_sys::Datum) {
         lower_mark();
     } else {
         // Shared memory will be set up anew after a crash.
-        anchor::remember();
+        trusted_clock::remember();
     }
 }
 

@@ -7,11 +7,12 @@
 //!
 //! There are two queues: who waits for the next tick must not stand behind one that waits for a second.
 
-use crate::anchor;
 use crate::shmem::shared;
+use crate::trusted_clock;
 use crate::turns::Turns;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
+use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::ffi::{c_int, c_long};
 use std::time::{Duration, Instant};
@@ -91,10 +92,10 @@ impl Patience {
     /// Sleeps until the clock reaches `until`, but not for long: what to wait for may be another time by then, when the
     /// clock has been set. False when the budget is used up. A clock that gets there restores the budget: waiting for
     /// one tick after another is how a full generator works, not a clock that is behind. Can be cancelled like any
-    /// query. Timestamps up to `issued` exist already.
-    pub fn wait_until(&mut self, until: UnixMs, issued: UnixMs) -> bool {
+    /// query.
+    pub fn wait_until(&mut self, until: UnixMs, layout: &Layout) -> bool {
         let until = Duration::from_millis(until);
-        let remaining = || until.saturating_sub(anchor::since_1970(issued));
+        let remaining = || until.saturating_sub(trusted_clock::now(layout));
         self.waiting.get_or_insert_with(Instant::now);
         self.marks = Marks::default();
         if !remaining().is_zero() {

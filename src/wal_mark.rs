@@ -8,7 +8,7 @@
 use crate::errors::Refusal;
 use crate::gucs::{self, WalMark};
 use crate::shmem::{self, shared};
-use crate::{anchor, mark, preload};
+use crate::{mark, preload, trusted_clock};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
@@ -171,7 +171,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
     let want = Want::new(tick);
     loop {
         let hold_until = shared.hold_until.load(Ordering::Relaxed);
-        if anchor::unix_ms(mark::issued(layout)) < hold_until {
+        if trusted_clock::now_ms(layout) < hold_until {
             return Ok(Some(hold_until));
         }
         let covered = || tick < shared.generator.covered_until();

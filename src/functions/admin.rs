@@ -4,7 +4,7 @@ use super::time::{timestamptz, unix_ms};
 use crate::errors::{Refusal, error, report};
 use crate::shmem::{self, MarkLock, shared};
 use crate::state_file::{StateDirectory, StateFileError};
-use crate::{anchor, clock, gucs, identity, issuer, mark, preload, wal_mark};
+use crate::{clock, gucs, identity, issuer, mark, preload, trusted_clock, wal_mark};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
 use snowflake_core::identity::{Objection, Record, accept, decide, past_the_guard};
@@ -189,7 +189,7 @@ fn snowflake_accept_clock() {
     } else {
         notice!("the clock is believed already");
     }
-    anchor::accept();
+    trusted_clock::accept();
 }
 
 fn or_raise<T>(result: Result<T, Refusal>) -> T {

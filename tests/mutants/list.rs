@@ -158,7 +158,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "whatever the clock says after a crash of a backend is believed",
         edits: &[(
-            "src/anchor.rs",
+            "src/trusted_clock.rs",
             "Anchor::new(believed().load(Ordering::Relaxed), 0)",
             "Anchor::new(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()))",
         )],
@@ -374,7 +374,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a clock that is accepted is not looked at by the next ID",
-        edits: &[("src/anchor.rs", "    shared().generator.shut();\n", "")],
+        edits: &[("src/trusted_clock.rs", "    shared().generator.shut();\n", "")],
         against: Servers { binary: "faults", tests: "row_11_a_clock_that_is_accepted" },
     },
     Mutant {

@@ -1,4 +1,5 @@
-//! The clock as far as it is believed: see [`snowflake_core::anchor`].
+//! The server's clock as far as it is trusted. A jump ahead is not believed at once: see [`snowflake_core::anchor`]. A step back
+//! is believed, counted and warned of; what to do about it is for [`snowflake_core::policy`].
 
 use crate::errors::error;
 use crate::shmem::shared;
@@ -6,6 +7,8 @@ use crate::{clock, gucs};
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_core::anchor::{Anchor, Belief};
+use snowflake_core::layout::Layout;
+use snowflake_core::policy::ClockRegression;
 use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,7 +24,7 @@ fn believed() -> &'static AtomicU64 {
 }
 
 /// An anchor for new shared memory: with what was believed before, since the clock may have jumped just now.
-pub fn first() -> Anchor {
+pub fn first_anchor() -> Anchor {
     Anchor::new(believed().load(Ordering::Relaxed), 0)
 }
 
@@ -30,25 +33,34 @@ pub fn remember() {
     believed().store(shared().anchor.believed(), Ordering::Relaxed);
 }
 
-/// Unix milliseconds, believed. Timestamps up to `issued` exist already.
-pub fn unix_ms(issued: UnixMs) -> UnixMs {
-    UnixMs::try_from(since_1970(issued).as_millis()).unwrap_or(UnixMs::MAX)
+/// The time since 1970, for a generator of this layout.
+pub fn now(layout: &Layout) -> Duration {
+    now_above(shared().last_timestamp(layout))
 }
 
-/// The time since 1970, believed. Timestamps up to `issued` exist already.
-pub fn since_1970(issued: UnixMs) -> Duration {
+/// The same in milliseconds.
+pub fn now_ms(layout: &Layout) -> UnixMs {
+    now_ms_above(shared().last_timestamp(layout))
+}
+
+/// Unix milliseconds, before the generator is started. Timestamps up to `issued` may exist already.
+pub fn now_ms_above(issued: UnixMs) -> UnixMs {
+    UnixMs::try_from(now_above(issued).as_millis()).unwrap_or(UnixMs::MAX)
+}
+
+fn now_above(issued: UnixMs) -> Duration {
     let real = clock::since_1970();
     let (now, monotonic) = (clock::microseconds(real), clock::microseconds(clock::since_boot()));
     let (issued, max_jump) = (issued.saturating_mul(1000), gucs::max_forward_jump_ms().saturating_mul(1000));
     match shared().anchor.judge(now, monotonic, issued, max_jump) {
         Belief::Right => real,
         Belief::Held => {
-            warn(now / 1000, None);
+            warn_of_jump(now / 1000, None);
             real
         }
         Belief::Jumped { expected } => {
             if shared().jump_warnings.is_due() {
-                warn(now / 1000, Some(expected / 1000));
+                warn_of_jump(now / 1000, Some(expected / 1000));
             }
             Duration::from_micros(expected)
         }
@@ -63,7 +75,7 @@ pub fn accept() {
     shared().generator.shut();
 }
 
-fn warn(now: UnixMs, expected: Option<UnixMs>) {
+fn warn_of_jump(now: UnixMs, expected: Option<UnixMs>) {
     let code = PgSqlErrorCode::ERRCODE_WARNING;
     let now = display_time(now);
     let report = match expected {
@@ -78,4 +90,28 @@ fn warn(now: UnixMs, expected: Option<UnixMs>) {
             .set_detail(format!("It says {now}, and has held for a minute.")),
     };
     report.report(PgLogLevel::WARNING);
+}
+
+/// Counts that the clock has gone back by `step_ms`, to `now`, and warns of it once a minute at most.
+#[cold]
+pub fn note_regression(now: UnixMs, step_ms: u64, policy: ClockRegression) {
+    shared().statistics.count_regression(now, step_ms);
+    if shared().regression_warnings.is_due() {
+        let max_borrow_ms = gucs::max_borrow_ms();
+        let what = match policy {
+            ClockRegression::Borrow => {
+                format!("IDs go on from the last timestamp, up to {max_borrow_ms} ms ahead of the clock")
+            }
+            ClockRegression::Wait => format!("Calls wait up to {} ms for it to catch up", gucs::max_wait_ms()),
+            ClockRegression::Error => "Calls are refused until it has caught up".to_owned(),
+            ClockRegression::History => "IDs go back with it, to numbers that past ticks have left over".to_owned(),
+        };
+        error(PgSqlErrorCode::ERRCODE_WARNING, "the server's clock has gone back")
+            .set_detail(format!(
+                "It went back by {step_ms} ms, to {}. {what}; snowflake_pg.clock_regression is {policy}.",
+                display_time(now)
+            ))
+            .set_hint("Have the clock slewed rather than stepped. snowflake_status counts such steps.")
+            .report(PgLogLevel::WARNING);
+    }
 }
