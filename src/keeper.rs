@@ -7,6 +7,7 @@
 //! only the keeper can do).
 
 use crate::errors::Refusal;
+use crate::exit_hook::before_exit;
 use crate::gucs::WalMark;
 use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
@@ -54,8 +55,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };
     shared().set_keeper(latch);
-    // SAFETY: the function takes any code and argument.
-    unsafe { pg_sys::before_shmem_exit(Some(resign), 0.into()) };
+    before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
     wal_mark::connect();
     Keeper { layout, issued: 0, next: None, told: HashMap::new(), has_read: false }.run();
 }
@@ -110,11 +110,6 @@ fn end_if_told() {
         // SAFETY: nothing is held here.
         unsafe { pg_sys::proc_exit(1) };
     }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn resign(_code: c_int, _argument: pg_sys::Datum) {
-    shared().set_keeper(std::ptr::null_mut());
 }
 
 struct Keeper {

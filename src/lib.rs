@@ -20,6 +20,7 @@ mod clock;
 mod counter;
 mod encoding;
 mod errors;
+mod exit_hook;
 mod functions;
 mod gucs;
 mod identity;

@@ -3,6 +3,7 @@
 //! The mark is ahead of the clock, and so IDs would be after a planned restart. When the postmaster ends without an error,
 //! all other processes are gone, and the last ID of this life is known: then, and only then, the mark can be lowered.
 
+use crate::exit_hook::before_exit;
 use crate::shmem::shared;
 use crate::state_file::StateDirectory;
 use crate::{gucs, identity, mark, trusted_clock};
@@ -12,12 +13,10 @@ use std::ffi::c_int;
 
 /// Has the mark lowered when the postmaster ends. To be called in the postmaster, whenever shared memory has been set up.
 pub fn prepare() {
-    // SAFETY: the function takes any code and argument. It runs before shared memory is detached.
-    unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) };
+    before_exit(at_exit);
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn at_exit(code: c_int, _argument: pg_sys::Datum) {
+fn at_exit(code: c_int) {
     // SAFETY: fixed when a process starts.
     let me = unsafe { pg_sys::MyProcPid };
     // SAFETY: the same. Other processes forget this function when they start; this is for those that might not.

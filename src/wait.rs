@@ -7,6 +7,7 @@
 //!
 //! There are two queues: who waits for the next tick must not stand behind one that waits for a second.
 
+use crate::exit_hook::before_exit;
 use crate::shmem::shared;
 use crate::trusted_clock;
 use crate::turns::Turns;
@@ -36,10 +37,8 @@ impl Turn {
     /// Queues up for the turn, to wait so long. Who waits for the next tick does not queue up behind one that waits for a
     /// second.
     fn wait_for(time: Duration, at_most: Duration) -> Option<Self> {
-        /// A process that is terminated has no time to drop anything.
         static AT_EXIT: OnceCell<()> = OnceCell::new();
-        // SAFETY: the function takes any code and argument. It runs before shared memory is detached.
-        AT_EXIT.get_or_init(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) });
+        AT_EXIT.get_or_init(|| before_exit(leave));
         let turns = if time < SHORT { &shared().near_turns } else { &shared().far_turns };
         turns.wait_for(at_most, wait_event()).then_some(Self(turns))
     }
@@ -51,8 +50,7 @@ impl Drop for Turn {
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn at_exit(_code: c_int, _argument: pg_sys::Datum) {
+fn leave(_code: c_int) {
     shared().near_turns.leave();
     shared().far_turns.leave();
 }

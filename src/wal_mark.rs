@@ -6,6 +6,7 @@
 //! for synchronous standbys as any other does.
 
 use crate::errors::Refusal;
+use crate::exit_hook::before_exit;
 use crate::gucs::{self, WalMark};
 use crate::shmem::{self, shared};
 use crate::{mark, preload, trusted_clock};
@@ -14,7 +15,7 @@ use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -124,8 +125,7 @@ struct Want(Tick);
 impl Want {
     fn new(tick: Tick) -> Self {
         static AT_EXIT: OnceCell<()> = OnceCell::new();
-        // SAFETY: the function takes any code and argument.
-        AT_EXIT.get_or_init(|| unsafe { pg_sys::before_shmem_exit(Some(at_exit), 0.into()) });
+        AT_EXIT.get_or_init(|| before_exit(|_code| give_up()));
         WANTED.store(tick + 1, Ordering::Relaxed);
         Self(tick)
     }
@@ -149,11 +149,6 @@ fn give_up() {
     if wanted > 0 {
         let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn at_exit(_code: c_int, _argument: pg_sys::Datum) {
-    give_up();
 }
 
 /// Lets the keeper bring the generator to where it may issue `tick`. Returns until when the caller has to wait, like
