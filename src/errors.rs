@@ -4,13 +4,15 @@ mod objection;
 mod state_file;
 
 use crate::encoding::{characters, quoted, shown};
-use crate::gucs::{self, Unreadable};
+use crate::gucs::Unreadable;
 use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::{Identity, Objection, Record};
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeError};
+use snowflake_core::policy::ClockRegression;
 use snowflake_core::{UnixMs, display_time};
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,12 +23,12 @@ pub enum Refusal {
     NotPreloaded,
     /// pg_upgrade is at work.
     BinaryUpgrade,
-    /// `snowflake_pg.worker_id` is -1.
-    WorkerUnset,
+    /// `snowflake_pg.worker_id` is -1; it may be what this layout allows.
+    WorkerUnset(Layout),
     /// A variable is configured to something that PostgreSQL can't read.
     Unreadable(&'static Unreadable),
-    /// `snowflake_pg.layout` is no layout.
-    BadLayout(LayoutError),
+    /// `snowflake_pg.layout` is this text, which is no layout.
+    BadLayout(CString, LayoutError),
     /// The layout can only be decoded, or the worker or data center does not fit it.
     Misfit(Layout, SeriesError),
     /// The server is a standby, or has not finished its recovery.
@@ -43,6 +45,8 @@ pub enum Refusal {
         now: UnixMs,
         /// What the clock has to say before the next ID.
         until: UnixMs,
+        /// What keeps IDs from going on meanwhile.
+        limit: ClockLimit,
     },
     /// The clock has gone back, and the policy is to refuse then.
     ClockWentBack {
@@ -62,6 +66,10 @@ pub enum Refusal {
     Outrun {
         /// How long the last two took.
         last_writes_ms: [u64; 2],
+        /// `snowflake_pg.reserve_ahead`.
+        reserve_ahead_ms: u64,
+        /// `snowflake_pg.max_borrow`.
+        max_borrow_ms: u64,
     },
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
@@ -78,14 +86,25 @@ pub enum Refusal {
     Replaced(PathBuf),
     /// The keeper has not taken the mark through the write-ahead log in this time.
     WalMark(Duration),
-    /// There is no sequence to take it through.
-    NoSequence,
+    /// There is no sequence to take it through, in this database.
+    NoSequence(CString),
 }
 
-impl From<LayoutError> for Refusal {
-    fn from(error: LayoutError) -> Self {
-        Self::BadLayout(error)
-    }
+/// What keeps IDs from going on while the clock is behind.
+#[derive(Debug)]
+pub enum ClockLimit {
+    /// They may be ahead of the clock, but not further.
+    MaxBorrow {
+        /// `snowflake_pg.max_borrow`.
+        ms: u64,
+    },
+    /// They may not, and calls do not wait longer.
+    MaxWait {
+        /// `snowflake_pg.max_wait`.
+        ms: u64,
+        /// `snowflake_pg.clock_regression`.
+        regression: ClockRegression,
+    },
 }
 
 impl From<StateFileError> for Refusal {
@@ -99,12 +118,12 @@ impl Refusal {
     /// snowflake_pg.state_directory; the server log learns it in any case.
     pub fn raise(self) -> ! {
         match self {
-            Self::StateFile(failure) if !gucs::may_read_all() => {
+            Self::StateFile(failure) if !state_file::may_know_directory() => {
                 let hidden = failure.without_directory();
                 ErrorReport::from(failure).report(PgLogLevel::LOG_SERVER_ONLY);
                 report(hidden.into())
             }
-            Self::Replaced(file) if !gucs::may_read_all() => {
+            Self::Replaced(file) if !state_file::may_know_directory() => {
                 let hidden = Self::Replaced(state_file::without_directory(&file));
                 Self::Replaced(file).report(PgLogLevel::LOG_SERVER_ONLY);
                 report(hidden.into())
@@ -180,19 +199,13 @@ impl From<Refusal> for ErrorReport {
                 error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot issue IDs during pg_upgrade")
                     .set_hint("Wait until the upgrade is complete.")
             }
-            Refusal::WorkerUnset => {
-                let range = gucs::layout().map_or_else(
-                    |_| String::new(),
-                    |layout| {
-                        let range = layout.workers();
-                        format!(" from {} to {}", range.start(), range.end())
-                    },
-                );
+            Refusal::WorkerUnset(layout) => {
+                let range = layout.workers();
                 error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
                     .set_detail("snowflake_pg.worker_id is not set.")
                     .set_hint(set_for_this_server(
                         "snowflake_pg.worker_id",
-                        &format!("to a number{range} that no other server has"),
+                        &format!("to a number from {} to {} that no other server has", range.start(), range.end()),
                     ))
             }
             Refusal::Unreadable(Unreadable { variable, text, allowed }) => {
@@ -200,8 +213,8 @@ impl From<Refusal> for ErrorReport {
                     .set_detail(allowed)
                     .set_hint(format!("Correct {variable} in the configuration, and restart the server."))
             }
-            Refusal::BadLayout(failure) => {
-                let text = quoted(&characters(gucs::layout_text().to_bytes()));
+            Refusal::BadLayout(text, failure) => {
+                let text = quoted(&characters(text.to_bytes()));
                 error(
                     ERRCODE_CONFIG_FILE_ERROR,
                     format!("invalid value for parameter \"snowflake_pg.layout\": {text}"),
@@ -249,18 +262,17 @@ impl From<Refusal> for ErrorReport {
                     ))
                     .set_hint("Check the clock. If it is right, another layout is needed: docs/layouts.md says which.")
             }
-            Refusal::ClockBehind { last, issued, now, until } => {
+            Refusal::ClockBehind { last, issued, now, until, limit } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
                 let (now, last, until) = (display_time(now), display_time(last), display_time(until));
-                let policy = gucs::policy(1);
-                let (limits, when) = if policy.may_borrow() {
-                    let limit = format!("snowflake_pg.max_borrow is {} ms", policy.max_borrow);
-                    (limit, ", or as soon as snowflake_pg.max_borrow allows for the difference")
-                } else {
-                    let regression = policy.clock_regression;
-                    let wait = gucs::max_wait_ms();
-                    let limit = format!("snowflake_pg.clock_regression is {regression}, and max_wait {wait} ms");
-                    (limit, "")
+                let (limits, when) = match limit {
+                    ClockLimit::MaxBorrow { ms } => (
+                        format!("snowflake_pg.max_borrow is {ms} ms"),
+                        ", or as soon as snowflake_pg.max_borrow allows for the difference",
+                    ),
+                    ClockLimit::MaxWait { ms, regression } => {
+                        (format!("snowflake_pg.clock_regression is {regression}, and max_wait {ms} ms"), "")
+                    }
                 };
                 error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
                     .set_detail(format!("The clock says {now}, the last {last_what} is {last}; {limits}."))
@@ -285,15 +297,14 @@ impl From<Refusal> for ErrorReport {
                 display_time(until)
             ))
             .set_hint("Check the clock. IDs are issued when it has got there."),
-            Refusal::Outrun { last_writes_ms: [last, before] } => error(
+            Refusal::Outrun { last_writes_ms: [last, before], reserve_ahead_ms, max_borrow_ms } => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the durable mark cannot be kept ahead of the clock",
             )
             .set_detail(format!(
-                "The last two writes of it took {before} and {last} ms. It runs ahead by snowflake_pg.reserve_ahead, {} ms, \
-                 or by half as much again as two writes in a row take, up to snowflake_pg.max_borrow, {} ms.",
-                gucs::reserve_ahead_ms(),
-                gucs::max_borrow_ms()
+                "The last two writes of it took {before} and {last} ms. It runs ahead by snowflake_pg.reserve_ahead, \
+                 {reserve_ahead_ms} ms, or by half as much again as two writes in a row take, up to \
+                 snowflake_pg.max_borrow, {max_borrow_ms} ms."
             ))
             .set_hint(
                 "Put snowflake_pg.state_directory on a faster disk, or raise snowflake_pg.max_borrow well above what a \
@@ -324,8 +335,7 @@ impl From<Refusal> for ErrorReport {
                 "The server log says what is in its way. It may wait for a synchronous standby, or max_worker_processes \
                  may be too low.",
             ),
-            Refusal::NoSequence => {
-                let database = gucs::wal_mark_database();
+            Refusal::NoSequence(database) => {
                 let database = database.to_string_lossy();
                 error(
                     ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

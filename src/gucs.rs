@@ -24,7 +24,7 @@ use checks::{check_datacenter, check_layout, check_worker};
 use readable::{define_choice, define_number, define_number_with_check};
 use words::words;
 
-pub use policy::{max_borrow_ms, max_wait_ms, policy};
+pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion, sequence_start};
 pub use readable::{Unreadable, unreadable};
 
 const DEFAULT_LAYOUT: &CStr = c"twitter";
@@ -181,14 +181,6 @@ pub fn configured(name: &CStr) -> Option<CString> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_owned())
 }
 
-/// Whether the current user may see variables that are shown to superusers only. To be asked in a transaction.
-pub fn may_read_all() -> bool {
-    // SAFETY: every session has a user,
-    let user = unsafe { pg_sys::GetUserId() };
-    // SAFETY: and this role always exists.
-    unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
-}
-
 /// The worker ID; `None` while it is unset.
 pub fn worker_id() -> Option<i32> {
     Some(WORKER_ID.get()).filter(|&worker| worker >= 0)
@@ -222,10 +214,9 @@ pub fn reserve_ahead_ms() -> u64 {
 }
 
 /// How far above the clock a server begins that can't know what was issued before, in milliseconds.
-pub fn guard_ms() -> u64 {
-    let unit_ms = layout().map_or(1, |layout| layout.unit_ms());
-    let borrows_ticks = policy(unit_ms).sequence_exhaustion == SequenceExhaustion::Borrow;
-    reservation::guard_ms(failover_guard_ms(), reserve_ahead_ms(), unit_ms, borrows_ticks, max_borrow_ms())
+pub fn guard_ms(layout: &Layout) -> u64 {
+    let borrows_ticks = sequence_exhaustion() == SequenceExhaustion::Borrow;
+    reservation::guard_ms(failover_guard_ms(), reserve_ahead_ms(), layout.unit_ms(), borrows_ticks, max_borrow_ms())
 }
 
 /// What is configured for that, in milliseconds.

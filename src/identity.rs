@@ -9,14 +9,19 @@ use snowflake_core::layout::{Layout, Series};
 
 /// Which IDs this server may issue, by its configuration.
 pub fn configured() -> Result<(Layout, Series), Refusal> {
-    let layout = gucs::layout()?;
+    let layout = layout_in_force()?;
     if let Some(unreadable) = gucs::unreadable() {
         return Err(Refusal::Unreadable(unreadable));
     }
     let datacenter = gucs::datacenter_id();
-    let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset)?;
+    let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset(layout))?;
     let series = layout.series(datacenter, worker).map_err(|misfit| Refusal::Misfit(layout, misfit))?;
     Ok((layout, series))
+}
+
+/// The layout by which this server issues, and reads IDs if it is told no other.
+pub fn layout_in_force() -> Result<Layout, Refusal> {
+    gucs::layout().map_err(|error| Refusal::BadLayout(gucs::layout_text(), error))
 }
 
 /// Whether this server has the worker of the server that it was copied from, and `wal_mark` is off. Two of them would issue the
@@ -58,6 +63,6 @@ pub fn own(directory: Directory) -> Result<Identity, Refusal> {
 fn numbers() -> Result<((u32, u32), Layout), Refusal> {
     let (layout, _) = configured()?;
     let number = |id: i32| u32::try_from(id).expect("a number that fits the layout");
-    let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset)?;
+    let worker = gucs::worker_id().ok_or(Refusal::WorkerUnset(layout))?;
     Ok(((number(gucs::datacenter_id()), number(worker)), layout))
 }

@@ -3,7 +3,7 @@
 //! Nearly all IDs are issued by [`join`]: one look at the time and one compare-and-swap, without a call into PostgreSQL. Everything
 //! else (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`take`].
 
-use crate::errors::Refusal;
+use crate::errors::{ClockLimit, Refusal};
 use crate::shmem::shared;
 use crate::wait::Patience;
 use crate::{clock, counter, gucs, identity, mark, preload, trusted_clock, wal_mark};
@@ -167,7 +167,13 @@ impl Issuer {
         }
         let last = shared().last_timestamp(&self.layout);
         let issued = self.generator.counts().issued > 0;
-        Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until })
+        let policy = gucs::policy(self.layout.unit_ms());
+        let limit = if policy.may_borrow() {
+            ClockLimit::MaxBorrow { ms: gucs::max_borrow_ms() }
+        } else {
+            ClockLimit::MaxWait { ms: gucs::max_wait_ms(), regression: policy.clock_regression }
+        };
+        Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until, limit })
     }
 
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
@@ -176,7 +182,7 @@ impl Issuer {
         let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
         if self.generator.counts().issued == 0 {
             // The same again, in case the guard was counted from a little later.
-            budget = budget.max(2 * gucs::guard_ms());
+            budget = budget.max(2 * gucs::guard_ms(&self.layout));
         }
         Duration::from_millis(budget)
     }

@@ -209,9 +209,9 @@ impl Keeper {
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.
     fn without_sequence(&mut self, started: bool) -> Result<(), Refusal> {
         if gucs::wal_mark() == WalMark::Require {
-            return Err(Refusal::NoSequence);
+            return Err(Refusal::NoSequence(gucs::wal_mark_database()));
         }
-        self.tell(Refusal::NoSequence);
+        self.tell(Refusal::NoSequence(gucs::wal_mark_database()));
         let generator = &shared().generator;
         let tick = if started { generator.last_tick() } else { 0 };
         mark::keep(&self.layout, tick, generator.covered_until(), None)

@@ -170,8 +170,8 @@ fn write(
 }
 
 /// What matters at a start beside the record.
-pub fn facts(now: UnixMs) -> Facts {
-    Facts { now, guard_ms: gucs::guard_ms(), wal_mark: wal_mark::known() }
+pub fn facts(layout: &Layout, now: UnixMs) -> Facts {
+    Facts { now, guard_ms: gucs::guard_ms(layout), wal_mark: wal_mark::known() }
 }
 
 /// What the clock says at a start that finds this record.
@@ -227,7 +227,7 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, Refusal>
     let own = identity::own(directory.identity()?)?;
     let found = directory.read()?;
     let now = now(found.as_ref());
-    match decide(found.as_ref(), &own, facts(now)) {
+    match decide(found.as_ref(), &own, facts(&own.layout, now)) {
         Ok(mut beginning) => {
             let hold_until = shared().hold_until.load(Ordering::Relaxed);
             if beginning.cause == Cause::Missing && hold_until > 0 {
@@ -314,7 +314,11 @@ fn last_writes_ms() -> [u64; 2] {
 
 /// Marks have passed before they were there.
 pub fn outrun() -> Refusal {
-    Refusal::Outrun { last_writes_ms: last_writes_ms() }
+    Refusal::Outrun {
+        last_writes_ms: last_writes_ms(),
+        reserve_ahead_ms: gucs::reserve_ahead_ms(),
+        max_borrow_ms: gucs::max_borrow_ms(),
+    }
 }
 
 /// A failure to write the mark that another process has met, by the operating system's number.

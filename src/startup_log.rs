@@ -49,7 +49,6 @@ fn is_collected() -> bool {
 /// Logs the configuration in force, and warns of one under which no ID will be issued, or another server may issue the same.
 fn announce() {
     let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
-    let policy = gucs::policy(1);
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
          sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
@@ -58,9 +57,9 @@ fn announce() {
         gucs::worker_id().unwrap_or(-1),
         gucs::datacenter_id(),
         gucs::layout_text().to_string_lossy(),
-        policy.clock_regression,
-        policy.sequence_exhaustion,
-        policy.sequence_start,
+        gucs::clock_regression(),
+        gucs::sequence_exhaustion(),
+        gucs::sequence_start(),
         gucs::max_borrow_ms(),
         gucs::max_wait_ms(),
         gucs::reserve_ahead_ms(),
@@ -72,7 +71,7 @@ fn announce() {
     );
     match identity::configured() {
         Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(Refusal::WorkerUnset) => {}
+        Err(Refusal::WorkerUnset(_)) => {}
         Err(refusal) => refusal.report(PgLogLevel::WARNING),
     }
     for (variable, value) in [
@@ -84,7 +83,7 @@ fn announce() {
     if is_standby() && identity::is_shared_with_source() {
         warn_of_shared_worker();
     }
-    if gucs::guard_ms() > gucs::max_borrow_ms() {
+    if gucs::layout().is_ok_and(|layout| gucs::guard_ms(&layout) > gucs::max_borrow_ms()) {
         error(
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
             "snowflake_pg.reserve_ahead or snowflake_pg.failover_guard is greater than snowflake_pg.max_borrow",

@@ -2,8 +2,8 @@
 
 use super::error;
 use crate::state_file::StateFileError;
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,15 @@ impl StateFileError {
             Self::Damaged { path, damage } => Self::Damaged { path: without_directory(path), damage: damage.clone() },
         }
     }
+}
+
+/// Whether the current user may know where the state directory is, as those do who may read snowflake_pg.state_directory. To be
+/// asked in a transaction.
+pub(super) fn may_know_directory() -> bool {
+    // SAFETY: every session has a user,
+    let user = unsafe { pg_sys::GetUserId() };
+    // SAFETY: and this role always exists.
+    unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
 
 /// A file of the state directory by its name alone, and the directory by the variable that has its path.

@@ -34,7 +34,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     let Some(found) = directory.read()? else { return Ok(None) };
-    let facts = mark::facts(now);
+    let facts = mark::facts(&own.layout, now);
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
     // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
     own.layout.tick_at(now).map_err(|outside| Refusal::Clock(now, outside))?;
@@ -108,7 +108,7 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
     let lock = lock_stopped()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
-    let mark = past_the_guard(floor, mark::facts(now));
+    let mark = past_the_guard(floor, mark::facts(&own.layout, now));
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),

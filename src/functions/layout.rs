@@ -4,15 +4,15 @@ use super::argument::negative;
 use super::row::{Row, column};
 use super::time::{interval, timestamptz};
 use crate::encoding::{characters, quoted, shown};
-use crate::errors::{Refusal, error, report};
-use crate::{clock, gucs, layouts};
+use crate::errors::{error, report};
+use crate::{clock, identity, layouts};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::layout::{Layout, PRESETS, TimeError};
 
 /// The layout of functions that are not told another one.
 pub fn configured() -> Layout {
-    gucs::layout().unwrap_or_else(|error| Refusal::from(error).raise())
+    identity::layout_in_force().unwrap_or_else(|refusal| refusal.raise())
 }
 
 /// The layout that an argument names.

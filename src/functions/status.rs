@@ -26,7 +26,7 @@ fn status() -> [Column; COLUMNS] {
     let Shared { generator, statistics, .. } = shared();
     let issued = generator.counts().issued;
     let state = match identity::configured() {
-        Err(Refusal::WorkerUnset) => "worker unset",
+        Err(Refusal::WorkerUnset(_)) => "worker unset",
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => {
@@ -48,7 +48,6 @@ fn status() -> [Column; COLUMNS] {
     let mark = if generator.is_started() { time_of(generator.covered_until()) } else { None };
     let text = gucs::layout_text();
     let text = text.to_string_lossy();
-    let policy = gucs::policy(layout.map_or(1, |layout| layout.unit_ms()));
     let counts = statistics.counts(generator.counts());
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
     let time = |counter: &AtomicU64| column(interval_us(counter.load(Ordering::Relaxed)));
@@ -59,9 +58,9 @@ fn status() -> [Column; COLUMNS] {
         column(gucs::worker_id()),
         column(gucs::datacenter_id()),
         column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})"))),
-        column(policy.clock_regression.to_string()),
-        column(policy.sequence_exhaustion.to_string()),
-        column(policy.sequence_start.to_string()),
+        column(gucs::clock_regression().to_string()),
+        column(gucs::sequence_exhaustion().to_string()),
+        column(gucs::sequence_start().to_string()),
         column(interval(gucs::max_borrow_ms())),
         column(interval(gucs::max_wait_ms())),
         column(interval(gucs::reserve_ahead_ms())),

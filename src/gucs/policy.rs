@@ -117,25 +117,40 @@ pub(super) fn define() {
 /// The policy in force, for a layout of this unit.
 #[inline]
 pub fn policy(unit_ms: u64) -> Policy {
-    let start_max = u32::try_from(SEQUENCE_START_MAX.get()).expect("the variable's range begins at 0");
     Policy {
-        clock_regression: match CLOCK_REGRESSION.get() {
-            ClockRegression::Borrow => policy::ClockRegression::Borrow,
-            ClockRegression::Wait => policy::ClockRegression::Wait,
-            ClockRegression::Error => policy::ClockRegression::Error,
-            ClockRegression::History => policy::ClockRegression::History,
-        },
-        sequence_exhaustion: match SEQUENCE_EXHAUSTION.get() {
-            SequenceExhaustion::Wait => policy::SequenceExhaustion::Wait,
-            SequenceExhaustion::Borrow => policy::SequenceExhaustion::Borrow,
-        },
-        sequence_start: match SEQUENCE_START.get() {
-            SequenceStart::Zero => policy::SequenceStart::Zero,
-            SequenceStart::Random => policy::SequenceStart::Random(start_max),
-            SequenceStart::Rotate => policy::SequenceStart::Rotate(start_max),
-        },
+        clock_regression: clock_regression(),
+        sequence_exhaustion: sequence_exhaustion(),
+        sequence_start: sequence_start(),
         max_borrow: max_borrow_ms() / unit_ms,
         history_ticks: Tick::try_from(HISTORY_TICKS.get()).expect("the variable's range begins at 1"),
+    }
+}
+
+/// What to do when the clock has gone back.
+pub fn clock_regression() -> policy::ClockRegression {
+    match CLOCK_REGRESSION.get() {
+        ClockRegression::Borrow => policy::ClockRegression::Borrow,
+        ClockRegression::Wait => policy::ClockRegression::Wait,
+        ClockRegression::Error => policy::ClockRegression::Error,
+        ClockRegression::History => policy::ClockRegression::History,
+    }
+}
+
+/// What to do when a tick is full.
+pub fn sequence_exhaustion() -> policy::SequenceExhaustion {
+    match SEQUENCE_EXHAUSTION.get() {
+        SequenceExhaustion::Wait => policy::SequenceExhaustion::Wait,
+        SequenceExhaustion::Borrow => policy::SequenceExhaustion::Borrow,
+    }
+}
+
+/// At which number the sequence of a tick starts.
+pub fn sequence_start() -> policy::SequenceStart {
+    let start_max = u32::try_from(SEQUENCE_START_MAX.get()).expect("the variable's range begins at 0");
+    match SEQUENCE_START.get() {
+        SequenceStart::Zero => policy::SequenceStart::Zero,
+        SequenceStart::Random => policy::SequenceStart::Random(start_max),
+        SequenceStart::Rotate => policy::SequenceStart::Rotate(start_max),
     }
 }
 
