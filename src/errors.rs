@@ -3,9 +3,10 @@
 mod objection;
 mod state_file;
 
+pub use state_file::{StateFileError, StatePath};
+
 use crate::encoding::{characters, quoted, shown};
 use crate::gucs::Unreadable;
-use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::{Identity, Objection, Record};
@@ -13,7 +14,6 @@ use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeEr
 use snowflake_core::policy::ClockRegression;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why no ID can be issued.
@@ -83,7 +83,7 @@ pub enum Refusal {
         own: Box<Identity>,
     },
     /// While the server ran, another directory or record took the place of its own; this is where.
-    Replaced(PathBuf),
+    Replaced(StatePath),
     /// The keeper has not taken the mark through the write-ahead log in this time.
     WalMark(Duration),
     /// There is no sequence to take it through, in this database.
@@ -124,7 +124,7 @@ impl Refusal {
                 report(hidden.into())
             }
             Self::Replaced(file) if !state_file::may_know_directory() => {
-                let hidden = Self::Replaced(state_file::without_directory(&file));
+                let hidden = Self::Replaced(file.without_directory());
                 Self::Replaced(file).report(PgLogLevel::LOG_SERVER_ONLY);
                 report(hidden.into())
             }
@@ -314,7 +314,7 @@ impl From<Refusal> for ErrorReport {
             Refusal::Objection { objection, found, own } => objection::explain(objection, found.as_deref(), &own),
             Refusal::Replaced(path) => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("state file \"{}\" has become that of another server", path.display()),
+                format!("state file \"{}\" has become that of another server", path),
             )
             .set_detail("Another server writes it too, or another directory has taken its place.")
             .set_hint(

@@ -9,10 +9,10 @@
 //! The mark is written under a lock, once for everybody who waits for it: by the keeper while IDs are asked for, by the
 //! backend that comes near it first, or by any that comes to it. No demand, no writes.
 
-use crate::errors::{Refusal, error};
+use crate::errors::{Refusal, StateFileError, StatePath, error};
 use crate::gucs::WalMark;
 use crate::shmem::{self, shared};
-use crate::state_file::{StateDirectory, StateFileError};
+use crate::state_file::StateDirectory;
 use crate::{gucs, identity, trusted_clock, wal_mark};
 use pgrx::{PgLogLevel, ereport, log, pg_sys};
 use snowflake_core::identity::{Beginning, Cause, Directory, Facts, Identity, Record, decide};
@@ -323,7 +323,7 @@ pub fn outrun() -> Refusal {
 
 /// A failure to write the mark that another process has met, by the operating system's number.
 pub fn write_error(number: i32) -> StateFileError {
-    let path = gucs::state_directory();
+    let path = StatePath::directory(&gucs::state_directory());
     StateFileError::Io { action: "write the mark in", path, source: std::io::Error::from_raw_os_error(number) }
 }
 

@@ -7,11 +7,12 @@
 //!
 //! Flushed always, whatever `fsync` says: at a write or two a second there is nothing to gain.
 
+use crate::errors::{StateFileError, StatePath};
 use pgrx::pg_sys;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, renameat, statx, unlinkat};
 use rustix::io::Errno;
 use snowflake_core::identity::{Directory, Identity, Record};
-use snowflake_core::state_record::{self, Damage};
+use snowflake_core::state_record;
 use std::ffi::{CStr, OsStr};
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,46 +26,14 @@ const TEMPORARY_NAME: &str = "mark.new";
 /// Permissions that others may not have on the state directory; the same as PostgreSQL asks of its data directory.
 const FORBIDDEN: u32 = 0o027;
 
-/// Why the mark can't be read or written.
-#[derive(Debug)]
-pub enum StateFileError {
-    /// The operating system said no.
-    Io {
-        /// What was tried: "create directory", "write file", …
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// The directory is not the server's own.
-    WrongOwner(PathBuf),
-    /// The directory is open to others.
-    WrongPermissions(PathBuf, u32),
-    /// The file is not a state file, or not whole.
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        damage: Damage,
-    },
-}
-
-impl StateFileError {
-    /// Whether a file of the state directory has this name.
-    pub fn is_file(name: &OsStr) -> bool {
-        [NAME, TEMPORARY_NAME].iter().any(|&known| name == known)
-    }
-}
-
 /// Names what was tried, and on what.
 trait While<T> {
-    fn during(self, action: &'static str, path: &Path) -> Result<T, StateFileError>;
+    fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError>;
 }
 
 impl<T, E: Into<io::Error>> While<T> for Result<T, E> {
-    fn during(self, action: &'static str, path: &Path) -> Result<T, StateFileError> {
-        self.map_err(|source| StateFileError::Io { action, path: path.to_owned(), source: source.into() })
+    fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError> {
+        self.map_err(|source| StateFileError::Io { action, path: path.clone(), source: source.into() })
     }
 }
 
@@ -83,14 +52,15 @@ impl StateDirectory {
         if is_inside && !path.join(NAME).exists() {
             create(&path)?;
         }
-        let opened = File::open(&path).during("open directory", &path)?;
+        let directory = StatePath::directory(&path);
+        let opened = File::open(&path).during("open directory", &directory)?;
         if !is_inside {
-            let metadata = opened.metadata().during("look at directory", &path)?;
+            let metadata = opened.metadata().during("look at directory", &directory)?;
             if metadata.uid() != rustix::process::geteuid().as_raw() {
-                return Err(StateFileError::WrongOwner(path));
+                return Err(StateFileError::WrongOwner(directory));
             }
             if metadata.mode() & FORBIDDEN != 0 {
-                return Err(StateFileError::WrongPermissions(path, metadata.mode() & 0o777));
+                return Err(StateFileError::WrongPermissions(directory, metadata.mode() & 0o777));
             }
         }
         Ok(Self { path, opened })
@@ -103,14 +73,15 @@ impl StateDirectory {
     }
 
     /// The path of the file.
-    pub fn file(&self) -> PathBuf {
-        self.path.join(NAME)
+    pub fn file(&self) -> StatePath {
+        StatePath::file(&self.path, NAME)
     }
 
     /// What tells the directory from others.
     pub fn identity(&self) -> Result<Directory, StateFileError> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
-        let found = statx(&self.opened, "", AtFlags::EMPTY_PATH, wanted).during("look at directory", &self.path)?;
+        let found = statx(&self.opened, "", AtFlags::EMPTY_PATH, wanted)
+            .during("look at directory", &StatePath::directory(&self.path))?;
         let born = found.stx_btime;
         let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
@@ -141,7 +112,7 @@ impl StateDirectory {
     /// An overlay file system copies a directory of its lower layer up when the first file is made in it. The copy is another
     /// directory to those who look; but it can't have been swapped, as it is open.
     pub fn write(&self, record: &Record) -> Result<Directory, StateFileError> {
-        let temporary = self.path.join(TEMPORARY_NAME);
+        let temporary = StatePath::file(&self.path, TEMPORARY_NAME);
         match unlinkat(&self.opened, TEMPORARY_NAME, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {} // A process that was killed can have left it.
             refused => refused.during("remove file", &temporary)?,
@@ -154,7 +125,7 @@ impl StateDirectory {
         file.write_all(&state_record::encode(&Record { identity, ..*record })).during("write file", &temporary)?;
         file.sync_all().during("flush file", &temporary)?;
         renameat(&self.opened, TEMPORARY_NAME, &self.opened, NAME).during("rename file", &temporary)?;
-        self.opened.sync_all().during("flush directory", &self.path)?;
+        self.opened.sync_all().during("flush directory", &StatePath::directory(&self.path))?;
         Ok(directory)
     }
 }
@@ -174,8 +145,8 @@ fn locate(configured: &Path) -> (PathBuf, bool) {
 fn create(directory: &Path) -> Result<(), StateFileError> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        result => result.during("create directory", directory)?,
+        result => result.during("create directory", &StatePath::directory(directory))?,
     }
     let parent = directory.parent().unwrap_or(directory);
-    File::open(parent).and_then(|opened| opened.sync_all()).during("flush directory", parent)
+    File::open(parent).and_then(|opened| opened.sync_all()).during("flush directory", &StatePath::directory(parent))
 }

@@ -1,11 +1,71 @@
 //! What can go wrong with the durable mark on disk, in words.
 
 use super::error;
-use crate::state_file::StateFileError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use snowflake_core::state_record::Damage;
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+
+/// Why the mark can't be read or written.
+#[derive(Debug)]
+pub enum StateFileError {
+    /// The operating system said no.
+    Io {
+        /// What was tried: "create directory", "write file", …
+        action: &'static str,
+        /// On what.
+        path: StatePath,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The directory is not the server's own.
+    WrongOwner(StatePath),
+    /// The directory is open to others.
+    WrongPermissions(StatePath, u32),
+    /// The file is not a state file, or not whole.
+    Damaged {
+        /// The file.
+        path: StatePath,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+}
+
+/// The state directory, or a file in it.
+#[derive(Clone, Debug)]
+pub struct StatePath {
+    directory: PathBuf,
+    file: Option<&'static str>,
+}
+
+impl StatePath {
+    /// The directory itself.
+    pub fn directory(path: &Path) -> Self {
+        Self { directory: path.to_owned(), file: None }
+    }
+
+    /// A file in this directory.
+    pub fn file(directory: &Path, name: &'static str) -> Self {
+        Self { directory: directory.to_owned(), file: Some(name) }
+    }
+
+    /// A file by its name alone, and the directory by the variable that has its path.
+    pub(super) fn without_directory(&self) -> Self {
+        let variable = if self.file.is_some() { "" } else { "snowflake_pg.state_directory" };
+        Self { directory: variable.into(), file: self.file }
+    }
+}
+
+impl Display for StatePath {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.file {
+            Some(name) => self.directory.join(name).display().fmt(f),
+            None => self.directory.display().fmt(f),
+        }
+    }
+}
 
 impl StateFileError {
     /// The same error for those who may not know where the state directory is.
@@ -13,11 +73,11 @@ impl StateFileError {
         match self {
             Self::Io { action, path, source } => {
                 let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
-                Self::Io { action, path: without_directory(path), source }
+                Self::Io { action, path: path.without_directory(), source }
             }
-            Self::WrongOwner(path) => Self::WrongOwner(without_directory(path)),
-            Self::WrongPermissions(path, mode) => Self::WrongPermissions(without_directory(path), *mode),
-            Self::Damaged { path, damage } => Self::Damaged { path: without_directory(path), damage: damage.clone() },
+            Self::WrongOwner(path) => Self::WrongOwner(path.without_directory()),
+            Self::WrongPermissions(path, mode) => Self::WrongPermissions(path.without_directory(), *mode),
+            Self::Damaged { path, damage } => Self::Damaged { path: path.without_directory(), damage: damage.clone() },
         }
     }
 }
@@ -31,14 +91,6 @@ pub(super) fn may_know_directory() -> bool {
     unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
 
-/// A file of the state directory by its name alone, and the directory by the variable that has its path.
-pub(super) fn without_directory(path: &Path) -> PathBuf {
-    match path.file_name() {
-        Some(name) if StateFileError::is_file(name) => name.into(),
-        _ => "snowflake_pg.state_directory".into(),
-    }
-}
-
 impl From<StateFileError> for ErrorReport {
     fn from(failure: StateFileError) -> Self {
         use PgSqlErrorCode::*;
@@ -47,7 +99,7 @@ impl From<StateFileError> for ErrorReport {
                 let full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                 error(
                     if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
-                    format!("could not {action} \"{}\": {}", path.display(), reason(&source)),
+                    format!("could not {action} \"{}\": {}", path, reason(&source)),
                 )
                 .set_detail("The durable mark of snowflake_pg lies there; no ID is issued beyond a mark on disk.")
                 .set_hint(if full {
@@ -58,18 +110,18 @@ impl From<StateFileError> for ErrorReport {
             }
             StateFileError::WrongOwner(path) => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("state directory \"{}\" has wrong ownership", path.display()),
+                format!("state directory \"{}\" has wrong ownership", path),
             )
             .set_hint("The directory must belong to the user that runs the server."),
             StateFileError::WrongPermissions(path, mode) => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("state directory \"{}\" has invalid permissions", path.display()),
+                format!("state directory \"{}\" has invalid permissions", path),
             )
             .set_detail(format!("Permissions are {mode:04o}, and should be 0700 or 0750."))
             .set_hint("Whoever can write there can make IDs come twice."),
             StateFileError::Damaged { path, damage } => error(
                 ERRCODE_DATA_CORRUPTED,
-                format!("state file \"{}\" is damaged", path.display()),
+                format!("state file \"{}\" is damaged", path),
             )
             .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
             .set_hint(

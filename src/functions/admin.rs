@@ -1,9 +1,9 @@
 //! What only a DBA may do; `sql/snowflake_pg.sql` refuses it to everybody else. Each call is logged with who made it.
 
 use super::time::{timestamptz, unix_ms};
-use crate::errors::{Refusal, error, report};
+use crate::errors::{Refusal, StateFileError, error, report};
 use crate::shmem::{self, MarkLock, shared};
-use crate::state_file::{StateDirectory, StateFileError};
+use crate::state_file::StateDirectory;
 use crate::{clock, gucs, identity, issuer, mark, preload, trusted_clock, wal_mark};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};

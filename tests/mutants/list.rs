@@ -70,7 +70,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the directory is not flushed",
         edits: &[(
             "src/state_file.rs",
-            "self.opened.sync_all().during(\"flush directory\", &self.path)?;\n        Ok",
+            "self.opened.sync_all().during(\"flush directory\", &StatePath::directory(&self.path))?;\n        Ok",
             "Ok",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
