@@ -12,7 +12,7 @@ use crate::gucs::WalMark;
 use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
 use crate::throttle::Throttle;
-use crate::{gucs, identity, mark, startup_log, trusted_clock, wait, wal_mark};
+use crate::{gucs, identity, mark, sleep, trusted_clock, wal_mark};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -50,7 +50,6 @@ pub fn register() {
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     handle_signals();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
-    startup_log::write_for_collector();
     let Ok((layout, _)) = identity::configured() else { return };
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };
@@ -97,7 +96,7 @@ fn handle_signals() {
 fn rest(time: Duration) {
     let until = Instant::now() + time;
     while let Some(remaining) = until.checked_duration_since(Instant::now()) {
-        wait::on_latch(Some(remaining), pg_sys::PG_WAIT_EXTENSION);
+        sleep::on_latch(Some(remaining), pg_sys::PG_WAIT_EXTENSION);
         end_if_told();
     }
 }
@@ -136,7 +135,7 @@ impl Keeper {
             match self.look() {
                 Ok(next) => {
                     shared().keeper_error.store(0, Ordering::Relaxed);
-                    wait::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
+                    sleep::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
                 }
                 Err(refusal) => {
                     shared().keeper_error.store(refusal.os_error().unwrap_or(0), Ordering::Relaxed);

@@ -31,6 +31,7 @@ mod mark;
 mod preload;
 mod shmem;
 mod shutdown;
+mod sleep;
 mod startup_log;
 mod state_file;
 mod statistics;

@@ -16,7 +16,7 @@ use snowflake_core::anchor::Anchor;
 use snowflake_core::generator::Generator;
 use snowflake_core::layout::Layout;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What lies in shared memory.
@@ -51,8 +51,6 @@ pub struct Shared {
     /// The operating system's number of the error that keeps the keeper from writing the mark; 0 while it can. Written
     /// by the keeper.
     pub keeper_error: AtomicI32,
-    /// Whether the configuration has been logged for the logging collector.
-    pub announced: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
     /// Held while the generator is started and while the mark is written.
@@ -93,7 +91,6 @@ impl Shared {
             wal_mark: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
-            announced: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
             lock: UnsafeCell::default(),
             released: UnsafeCell::default(),

@@ -2,7 +2,6 @@
 
 use crate::errors::{Refusal, error};
 use crate::gucs::files;
-use crate::shmem::shared;
 use crate::{clock, gucs, identity};
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
@@ -11,12 +10,12 @@ use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
 use std::ffi::CStr;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
-/// Logs it at once. Only while preloading. A logging collector starts later, and what comes before is not in its files: there
-/// the keeper logs it again, and on a standby, which has no keeper, a process that ends at once.
+/// Logs it. Only while preloading. A logging collector starts later, and what comes before is not in its files: a process that
+/// ends at once logs it there again.
 pub fn write() {
-    if is_collected() && is_standby() {
+    // SAFETY: a setting that is fixed when the server starts.
+    if unsafe { pg_sys::Logging_collector } {
         BackgroundWorkerBuilder::new("snowflake_pg startup log")
             .set_library("snowflake_pg")
             .set_function("snowflake_pg_startup_log")
@@ -24,30 +23,18 @@ pub fn write() {
             .set_restart_time(None)
             .load();
     }
-    announce();
+    log_configuration();
 }
 
-/// Where the process that logs it for the collector begins, and soon ends.
+/// Where that process begins and ends.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_startup_log(_argument: pg_sys::Datum) {
-    write_for_collector();
-}
-
-/// As the first process that can: logs it for the collector, if there is one.
-pub fn write_for_collector() {
-    if is_collected() && !shared().announced.swap(true, Ordering::Relaxed) {
-        announce();
-    }
-}
-
-fn is_collected() -> bool {
-    // SAFETY: a setting that is fixed when the server starts.
-    unsafe { pg_sys::Logging_collector }
+    log_configuration();
 }
 
 /// Logs the configuration in force, and warns of one under which no ID will be issued, or another server may issue the same.
-fn announce() {
+fn log_configuration() {
     let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \

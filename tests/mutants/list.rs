@@ -366,7 +366,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a call that waits for the clock cannot be cancelled",
         edits: &[(
-            "src/wait.rs",
+            "src/sleep.rs",
             "        on_latch(Some(time.min(LONG)), wait_event());\n    }\n    pgrx::check_for_interrupts!();",
             "        on_latch(Some(time.min(LONG)), wait_event());\n    }",
         )],
