@@ -3,10 +3,11 @@
 //! Nearly all IDs are issued by [`join`]: one look at the time and one compare-and-swap, without a call into PostgreSQL. Everything
 //! else (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`take`].
 
+use crate::durable::{extend, identity, mark, request};
 use crate::errors::{ClockLimit, Refusal};
 use crate::shmem::shared;
 use crate::wait::Patience;
-use crate::{clock, counter, gucs, identity, mark, preload, trusted_clock, wal_mark};
+use crate::{clock, counter, gucs, preload, trusted_clock};
 use once_cell::sync::OnceCell;
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
@@ -139,17 +140,17 @@ impl Issuer {
         let limit = self.generator.covered_until();
         if tick < limit {
             if self.generator.take_on_extension() {
-                mark::extend_early(&self.layout, tick, limit);
+                extend::extend_early(&self.layout, tick, limit);
             }
             return Ok(());
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
-        if !patience.bears(tick, limit, wal_mark::patience()) {
+        if !patience.bears(tick, limit, request::patience()) {
             return Err(mark::outrun());
         }
         let since = Instant::now();
-        let covered = mark::cover(&self.layout, tick);
+        let covered = extend::cover(&self.layout, tick);
         shared().statistics.count_mark_wait(since.elapsed());
         if let Some(until) = covered? {
             self.wait(patience, until)?;

@@ -18,28 +18,23 @@ use pgrx::prelude::*;
 
 mod clock;
 mod counter;
+mod durable;
 mod encoding;
 mod errors;
 mod exit_hook;
 mod functions;
 mod gucs;
-mod identity;
 mod issuer;
-mod keeper;
 mod layouts;
-mod mark;
 mod preload;
 mod shmem;
-mod shutdown;
 mod sleep;
 mod startup_log;
-mod state_file;
 mod statistics;
 mod throttle;
 mod trusted_clock;
 mod turns;
 mod wait;
-mod wal_mark;
 
 ::pgrx::pg_module_magic!(name, version);
 
@@ -68,10 +63,10 @@ pub extern "C-unwind" fn _PG_init() {
         gucs::define();
         counter::measure();
         shmem::reserve(|| {
-            shutdown::prepare();
+            durable::shutdown::prepare();
             trusted_clock::first_anchor()
         });
-        keeper::register();
+        durable::keeper::register();
         functions::copy::watch();
         functions::layout_constant::watch();
         startup_log::write();

@@ -1,7 +1,7 @@
 //! The memory that all processes of a server share.
 //!
 //! PostgreSQL sets it up when the server starts, and again after every crash of a backend: the generator then begins
-//! anew, and refuses everything until it has been started above the durable mark (see [`crate::mark`]).
+//! anew, and refuses everything until it has been started above the durable mark (see [`crate::durable`]).
 
 use crate::gucs;
 use crate::statistics::Statistics;
@@ -17,7 +17,6 @@ use snowflake_core::generator::Generator;
 use snowflake_core::layout::Layout;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// What lies in shared memory.
 pub struct Shared {
@@ -53,10 +52,10 @@ pub struct Shared {
     pub keeper_error: AtomicI32,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
-    /// Held while the generator is started and while the mark is written.
-    lock: UnsafeCell<pg_sys::LWLock>,
-    /// Woken when the lock is released.
-    released: UnsafeCell<pg_sys::ConditionVariable>,
+    /// Held while the generator is started and while the mark is written; for [`crate::durable::lock`].
+    pub mark_lock: UnsafeCell<pg_sys::LWLock>,
+    /// Woken when that is released; for the same.
+    pub mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
 // SAFETY: made of atomics, of numbers that nobody changes, and of a lock and a condition variable that PostgreSQL made for
@@ -92,17 +91,17 @@ impl Shared {
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
-            lock: UnsafeCell::default(),
-            released: UnsafeCell::default(),
+            mark_lock: UnsafeCell::default(),
+            mark_changed: UnsafeCell::default(),
         };
         // SAFETY: only counts in memory of PostgreSQL's that exists by now.
         let tranche = unsafe { pg_sys::LWLockNewTrancheId() };
         // SAFETY: the name lives as long as the process, and processes that are started later inherit it.
         unsafe { pg_sys::LWLockRegisterTranche(tranche, c"snowflake_pg_mark".as_ptr()) };
         // SAFETY: writes a lock that nobody uses yet; it holds no pointers to itself, and may be moved until somebody does.
-        unsafe { pg_sys::LWLockInitialize(new.lock.get(), tranche) };
+        unsafe { pg_sys::LWLockInitialize(new.mark_lock.get(), tranche) };
         // SAFETY: the same.
-        unsafe { pg_sys::ConditionVariableInit(new.released.get()) };
+        unsafe { pg_sys::ConditionVariableInit(new.mark_changed.get()) };
         new
     }
 
@@ -131,60 +130,4 @@ impl Shared {
 #[inline]
 pub fn shared() -> &'static Shared {
     SHARED.get()
-}
-
-/// The lock under which the mark changes; released when it is dropped.
-pub struct MarkLock(());
-
-/// Takes the lock, if nobody has it.
-pub fn try_lock_mark() -> Option<MarkLock> {
-    // SAFETY: initialized when shared memory was set up.
-    unsafe { pg_sys::LWLockConditionalAcquire(shared().lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) }
-        .then_some(MarkLock(()))
-}
-
-impl Drop for MarkLock {
-    fn drop(&mut self) {
-        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all locks itself.
-        if unsafe { pg_sys::InterruptHoldoffCount } > 0 {
-            // SAFETY: held, as this exists.
-            unsafe { pg_sys::LWLockRelease(shared().lock.get()) };
-        }
-        announce_mark();
-    }
-}
-
-/// Takes the lock, or waits until whoever has it releases it, having perhaps done what was to be done. Can be cancelled like
-/// any query, which waiting for an LWLock can't: a disk may take seconds.
-pub fn lock_mark_or_wait() -> Option<MarkLock> {
-    let mut lock = try_lock_mark();
-    if lock.is_none() {
-        let retry = || {
-            lock = try_lock_mark();
-            lock.is_some()
-        };
-        wait_for_mark(retry, Duration::from_secs(1));
-    }
-    lock
-}
-
-/// Sleeps until the mark may have changed, unless `done` says that there is no need; no longer than `at_most`. Can be
-/// cancelled like any query.
-pub fn wait_for_mark(mut done: impl FnMut() -> bool, at_most: Duration) {
-    let released = shared().released.get();
-    // SAFETY: initialized when shared memory was set up.
-    unsafe { pg_sys::ConditionVariablePrepareToSleep(released) };
-    if !done() {
-        let timeout = std::ffi::c_long::try_from(at_most.as_millis()).unwrap_or(std::ffi::c_long::MAX).max(1);
-        // SAFETY: prepared above.
-        unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, pg_sys::PG_WAIT_EXTENSION) };
-    }
-    // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
-    unsafe { pg_sys::ConditionVariableCancelSleep() };
-}
-
-/// Wakes everybody who waits for the mark.
-pub fn announce_mark() {
-    // SAFETY: initialized when shared memory was set up.
-    unsafe { pg_sys::ConditionVariableBroadcast(shared().released.get()) };
 }

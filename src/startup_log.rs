@@ -1,8 +1,9 @@
 //! What the server log says of the configuration when the server starts.
 
+use crate::durable::identity;
 use crate::errors::{Refusal, error};
 use crate::gucs::files;
-use crate::{clock, gucs, identity};
+use crate::{clock, gucs};
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};

@@ -1,10 +1,12 @@
 //! What only a DBA may do; `sql/snowflake_pg.sql` refuses it to everybody else. Each call is logged with who made it.
 
 use super::time::{timestamptz, unix_ms};
+use crate::durable::lock::{self, MarkLock};
+use crate::durable::state_file::StateDirectory;
+use crate::durable::{identity, mark, request, start};
 use crate::errors::{Refusal, StateFileError, error, report};
-use crate::shmem::{self, MarkLock, shared};
-use crate::state_file::StateDirectory;
-use crate::{clock, gucs, identity, issuer, mark, preload, trusted_clock, wal_mark};
+use crate::shmem::shared;
+use crate::{clock, gucs, issuer, preload, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
 use snowflake_core::identity::{Objection, Record, accept, decide, past_the_guard};
@@ -25,7 +27,7 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
 }
 
 fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
-    wal_mark::must_be_read()?;
+    request::must_be_read()?;
     let Some(now) = now()? else { return Ok(None) };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
@@ -34,7 +36,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     let Some(found) = directory.read()? else { return Ok(None) };
-    let facts = mark::facts(&own.layout, now);
+    let facts = start::facts(&own.layout, now);
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
     // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
     own.layout.tick_at(now).map_err(|outside| Refusal::Clock(now, outside))?;
@@ -70,12 +72,12 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
 /// before the lock is taken: the clock may have to be warned of.
 fn now() -> Result<Option<UnixMs>, Refusal> {
     configured()?;
-    mark::may_start()?;
+    start::may_start()?;
     if shared().generator.is_started() {
         return Ok(None);
     }
     let found = StateDirectory::open(&gucs::state_directory())?.read()?;
-    Ok(Some(mark::now_at(found.as_ref())))
+    Ok(Some(start::now_at(found.as_ref())))
 }
 
 /// Puts a new durable mark in the place of a damaged one.
@@ -103,12 +105,12 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
 
 /// Never closer to the clock than a server without a mark begins: IDs may be ahead of it.
 fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
-    wal_mark::must_be_read()?;
-    let now = mark::now_at(None);
+    request::must_be_read()?;
+    let now = start::now_at(None);
     let lock = lock_stopped()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
-    let mark = past_the_guard(floor, mark::facts(&own.layout, now));
+    let mark = past_the_guard(floor, start::facts(&own.layout, now));
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
@@ -203,7 +205,7 @@ fn configured() -> Result<(Layout, snowflake_core::layout::Series), Refusal> {
 /// Takes the lock on a server that could issue IDs, and has the keeper look at what was done when it is released.
 fn lock_stopped() -> Result<impl Drop, Refusal> {
     configured()?;
-    mark::may_start()?;
+    start::may_start()?;
     struct Locked(Option<MarkLock>);
     impl Drop for Locked {
         fn drop(&mut self) {
@@ -212,7 +214,7 @@ fn lock_stopped() -> Result<impl Drop, Refusal> {
         }
     }
     loop {
-        if let Some(lock) = shmem::lock_mark_or_wait() {
+        if let Some(lock) = lock::take_or_wait() {
             return Ok(Locked(Some(lock)));
         }
     }

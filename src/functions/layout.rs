@@ -3,9 +3,10 @@
 use super::argument::negative;
 use super::row::{Row, column};
 use super::time::{interval, timestamptz};
+use crate::durable::identity;
 use crate::encoding::{characters, quoted, shown};
 use crate::errors::{error, report};
-use crate::{clock, identity, layouts};
+use crate::{clock, layouts};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::layout::{Layout, PRESETS, TimeError};

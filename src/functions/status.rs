@@ -2,9 +2,10 @@
 
 use super::row::{Column, Row, column};
 use super::time::{interval, interval_us, timestamptz};
+use crate::durable::identity;
 use crate::errors::{Refusal, error};
 use crate::shmem::{Shared, shared};
-use crate::{clock, gucs, identity, preload};
+use crate::{clock, gucs, preload};
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 

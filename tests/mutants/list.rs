@@ -23,7 +23,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the mark is published before it is on disk",
         edits: &[(
-            "src/mark.rs",
+            "src/durable/mark.rs",
             "        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n        allow(layout, needed, now, mark);",
             "        allow(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;",
         )],
@@ -40,13 +40,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
-        edits: &[("src/keeper.rs", "            end_if_told();\n            mirrored", "            mirrored")],
+        edits: &[("src/durable/keeper.rs", "            end_if_told();\n            mirrored", "            mirrored")],
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
         name: "a want of the mark outlives the call that was cancelled",
         edits: &[(
-            "src/wal_mark.rs",
+            "src/durable/request.rs",
             "let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);",
             "let _ = wanted;",
         )],
@@ -55,7 +55,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the keeper does not look again at what is wanted when the log has the mark",
         edits: &[(
-            "src/mark.rs",
+            "src/durable/mark.rs",
             "(WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),",
             "(WalMark::Require, Some(mirrored)) => Some(mirrored.mark),",
         )],
@@ -63,13 +63,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the file is not flushed",
-        edits: &[("src/state_file.rs", "file.sync_all().during(\"flush file\", &temporary)?;", "")],
+        edits: &[("src/durable/state_file.rs", "file.sync_all().during(\"flush file\", &temporary)?;", "")],
         against: Servers { binary: "faults", tests: "row_05" },
     },
     Mutant {
         name: "the directory is not flushed",
         edits: &[(
-            "src/state_file.rs",
+            "src/durable/state_file.rs",
             "self.opened.sync_all().during(\"flush directory\", &StatePath::directory(&self.path))?;\n        Ok",
             "Ok",
         )],
@@ -88,7 +88,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "every process that ends lowers the mark",
         edits: &[
             (
-                "src/shutdown.rs",
+                "src/durable/shutdown.rs",
                 "    if me != postmaster {\n        return;\n    }\n    if code == 0 {",
                 "    let _ = (me, postmaster);\n    if code >= 0 {",
             ),
@@ -102,7 +102,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark passes the end of the layout",
-        edits: &[("src/mark.rs", "reserve_ahead_ms).min(layout.end()))", "reserve_ahead_ms))")],
+        edits: &[("src/durable/mark.rs", "reserve_ahead_ms).min(layout.end()))", "reserve_ahead_ms))")],
         against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
     },
     Mutant {
@@ -117,7 +117,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a damaged state file counts as a missing one",
         edits: &[(
-            "src/state_file.rs",
+            "src/durable/state_file.rs",
             "Err(damage) => Err(StateFileError::Damaged { path, damage }),",
             "Err(_) => Ok(None),",
         )],
@@ -125,22 +125,22 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a start without a mark does not wait for its guard",
-        edits: &[("src/mark.rs", "    if plan.is_held() {", "    if false {")],
+        edits: &[("src/durable/start.rs", "    if plan.is_held() {", "    if false {")],
         against: Servers { binary: "faults", tests: "row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
         edits: &[(
-            "src/mark.rs",
-            "= persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n    shared.directory[0]",
-            "= own.directory;\n    let _ = log_time(mirrored);\n    shared.directory[0]",
+            "src/durable/start.rs",
+            "= mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(mirrored))?;\n    shared.directory[0]",
+            "= own.directory;\n    let _ = mark::log_time(mirrored);\n    shared.directory[0]",
         )],
         against: Servers { binary: "crashes", tests: "" },
     },
     Mutant {
         name: "a directory that the first write has copied up is another one",
         edits: &[(
-            "src/state_file.rs",
+            "src/durable/state_file.rs",
             "let directory = self.identity()?;",
             "let directory = record.identity.directory;",
         )],
@@ -167,7 +167,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a state directory that was swapped is not noticed",
         edits: &[(
-            "src/mark.rs",
+            "src/durable/mark.rs",
             "if found.is(&Directory { inode, born_ns }) {",
             "if found.is(&Directory { inode, born_ns }) || true {",
         )],
@@ -176,7 +176,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "another server's mark is replaced",
         edits: &[(
-            "src/mark.rs",
+            "src/durable/mark.rs",
             "Ok(Some(record)) if !record.identity.is(own) =>",
             "Ok(Some(record)) if !record.identity.is(own) && !record.identity.is(&record.identity) =>",
         )],
@@ -185,7 +185,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a shutdown lowers another server's mark",
         edits: &[(
-            "src/shutdown.rs",
+            "src/durable/shutdown.rs",
             "if lowest < found.mark && found.identity.is(&own) {",
             "if lowest < found.mark && found.identity.is(&found.identity) {",
         )],
@@ -193,13 +193,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a standby may start the generator",
-        edits: &[("src/mark.rs", "if unsafe { pg_sys::RecoveryInProgress() } {", "if false {")],
+        edits: &[("src/durable/start.rs", "if unsafe { pg_sys::RecoveryInProgress() } {", "if false {")],
         against: Servers { binary: "faults", tests: "row_16" },
     },
     Mutant {
         name: "a promoted standby does not look for the mark in the log",
         edits: &[(
-            "src/wal_mark.rs",
+            "src/durable/wal.rs",
             "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)",
             "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1).map(|_| 0)",
         )],
@@ -239,12 +239,12 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a standby is never told that it has its primary's worker",
-        edits: &[("src/identity.rs", "&& !identity.directory.is(&here)", "&& false")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.is(&here)", "&& false")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {
         name: "a former primary is taken for a copy of itself",
-        edits: &[("src/identity.rs", "&& !identity.directory.is(&here)", "")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.is(&here)", "")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {

@@ -1,8 +1,8 @@
 //! Which IDs this server may issue by its configuration, and what tells it from other servers.
 
+use crate::durable::state_file::StateDirectory;
 use crate::errors::Refusal;
 use crate::gucs::{self, WalMark};
-use crate::state_file::StateDirectory;
 use pgrx::pg_sys;
 use snowflake_core::identity::{Directory, Identity};
 use snowflake_core::layout::{Layout, Series};

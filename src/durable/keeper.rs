@@ -6,13 +6,15 @@
 //! now and then that takes as long as the disk does (and for a mark that has to go through the write-ahead log, which
 //! only the keeper can do).
 
+use crate::durable::mark::{self, Mirrored};
+use crate::durable::start::{self, Plan};
+use crate::durable::{extend, identity, wal};
 use crate::errors::Refusal;
 use crate::exit_hook::before_exit;
 use crate::gucs::WalMark;
-use crate::mark::{Mirrored, Plan};
 use crate::shmem::shared;
 use crate::throttle::Throttle;
-use crate::{gucs, identity, mark, sleep, trusted_clock, wal_mark};
+use crate::{gucs, sleep, trusted_clock};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -55,7 +57,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     let latch = unsafe { pg_sys::MyLatch };
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
-    wal_mark::connect();
+    wal::connect();
     Keeper { layout, issued: 0, next: None, told: HashMap::new(), has_read: false }.run();
 }
 
@@ -158,7 +160,7 @@ impl Keeper {
         }
         self.issued = issued;
         // A backend that has just extended the mark wakes the keeper to go on from there.
-        if !started || wanted || wal_mark::is_wanted() || self.is_due() {
+        if !started || wanted || wal::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
         let period = Duration::from_millis(gucs::reserve_ahead_ms() / 2);
@@ -176,8 +178,8 @@ impl Keeper {
     /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.
     fn extend(&mut self, started: bool) -> Result<(), Refusal> {
         let (layout, shared) = (&self.layout, shared());
-        if wal_mark::is_wanted() && !self.has_read {
-            self.has_read = wal_mark::read();
+        if wal::is_wanted() && !self.has_read {
+            self.has_read = wal::read();
             if !self.has_read {
                 return self.without_sequence(started);
             }
@@ -187,22 +189,22 @@ impl Keeper {
         let (now, tick, plan) = if started {
             (trusted_clock::now_ms(layout), needed(), None)
         } else {
-            let plan = mark::plan()?;
+            let plan = start::plan()?;
             (plan.now, plan.first_tick(layout), Some(plan))
         };
         let mut mirrored = None;
-        if wal_mark::is_wanted() && !plan.as_ref().is_some_and(Plan::is_held) {
+        if wal::is_wanted() && !plan.as_ref().is_some_and(Plan::is_held) {
             let mark = mark::wanted(layout, tick, now)?;
             let began = Instant::now();
-            if !wal_mark::write(mark) {
+            if !wal::write(mark) {
                 return self.without_sequence(started);
             }
             // A wait for a synchronous standby also ends when the process has to. Then nobody has acknowledged the mark.
             end_if_told();
-            mirrored = Some(Mirrored { mark, took: began.elapsed(), plan });
+            mirrored = Some(Mirrored { mark, took: began.elapsed() });
         }
         // Anew: a call that has ended meanwhile must not find the mark where it wanted it.
-        mark::keep(layout, needed(), limit, mirrored)
+        extend::keep(layout, needed(), limit, mirrored, plan.filter(|_| mirrored.is_some()))
     }
 
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.
@@ -213,7 +215,7 @@ impl Keeper {
         self.tell(Refusal::NoSequence(gucs::wal_mark_database()));
         let generator = &shared().generator;
         let tick = if started { generator.last_tick() } else { 0 };
-        mark::keep(&self.layout, tick, generator.covered_until(), None)
+        extend::keep(&self.layout, tick, generator.covered_until(), None, None)
     }
 
     /// Logs what is in the way, each thing once a minute.

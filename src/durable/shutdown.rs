@@ -3,10 +3,11 @@
 //! The mark is ahead of the clock, and so IDs would be after a planned restart. When the postmaster ends without an error,
 //! all other processes are gone, and the last ID of this life is known: then, and only then, the mark can be lowered.
 
+use crate::durable::state_file::StateDirectory;
+use crate::durable::{identity, mark};
 use crate::exit_hook::before_exit;
 use crate::shmem::shared;
-use crate::state_file::StateDirectory;
-use crate::{gucs, identity, mark, trusted_clock};
+use crate::{gucs, trusted_clock};
 use pgrx::prelude::*;
 use snowflake_core::identity::Record;
 use std::ffi::c_int;

@@ -1,0 +1,89 @@
+//! I1: the mark is extended before a timestamp is issued that it does not cover: by the backend that comes to it, early by the
+//! one that comes near it, or by the keeper.
+
+use crate::durable::mark::{self, Mirrored};
+use crate::durable::start::{self, Plan, Written};
+use crate::durable::{lock, request};
+use crate::errors::Refusal;
+use crate::gucs::{self, WalMark};
+use crate::shmem::shared;
+use crate::trusted_clock;
+use pgrx::PgLogLevel;
+use snowflake_core::layout::Layout;
+use snowflake_core::{Tick, UnixMs};
+use std::sync::atomic::Ordering;
+
+/// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick, or lets
+/// another process do it. The caller has to try again afterwards, and before that, if a time is returned, to wait for it.
+pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
+    if gucs::wal_mark() == WalMark::Require {
+        return request::ask_keeper(layout, tick);
+    }
+    if gucs::wal_mark() == WalMark::Prefer && !shared().generator.is_started() {
+        start::may_start()?;
+        request::wait_for_reading();
+    }
+    let now = now(layout)?;
+    let Some(lock) = lock::take_or_wait() else { return Ok(None) };
+    let outcome = write(layout, tick, tick, now, None, None);
+    drop(lock);
+    // It goes on from here as long as IDs are asked for.
+    shared().wake_keeper();
+    outcome.map(start::after_release)
+}
+
+/// Extends the mark while there is still room between `tick` and `limit`, which it covers, unless somebody is at it. A
+/// failure is only logged: at the limit it will be an error.
+pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
+    if gucs::wal_mark() == WalMark::Require {
+        shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
+    } else if let Err(refusal) = now(layout).and_then(|now| {
+        let Some(lock) = lock::try_take() else { return Ok(()) };
+        let outcome = write(layout, tick, limit, now, None, None);
+        drop(lock);
+        outcome.map(|_| ())
+    }) {
+        // Not to the client, which may be nobody who may know where the directory is.
+        refusal.report(PgLogLevel::LOG_SERVER_ONLY);
+    }
+    shared().wake_keeper();
+}
+
+/// As the keeper: starts the generator if need be, by the plan for which the mark was chosen that has been through the log; or
+/// extends the mark, which covers what is below `limit`, past `tick`.
+pub fn keep(
+    layout: &Layout,
+    tick: Tick,
+    limit: Tick,
+    mirrored: Option<Mirrored>,
+    planned: Option<Plan>,
+) -> Result<(), Refusal> {
+    let now = now(layout)?;
+    if let Some(lock) = lock::take_or_wait() {
+        let outcome = write(layout, tick, limit, now, mirrored, planned);
+        drop(lock);
+        start::after_release(outcome?);
+    }
+    Ok(())
+}
+
+/// What the clock says, to be asked before the lock is taken: it may have to be warned of.
+fn now(layout: &Layout) -> Result<UnixMs, Refusal> {
+    if shared().generator.is_started() { Ok(trusted_clock::now_ms(layout)) } else { Ok(start::plan()?.now) }
+}
+
+/// Under the lock: starts the generator, or extends the mark.
+fn write(
+    layout: &Layout,
+    tick: Tick,
+    limit: Tick,
+    now: UnixMs,
+    mirrored: Option<Mirrored>,
+    planned: Option<Plan>,
+) -> Result<Written, Refusal> {
+    if shared().generator.is_started() {
+        mark::extend(layout, tick, limit, now, mirrored).map(|()| Written::Done)
+    } else {
+        start::start(layout, now, mirrored, planned)
+    }
+}

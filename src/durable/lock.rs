@@ -1,0 +1,61 @@
+//! The lock under which the mark changes, and the wait for whoever has it.
+
+use crate::shmem::shared;
+use pgrx::pg_sys;
+use std::time::Duration;
+
+/// The lock under which the mark changes; released when it is dropped.
+pub struct MarkLock(());
+
+/// Takes the lock, if nobody has it.
+pub fn try_take() -> Option<MarkLock> {
+    // SAFETY: initialized when shared memory was set up.
+    unsafe { pg_sys::LWLockConditionalAcquire(shared().mark_lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) }
+        .then_some(MarkLock(()))
+}
+
+impl Drop for MarkLock {
+    fn drop(&mut self) {
+        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all locks itself.
+        if unsafe { pg_sys::InterruptHoldoffCount } > 0 {
+            // SAFETY: held, as this exists.
+            unsafe { pg_sys::LWLockRelease(shared().mark_lock.get()) };
+        }
+        wake_waiters();
+    }
+}
+
+/// Takes the lock, or waits until whoever has it releases it, having perhaps done what was to be done. Can be cancelled like
+/// any query, which waiting for an LWLock can't: a disk may take seconds.
+pub fn take_or_wait() -> Option<MarkLock> {
+    let mut lock = try_take();
+    if lock.is_none() {
+        let retry = || {
+            lock = try_take();
+            lock.is_some()
+        };
+        wait_for_change(retry, Duration::from_secs(1));
+    }
+    lock
+}
+
+/// Sleeps until the mark may have changed, unless `done` says that there is no need; no longer than `at_most`. Can be
+/// cancelled like any query.
+pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
+    let released = shared().mark_changed.get();
+    // SAFETY: initialized when shared memory was set up.
+    unsafe { pg_sys::ConditionVariablePrepareToSleep(released) };
+    if !done() {
+        let timeout = std::ffi::c_long::try_from(at_most.as_millis()).unwrap_or(std::ffi::c_long::MAX).max(1);
+        // SAFETY: prepared above.
+        unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, pg_sys::PG_WAIT_EXTENSION) };
+    }
+    // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
+    unsafe { pg_sys::ConditionVariableCancelSleep() };
+}
+
+/// Wakes everybody who waits for the mark.
+pub fn wake_waiters() {
+    // SAFETY: initialized when shared memory was set up.
+    unsafe { pg_sys::ConditionVariableBroadcast(shared().mark_changed.get()) };
+}

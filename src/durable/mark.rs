@@ -1,0 +1,122 @@
+//! What it takes to write the mark: how far it goes, whose it must still be, and what the generator may do afterwards.
+
+use crate::durable::identity;
+use crate::durable::state_file::StateDirectory;
+use crate::errors::{Refusal, StateFileError, StatePath};
+use crate::gucs::{self, WalMark};
+use crate::shmem::shared;
+use snowflake_core::identity::{Directory, Identity, Record};
+use snowflake_core::layout::{Layout, TimeError};
+use snowflake_core::{Tick, UnixMs, reservation};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A mark that has been through the write-ahead log.
+#[derive(Clone, Copy)]
+pub struct Mirrored {
+    /// The mark.
+    pub mark: UnixMs,
+    /// How long the log took.
+    pub took: Duration,
+}
+
+/// Under the lock: extends the mark past `tick`, if nobody has extended it past `limit` meanwhile.
+pub fn extend(
+    layout: &Layout,
+    tick: Tick,
+    limit: Tick,
+    now: UnixMs,
+    mirrored: Option<Mirrored>,
+) -> Result<(), Refusal> {
+    let generator = &shared().generator;
+    if generator.covered_until() > limit {
+        return Ok(());
+    }
+    let needed = tick.max(generator.last_tick());
+    let directory = StateDirectory::open(&gucs::state_directory())?;
+    let own = identity::own(still_the_same(&directory)?)?;
+    nobody_elses(&directory, &own)?;
+    if let Some(mark) = allowed(wanted(layout, needed, now)?, mirrored) {
+        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;
+        allow(layout, needed, now, mark);
+    }
+    Ok(())
+}
+
+/// The mark that a server wants that needs this tick.
+pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, Refusal> {
+    if tick > layout.last_tick() {
+        return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
+    }
+    let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
+    let mark = layout.time_of(shared().generator.covered_until());
+    Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms).min(layout.end()))
+}
+
+/// The mark that may be written: with `require` none above what has been through the log, which may have taken a while.
+/// (Less is wanted by then if the call has ended that wanted it.)
+pub fn allowed(wanted: UnixMs, mirrored: Option<Mirrored>) -> Option<UnixMs> {
+    match (gucs::wal_mark(), mirrored) {
+        (WalMark::Require, None) => None,
+        (WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),
+        (_, mirrored) => Some(wanted.max(mirrored.map_or(0, |mirrored| mirrored.mark))),
+    }
+}
+
+/// How long the mark was on its way through the log.
+pub fn log_time(mirrored: Option<Mirrored>) -> Duration {
+    mirrored.map_or(Duration::ZERO, |mirrored| mirrored.took)
+}
+
+/// How long the last two writes of the mark took, in milliseconds, the last one first.
+fn last_writes_ms() -> [u64; 2] {
+    [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed))
+}
+
+/// Marks have passed before they were there.
+pub fn outrun() -> Refusal {
+    Refusal::Outrun {
+        last_writes_ms: last_writes_ms(),
+        reserve_ahead_ms: gucs::reserve_ahead_ms(),
+        max_borrow_ms: gucs::max_borrow_ms(),
+    }
+}
+
+/// A failure to write the mark that another process has met, by the operating system's number.
+pub fn write_error(number: i32) -> StateFileError {
+    let path = StatePath::directory(&gucs::state_directory());
+    StateFileError::Io { action: "write the mark in", path, source: std::io::Error::from_raw_os_error(number) }
+}
+
+/// Makes a record durable, and notes how long that took, its way through the log included. Returns what
+/// [`StateDirectory::write`] does.
+pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<Directory, StateFileError> {
+    let began = Instant::now();
+    let written = directory.write(record)?;
+    let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
+    let [last, before] = &shared().last_writes_ms;
+    before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
+    shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
+    Ok(written)
+}
+
+/// Lets the generator use a mark that is durable.
+pub fn allow(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
+    let early = reservation::early(now, layout.time_of(needed), mark);
+    shared().generator.cover(layout.first_tick_from(early), layout.first_tick_from(mark));
+}
+
+/// The directory in which the mark of this life lies; an error if another one has taken its place.
+pub fn still_the_same(directory: &StateDirectory) -> Result<Directory, Refusal> {
+    let [inode, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
+    let found = directory.identity()?;
+    if found.is(&Directory { inode, born_ns }) { Ok(found) } else { Err(Refusal::Replaced(directory.file())) }
+}
+
+/// An error if a record lies there by now that is another server's. One that was lost or damaged is replaced.
+fn nobody_elses(directory: &StateDirectory, own: &Identity) -> Result<(), Refusal> {
+    match directory.read() {
+        Ok(Some(record)) if !record.identity.is(own) => Err(Refusal::Replaced(directory.file())),
+        _ => Ok(()),
+    }
+}
