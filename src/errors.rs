@@ -5,8 +5,8 @@ mod state_file;
 
 pub use state_file::{StateFileError, StatePath};
 
-use crate::encoding::{characters, quoted, shown};
-use crate::gucs::Unreadable;
+use crate::config::gucs::Unreadable;
+use crate::server_encoding::{characters, quoted, shown};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::{Identity, Objection, Record};

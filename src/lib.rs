@@ -4,37 +4,34 @@
 //! From the outside in:
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
-//! - [`issuer`]: gives IDs to a backend; [`wait`] waits for the clock.
-//! - [`mark`] keeps the durable mark ahead of them; [`keeper`] does so in the background, [`wal_mark`] by way of the
-//!   write-ahead log; [`shutdown`] lowers it when the server ends as planned; [`identity`] tells whose it is.
-//! - [`layouts`]: by their text; [`encoding`]: of texts.
 //! - [`startup_log`]: what the server log says of the configuration.
-//! - [`preload`], [`gucs`], [`shmem`] with [`statistics`] and [`turns`], [`clock`], [`counter`], [`trusted_clock`], [`state_file`],
-//!   [`errors`]: configuration, shared memory, time and which of it to believe, disk, refusals.
+//! - [`issue`]: gives IDs to a backend, and waits for the clock.
+//! - [`durable`]: keeps the durable mark ahead of them, through crashes, promotions and shutdowns.
+//! - [`trusted_clock`]: the clock, as far as it is trusted; [`worker`]: which worker this server is.
+//! - [`errors`]: why no ID can be issued, and what to do.
+//! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
+//! - [`config`]: variables and layouts.
+//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`server_encoding`]: what the system and PostgreSQL offer.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
+use config::{gucs, preload};
 use pgrx::prelude::*;
 
 mod clock;
-mod counter;
+mod config;
 mod durable;
-mod encoding;
 mod errors;
 mod exit_hook;
 mod functions;
-mod gucs;
-mod issuer;
-mod layouts;
-mod preload;
-mod shmem;
+mod issue;
+mod server_encoding;
+mod shared;
 mod sleep;
 mod startup_log;
-mod statistics;
-mod throttle;
 mod trusted_clock;
-mod turns;
-mod wait;
+mod tsc;
+mod worker;
 
 ::pgrx::pg_module_magic!(name, version);
 
@@ -61,8 +58,8 @@ pub extern "C-unwind" fn _PG_init() {
     if preload::is_under_way() {
         preload::note();
         gucs::define();
-        counter::measure();
-        shmem::reserve(|| {
+        tsc::measure();
+        shared::reserve(|| {
             durable::shutdown::prepare();
             trusted_clock::first_anchor()
         });

@@ -1,9 +1,11 @@
 //! What the server log says of the configuration when the server starts.
 
+use crate::clock;
+use crate::config::gucs;
+use crate::config::gucs::files;
 use crate::durable::identity;
 use crate::errors::{Refusal, error};
-use crate::gucs::files;
-use crate::{clock, gucs};
+use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
@@ -57,7 +59,7 @@ fn log_configuration() {
         gucs::wal_mark(),
         gucs::state_directory().display(),
     );
-    match identity::configured() {
+    match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
         Err(Refusal::WorkerUnset(_)) => {}
         Err(refusal) => refusal.report(PgLogLevel::WARNING),

@@ -1,9 +1,10 @@
 //! The server's clock as far as it is trusted. A jump ahead is not believed at once: see [`snowflake_core::anchor`]. A step back
 //! is believed, counted and warned of; what to do about it is for [`snowflake_core::policy`].
 
+use crate::clock;
+use crate::config::gucs;
 use crate::errors::error;
-use crate::shmem::shared;
-use crate::{clock, gucs};
+use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_core::anchor::{Anchor, Belief};

@@ -1,12 +1,12 @@
 //! I1: the mark is extended before a timestamp is issued that it does not cover: by the backend that comes to it, early by the
 //! one that comes near it, or by the keeper.
 
+use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::start::{self, Plan, Written};
 use crate::durable::{lock, request};
 use crate::errors::Refusal;
-use crate::gucs::{self, WalMark};
-use crate::shmem::shared;
+use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::PgLogLevel;
 use snowflake_core::layout::Layout;

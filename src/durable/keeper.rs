@@ -6,15 +6,17 @@
 //! now and then that takes as long as the disk does (and for a mark that has to go through the write-ahead log, which
 //! only the keeper can do).
 
+use crate::config::gucs;
+use crate::config::gucs::WalMark;
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::start::{self, Plan};
-use crate::durable::{extend, identity, wal};
+use crate::durable::{extend, wal};
 use crate::errors::Refusal;
 use crate::exit_hook::before_exit;
-use crate::gucs::WalMark;
-use crate::shmem::shared;
-use crate::throttle::Throttle;
-use crate::{gucs, sleep, trusted_clock};
+use crate::shared::shared;
+use crate::shared::throttle::Throttle;
+use crate::worker;
+use crate::{sleep, trusted_clock};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -52,7 +54,7 @@ pub fn register() {
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     handle_signals();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
-    let Ok((layout, _)) = identity::configured() else { return };
+    let Ok((layout, _)) = worker::layout_and_series() else { return };
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };
     shared().set_keeper(latch);

@@ -1,6 +1,6 @@
 //! The lock under which the mark changes, and the wait for whoever has it.
 
-use crate::shmem::shared;
+use crate::shared::shared;
 use pgrx::pg_sys;
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! What it takes to write the mark: how far it goes, whose it must still be, and what the generator may do afterwards.
 
+use crate::config::gucs::{self, WalMark};
 use crate::durable::identity;
 use crate::durable::state_file::StateDirectory;
 use crate::errors::{Refusal, StateFileError, StatePath};
-use crate::gucs::{self, WalMark};
-use crate::shmem::shared;
+use crate::shared::shared;
 use snowflake_core::identity::{Directory, Identity, Record};
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::{Tick, UnixMs, reservation};

@@ -1,11 +1,12 @@
 //! What backends want of the keeper, and how long they wait for it.
 
+use crate::config::gucs::{self, WalMark};
+use crate::config::preload;
 use crate::durable::{lock, mark, start, wal};
 use crate::errors::Refusal;
 use crate::exit_hook::before_exit;
-use crate::gucs::{self, WalMark};
-use crate::shmem::shared;
-use crate::{preload, trusted_clock};
+use crate::shared::shared;
+use crate::trusted_clock;
 use once_cell::sync::OnceCell;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};

@@ -3,11 +3,13 @@
 //! The mark is ahead of the clock, and so IDs would be after a planned restart. When the postmaster ends without an error,
 //! all other processes are gone, and the last ID of this life is known: then, and only then, the mark can be lowered.
 
+use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, mark};
 use crate::exit_hook::before_exit;
-use crate::shmem::shared;
-use crate::{gucs, trusted_clock};
+use crate::shared::shared;
+use crate::trusted_clock;
+use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::identity::Record;
 use std::ffi::c_int;
@@ -37,7 +39,7 @@ fn at_exit(code: c_int) {
 /// does no harm.
 fn lower_mark() -> Option<()> {
     let generator = &shared().generator;
-    let (layout, _) = identity::configured().ok()?;
+    let (layout, _) = worker::layout_and_series().ok()?;
     if !generator.is_started() {
         return None;
     }

@@ -1,12 +1,13 @@
 //! I2: the generator starts at or above the mark that is found, or not at all. What that follows from is the start table in
 //! [`snowflake_core::identity`].
 
+use crate::config::gucs;
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, wal};
 use crate::errors::{Refusal, error};
-use crate::shmem::shared;
-use crate::{gucs, trusted_clock};
+use crate::shared::shared;
+use crate::trusted_clock;
 use pgrx::{PgLogLevel, PgSqlErrorCode, ereport, log, pg_sys};
 use snowflake_core::identity::{Beginning, Cause, Facts, Identity, Record, decide};
 use snowflake_core::layout::Layout;

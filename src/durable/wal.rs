@@ -5,9 +5,9 @@
 //! servers that do not have this library. Setting it takes a transaction ID, so that the commit flushes the log and waits
 //! for synchronous standbys as any other does.
 
+use crate::config::gucs::{self, WalMark};
 use crate::durable::lock;
-use crate::gucs::{self, WalMark};
-use crate::shmem::shared;
+use crate::shared::shared;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use snowflake_core::UnixMs;

@@ -1,12 +1,15 @@
 //! What only a DBA may do; `sql/snowflake_pg.sql` refuses it to everybody else. Each call is logged with who made it.
 
 use super::time::{timestamptz, unix_ms};
+use crate::config::{gucs, preload};
 use crate::durable::lock::{self, MarkLock};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, mark, request, start};
 use crate::errors::{Refusal, StateFileError, error, report};
-use crate::shmem::shared;
-use crate::{clock, gucs, issuer, preload, trusted_clock};
+use crate::issue::issuer;
+use crate::shared::shared;
+use crate::worker;
+use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
 use snowflake_core::identity::{Objection, Record, accept, decide, past_the_guard};
@@ -199,7 +202,7 @@ fn or_raise<T>(result: Result<T, Refusal>) -> T {
 }
 
 fn configured() -> Result<(Layout, snowflake_core::layout::Series), Refusal> {
-    if preload::is_done() { identity::configured() } else { Err(Refusal::NotPreloaded) }
+    if preload::is_done() { worker::layout_and_series() } else { Err(Refusal::NotPreloaded) }
 }
 
 /// Takes the lock on a server that could issue IDs, and has the keeper look at what was done when it is released.

@@ -3,22 +3,23 @@
 use super::argument::negative;
 use super::row::{Row, column};
 use super::time::{interval, timestamptz};
-use crate::durable::identity;
-use crate::encoding::{characters, quoted, shown};
+use crate::clock;
+use crate::config::layout_cache;
 use crate::errors::{error, report};
-use crate::{clock, layouts};
+use crate::server_encoding::{characters, quoted, shown};
+use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::layout::{Layout, PRESETS, TimeError};
 
 /// The layout of functions that are not told another one.
 pub fn configured() -> Layout {
-    identity::layout_in_force().unwrap_or_else(|refusal| refusal.raise())
+    worker::layout_in_force().unwrap_or_else(|refusal| refusal.raise())
 }
 
 /// The layout that an argument names.
 pub fn named(text: &[u8]) -> Layout {
-    layouts::by_text(text).unwrap_or_else(|failure| {
+    layout_cache::by_text(text).unwrap_or_else(|failure| {
         let text = quoted(&characters(text));
         report(
             error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))

@@ -11,7 +11,7 @@
 //! SQL function that it inlines.
 
 use super::catalog::{beside, everybody_may_call};
-use crate::gucs;
+use crate::config::gucs;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{FuncExpr, NamedArgExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};
 use pgrx::prelude::*;

@@ -1,8 +1,9 @@
 //! Issuing IDs.
 
+use crate::config::preload;
 use crate::errors::{Refusal, error, report};
-use crate::shmem::shared;
-use crate::{issuer, preload};
+use crate::issue::issuer;
+use crate::shared::shared;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 

@@ -2,10 +2,12 @@
 
 use super::row::{Column, Row, column};
 use super::time::{interval, interval_us, timestamptz};
+use crate::clock;
+use crate::config::{gucs, preload};
 use crate::durable::identity;
 use crate::errors::{Refusal, error};
-use crate::shmem::{Shared, shared};
-use crate::{clock, gucs, preload};
+use crate::shared::{Shared, shared};
+use crate::worker;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +28,7 @@ fn status() -> [Column; COLUMNS] {
     }
     let Shared { generator, statistics, .. } = shared();
     let issued = generator.counts().issued;
-    let state = match identity::configured() {
+    let state = match worker::layout_and_series() {
         Err(Refusal::WorkerUnset(_)) => "worker unset",
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.

@@ -1,8 +1,8 @@
 //! IDs as short texts.
 
 use super::argument::number;
-use crate::encoding::{characters, quoted, shown};
 use crate::errors::{error, report};
+use crate::server_encoding::{characters, quoted, shown};
 use pgrx::prelude::*;
 use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
 

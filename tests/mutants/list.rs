@@ -93,9 +93,9 @@ pub const MUTANTS: &[Mutant] = &[
                 "    let _ = (me, postmaster);\n    if code >= 0 {",
             ),
             (
-                "src/issuer.rs",
-                "let (layout, series) = identity::configured()?;\n        Ok(",
-                "let (layout, series) = identity::configured()?;\n        crate::shutdown::prepare();\n        Ok(",
+                "src/issue/issuer.rs",
+                "let (layout, series) = worker::layout_and_series()?;\n        Ok(",
+                "let (layout, series) = worker::layout_and_series()?;\n        crate::durable::shutdown::prepare();\n        Ok(",
             ),
         ],
         against: Servers { binary: "faults", tests: "row_03" },
@@ -226,7 +226,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a session may set the worker ID",
         edits: &[(
-            "src/gucs.rs",
+            "src/config/gucs.rs",
             "            -1,\n            i32::MAX,\n            GucContext::Postmaster,",
             "            -1,\n            i32::MAX,\n            GucContext::Userset,",
         )],
@@ -272,7 +272,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ALTER SYSTEM takes a worker outside the layout",
-        edits: &[("src/gucs/checks.rs", "value == -1 || accept(", "value >= -1 || accept(")],
+        edits: &[("src/config/gucs/checks.rs", "value == -1 || accept(", "value >= -1 || accept(")],
         against: Servers { binary: "refusals", tests: "refused_by_alter_system_and" },
     },
     Mutant {
@@ -464,7 +464,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "every layout is taken for the one that was read first",
-        edits: &[("src/layouts.rs", "**kept == *text", "!kept.is_empty()")],
+        edits: &[("src/config/layout_cache.rs", "**kept == *text", "!kept.is_empty()")],
         against: Servers { binary: "layouts", tests: "decode" },
     },
     Mutant {

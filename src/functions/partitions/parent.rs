@@ -3,8 +3,8 @@
 //! Read from PostgreSQL's caches and not by queries: they show what is there now, also to a transaction whose snapshot is
 //! older (REPEATABLE READ), and in any encoding.
 
-use crate::encoding::{characters, quoted, shown};
 use crate::errors::{error, report};
+use crate::server_encoding::{characters, quoted, shown};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
 use snowflake_core::periods::NEGATIVE as END;

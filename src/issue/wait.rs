@@ -8,10 +8,10 @@
 //! There are two queues: who waits for the next tick must not stand behind one that waits for a second.
 
 use crate::exit_hook::before_exit;
-use crate::shmem::shared;
+use crate::shared::shared;
+use crate::shared::wait_queue::Turns;
 use crate::sleep::{SHORT, sleep, wait_event};
 use crate::trusted_clock;
-use crate::turns::Turns;
 use once_cell::sync::OnceCell;
 
 use snowflake_core::layout::Layout;

@@ -3,7 +3,7 @@
 //! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
 //! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
 
-use crate::{layouts, preload};
+use crate::config::{layout_cache, preload};
 use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_sys;
@@ -202,9 +202,9 @@ pub fn layout_text() -> CString {
 pub fn layout() -> Result<Layout, LayoutError> {
     static PRELOADED: OnceCell<Layout> = OnceCell::new();
     if preload::is_done() {
-        PRELOADED.get_or_try_init(|| layouts::by_text(layout_text().to_bytes())).copied()
+        PRELOADED.get_or_try_init(|| layout_cache::by_text(layout_text().to_bytes())).copied()
     } else {
-        layouts::by_text(layout_text().to_bytes())
+        layout_cache::by_text(layout_text().to_bytes())
     }
 }
 

@@ -3,10 +3,11 @@
 //! PostgreSQL sets it up when the server starts, and again after every crash of a backend: the generator then begins
 //! anew, and refuses everything until it has been started above the durable mark (see [`crate::durable`]).
 
-use crate::gucs;
-use crate::statistics::Statistics;
-use crate::throttle::Throttle;
-use crate::turns::Turns;
+pub mod statistics;
+pub mod throttle;
+pub mod wait_queue;
+
+use crate::config::gucs;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
@@ -15,8 +16,11 @@ use snowflake_core::UnixMs;
 use snowflake_core::anchor::Anchor;
 use snowflake_core::generator::Generator;
 use snowflake_core::layout::Layout;
+use statistics::Statistics;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use throttle::Throttle;
+use wait_queue::Turns;
 
 /// What lies in shared memory.
 pub struct Shared {

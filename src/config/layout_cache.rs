@@ -3,7 +3,7 @@
 //! SQL names a layout by its text with every ID, and reading the text takes longer than reading the ID. So each process keeps
 //! the last few that it was asked for.
 
-use crate::encoding::characters;
+use crate::server_encoding::characters;
 use snowflake_core::layout::{Layout, LayoutError};
 use std::cell::RefCell;
 

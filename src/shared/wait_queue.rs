@@ -1,4 +1,4 @@
-//! Whose turn it is to wait for the clock, and who comes next: see [`crate::wait`].
+//! Whose turn it is to wait for the clock, and who comes next: see [`crate::issue::wait`].
 //!
 //! A turn that is passed on while others queue up is *reserved*: only who is woken may take it, and not the process that has
 //! just had it and comes back for more.

@@ -5,8 +5,9 @@
 //! [`Generator::join_open`](snowflake_core::generator::Generator::join_open). A counter that goes wrong can make a timestamp late,
 //! and nothing worse: no ID comes twice or out of order by it.
 
-use crate::gucs::TimeStampCounter;
-use crate::{clock, gucs};
+use crate::clock;
+use crate::config::gucs;
+use crate::config::gucs::TimeStampCounter;
 use once_cell::sync::OnceCell;
 use std::fs;
 use std::time::Duration;

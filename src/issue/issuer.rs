@@ -3,11 +3,13 @@
 //! Nearly all IDs are issued by [`join`]: one look at the time and one compare-and-swap, without a call into PostgreSQL. Everything
 //! else (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`take`].
 
-use crate::durable::{extend, identity, mark, request};
+use crate::config::{gucs, preload};
+use crate::durable::{extend, mark, request};
 use crate::errors::{ClockLimit, Refusal};
-use crate::shmem::shared;
-use crate::wait::Patience;
-use crate::{clock, counter, gucs, preload, trusted_clock};
+use crate::issue::wait::Patience;
+use crate::shared::shared;
+use crate::worker;
+use crate::{clock, trusted_clock, tsc};
 use once_cell::sync::OnceCell;
 use snowflake_core::generator::{Generator, Outcome, Run};
 use snowflake_core::layout::{Layout, Series};
@@ -19,7 +21,7 @@ struct Issuer {
     layout: Layout,
     series: Series,
     generator: &'static Generator,
-    /// See [`counter::span`].
+    /// See [`tsc::span`].
     span: u64,
 }
 
@@ -70,8 +72,8 @@ fn issuer() -> Result<&'static Issuer, Refusal> {
         if !preload::is_done() {
             return Err(Refusal::NotPreloaded);
         }
-        let (layout, series) = identity::configured()?;
-        Ok(Issuer { layout, series, generator: &shared().generator, span: counter::span() })
+        let (layout, series) = worker::layout_and_series()?;
+        Ok(Issuer { layout, series, generator: &shared().generator, span: tsc::span() })
     })
 }
 
@@ -85,12 +87,12 @@ impl Issuer {
     /// The tick that the clock shows, and the count until which it goes on.
     fn now(&self) -> Result<(Tick, u64), Refusal> {
         // The counter first: what it has counted since only shortens the time.
-        let count = counter::now();
+        let count = tsc::now();
         let now = trusted_clock::now(&self.layout);
         let ms = UnixMs::try_from(now.as_millis()).unwrap_or(UnixMs::MAX);
         let tick = self.layout.tick_at(ms).map_err(|error| Refusal::Clock(ms, error))?;
         let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.unit_ms());
-        Ok((tick, count.wrapping_add(counter::counts_in(end.saturating_sub(now)))))
+        Ok((tick, count.wrapping_add(tsc::counts_in(end.saturating_sub(now)))))
     }
 
     /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all IDs:
@@ -98,7 +100,7 @@ impl Issuer {
     #[inline(always)]
     fn join(&self, want: u32) -> Option<Run> {
         if self.span > 0 {
-            return self.generator.join_open(counter::now(), self.span, want);
+            return self.generator.join_open(tsc::now(), self.span, want);
         }
         let now = self.layout.tick_at(clock::unix_ms()).ok()?;
         self.generator.join(now, want)

@@ -2,8 +2,9 @@
 //! such a value, and issues nothing.
 
 use super::files::last_setting;
-use crate::encoding::shown;
-use crate::{clock, layouts, preload};
+use crate::clock;
+use crate::config::{layout_cache, preload};
+use crate::server_encoding::shown;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
@@ -26,7 +27,7 @@ pub(super) unsafe extern "C-unwind" fn check_layout(
 
 /// Whether IDs can be issued by this layout, and now; why not.
 fn check_issuing(text: &CStr) -> Result<Layout, String> {
-    let layout = layouts::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
+    let layout = layout_cache::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
     layout.check_issuing().map_err(|error| error.to_string())?;
     let now = clock::unix_ms();
     layout.tick_at(now).map(|_| layout).map_err(|_| {
@@ -80,7 +81,7 @@ pub(super) unsafe extern "C-unwind" fn check_datacenter(
 fn check_number(number: c_int, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
     let fits = |layout: &Layout| u64::try_from(number).is_ok_and(|number| range(layout).contains(&number));
     let Ok(layout) = super::layout() else { return Ok(()) };
-    let next = || last_setting(c"snowflake_pg.layout").and_then(|set| layouts::by_text(set.value.as_bytes()).ok());
+    let next = || last_setting(c"snowflake_pg.layout").and_then(|set| layout_cache::by_text(set.value.as_bytes()).ok());
     if fits(&layout) || next().is_some_and(|next| fits(&next)) {
         return Ok(());
     }

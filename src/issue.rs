@@ -1,0 +1,4 @@
+//! Gives IDs to a backend.
+
+pub mod issuer;
+mod wait;
