@@ -69,7 +69,7 @@ COMMENT ON FUNCTION snowflake_decode(bigint) IS
 CREATE FUNCTION snowflake_decode(
     id bigint, layout text,
     OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_by_wrapper';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
     'what an ID of this layout says, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z';
 
@@ -79,7 +79,7 @@ COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
     'when an ID was issued: the beginning of its tick';
 
 CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_by_wrapper';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
     'when an ID of this layout was issued';
 
@@ -89,7 +89,7 @@ COMMENT ON FUNCTION snowflake_explain(bigint) IS
     'the bits of an ID, grouped by field, and what each field says: for people';
 
 CREATE FUNCTION snowflake_explain(id bigint, layout text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_by_wrapper';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_explain(bigint, text) IS
     'the bits of an ID of this layout, grouped by field, and what each field says: for people';
 
@@ -102,7 +102,7 @@ COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS
 
 CREATE FUNCTION snowflake_compose(
     issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, layout text) RETURNS bigint
-    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_by_wrapper';
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text) IS
     'the ID of this layout that decodes to this; 0 or NULL for a field that the layout does not have';
 
@@ -114,20 +114,20 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
     'the lowest ID of any worker in the tick of a time; 0 for -infinity, and the largest bigint for infinity';
 
 CREATE FUNCTION snowflake_min_id(at timestamptz, layout text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_by_wrapper';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
     'the lowest ID of this layout in the tick of a time; 0 for -infinity, and the largest bigint for infinity';
 
 -- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
-CREATE FUNCTION snowflake_within(id bigint, "from" timestamptz, until timestamptz) RETURNS boolean
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN id >= snowflake_min_id("from") AND id < snowflake_min_id(until);
+    RETURN id >= snowflake_min_id(since) AND id < snowflake_min_id(until);
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
     'whether an ID was issued in or after the tick of the first time, and before that of the second';
 
-CREATE FUNCTION snowflake_within(id bigint, "from" timestamptz, until timestamptz, layout text) RETURNS boolean
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz, layout text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id >= snowflake_min_id("from", layout) AND id < snowflake_min_id(until, layout);
+    RETURN id >= snowflake_min_id(since, layout) AND id < snowflake_min_id(until, layout);
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
     'whether an ID of this layout was issued in or after the tick of the first time, and before that of the second';
 
@@ -149,7 +149,7 @@ COMMENT ON FUNCTION snowflake_interval(interval) IS
     'how far apart IDs are that were issued this long apart: the width of a range of IDs; days are of 24 hours';
 
 CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_by_wrapper';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_interval(interval, text) IS
     'how far apart IDs of this layout are that were issued this long apart';
 
@@ -158,7 +158,7 @@ COMMENT ON FUNCTION snowflake_interval(interval, text) IS
 
 CREATE FUNCTION snowflake_create_partitions(
     parent regclass, every interval, ahead integer,
-    OUT partition regclass, OUT "from" timestamptz, OUT until timestamptz) RETURNS SETOF record
+    OUT partition regclass, OUT since timestamptz, OUT until timestamptz) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
     AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer) IS
@@ -166,9 +166,9 @@ COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer) IS
 
 CREATE FUNCTION snowflake_create_partitions(
     parent regclass, every interval, ahead integer, layout text,
-    OUT partition regclass, OUT "from" timestamptz, OUT until timestamptz) RETURNS SETOF record
+    OUT partition regclass, OUT since timestamptz, OUT until timestamptz) RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
-    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_by_wrapper';
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
     'the same for IDs of this layout';
 

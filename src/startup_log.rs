@@ -42,7 +42,7 @@ fn log_configuration() {
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
          sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
-         failover_guard = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, state_directory = '{}'",
+         start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
         gucs::datacenter_id(),
@@ -53,7 +53,7 @@ fn log_configuration() {
         gucs::max_borrow_ms(),
         gucs::max_wait_ms(),
         gucs::reserve_ahead_ms(),
-        gucs::failover_guard_ms(),
+        gucs::least_start_margin_ms(),
         gucs::max_forward_jump_ms(),
         gucs::time_stamp_counter(),
         gucs::wal_mark(),
@@ -73,10 +73,10 @@ fn log_configuration() {
     if is_standby() && identity::is_shared_with_source() {
         warn_of_shared_worker();
     }
-    if gucs::layout().is_ok_and(|layout| gucs::guard_ms(&layout) > gucs::max_borrow_ms()) {
+    if gucs::layout().is_ok_and(|layout| gucs::start_margin_ms(&layout) > gucs::max_borrow_ms()) {
         error(
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
-            "snowflake_pg.reserve_ahead or snowflake_pg.failover_guard is greater than snowflake_pg.max_borrow",
+            "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",
         )
         .set_detail(
             "After a crash or a promotion IDs begin that far ahead, and the first calls will wait for the clock.",

@@ -65,9 +65,9 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     assert!(ids.is_sorted_by(|a, b| a < b), "an ID came twice, or out of order");
 }
 
-/// The guard protects from a mark that is only away; a crash in the middle of it changes nothing in that.
+/// The start margin protects from a mark that is only away; a crash in the middle of it changes nothing in that.
 #[test]
-fn a_crash_while_the_guard_passes_begins_it_anew() {
+fn a_crash_while_the_start_margin_passes_begins_it_anew() {
     let mut cluster = Cluster::builder().worker(1).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     cluster.stop(Signal::INT);

@@ -107,7 +107,7 @@ fn calls_get_ids_where_a_commit_takes_longer_than_the_mark_runs_ahead() {
 
 /// Each start would take the mark in the log further, and a promoted standby begins above it.
 #[test]
-fn a_server_that_waits_for_its_guard_takes_nothing_through_the_log() {
+fn a_server_that_waits_out_its_start_margin_takes_nothing_through_the_log() {
     let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     Witness::of(&cluster).next_id().expect("an ID");
@@ -126,7 +126,7 @@ fn a_server_that_waits_for_its_guard_takes_nothing_through_the_log() {
 
 /// The keeper, which is not in the log with a mark yet, must not take the one from the file for a reason to begin.
 #[test]
-fn a_mark_that_is_put_back_while_a_server_waits_for_its_guard_has_to_go_through_the_log_all_the_same() {
+fn a_mark_that_is_put_back_while_a_server_waits_out_its_start_margin_has_to_go_through_the_log_all_the_same() {
     let mut cluster = with_required_mark(Cluster::builder());
     cluster.stop(Signal::INT);
     // Until the mark in the log has passed.

@@ -127,7 +127,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
 }
 
 /// PostgreSQL puts the default in the place of a value that it rejects at start. IDs of another layout or data center
-/// than the one that was meant could be those of another server, and another guard could be none.
+/// than the one that was meant could be those of another server, and another margin could be none.
 #[test]
 fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
     for (variable, text, detail) in [
@@ -141,7 +141,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         ("snowflake_pg.wal_mark", "required", "Available values: off, prefer, require."),
         ("snowflake_pg.clock_regression", "eror", "Available values: borrow, wait, error, history."),
         (
-            "snowflake_pg.failover_guard",
+            "snowflake_pg.start_margin",
             "30 secs",
             "Valid values are integers from 0 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
@@ -165,7 +165,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
     }
     // What PostgreSQL takes for a number is one, and for the name of a mode.
     let builder = Cluster::builder().worker(0).set("snowflake_pg.datacenter_id", "0x1F");
-    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.failover_guard", "0.5 s");
+    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.start_margin", "0.5 s");
     let cluster = builder.start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -42,7 +42,7 @@ fn the_functions_give_what_the_documentation_says() {
             "SELECT snowflake_min_id('2026-01-02Z') - snowflake_min_id('2026-01-01Z') = snowflake_interval('24:00:00')",
             "t",
         ),
-        // A new ID carries this server's numbers and the time of the clock, give or take the guard of a first start.
+        // A new ID carries this server's numbers and the time of the clock, give or take the start margin of a first start.
         ("SELECT worker_id FROM snowflake_decode(snowflake_nextval())", "7"),
         ("SELECT datacenter_id FROM snowflake_decode(snowflake_nextval())", "3"),
         ("SELECT abs(extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())) < 5", "t"),
@@ -209,7 +209,7 @@ fn status_shows_the_configuration_the_mark_and_what_was_issued() {
     let (_cluster, mut client) = server();
     let status = |client: &mut Client, column: &str| value(client, &format!("SELECT {column} FROM snowflake_status"));
     while status(&mut client, "state") != "idle" {
-        std::thread::yield_now(); // The keeper is about to, when the guard has passed.
+        std::thread::yield_now(); // The keeper is about to, when the start margin has passed.
     }
     assert_eq!(status(&mut client, "state"), "idle");
     assert_eq!(status(&mut client, "ids_issued"), "0");

@@ -8,7 +8,7 @@ use testbed::{Builder, Cluster, Load, error, value};
 /// What all servers have in common. A shorter reservation means a shorter wait before the first ID.
 fn builder() -> Builder {
     let builder = Cluster::builder().worker(1).set("timezone", "UTC").set("snowflake_pg.sequence_start", "zero");
-    builder.set("snowflake_pg.failover_guard", 0).set("snowflake_pg.reserve_ahead", "500ms")
+    builder.set("snowflake_pg.start_margin", 0).set("snowflake_pg.reserve_ahead", "500ms")
 }
 
 /// A server with the extension, after its first ID, and with nothing counted yet.

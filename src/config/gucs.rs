@@ -120,7 +120,7 @@ pub fn define() {
         GucFlags::UNIT_MS,
     );
     define_number(
-        c"snowflake_pg.failover_guard",
+        c"snowflake_pg.start_margin",
         c"How far above the clock IDs begin after a promotion, or without a durable mark.",
         c"At least reserve_ahead is taken. The clocks of servers with the same worker should differ by less.",
         &FAILOVER_GUARD,
@@ -214,13 +214,13 @@ pub fn reserve_ahead_ms() -> u64 {
 }
 
 /// How far above the clock a server begins that can't know what was issued before, in milliseconds.
-pub fn guard_ms(layout: &Layout) -> u64 {
+pub fn start_margin_ms(layout: &Layout) -> u64 {
     let borrows_ticks = sequence_exhaustion() == SequenceExhaustion::Borrow;
-    reservation::guard_ms(failover_guard_ms(), reserve_ahead_ms(), layout.unit_ms(), borrows_ticks, max_borrow_ms())
+    reservation::start_margin_ms(least_start_margin_ms(), reserve_ahead_ms(), layout.unit_ms(), borrows_ticks, max_borrow_ms())
 }
 
 /// What is configured for that, in milliseconds.
-pub fn failover_guard_ms() -> u64 {
+pub fn least_start_margin_ms() -> u64 {
     milliseconds(&FAILOVER_GUARD)
 }
 

@@ -1,6 +1,6 @@
 //! The keeper: a background worker that does early what a backend would otherwise have to do while its client waits.
 //!
-//! When the server starts, it starts the generator, so that the log says at once what a DBA has to know, and the guard of
+//! When the server starts, it starts the generator, so that the log says at once what a DBA has to know, and the start margin of
 //! a start without a mark has usually passed before the first call. While IDs are asked for, it extends the mark before
 //! anybody comes near it. When none are, it sleeps until a backend wakes it. Without it everything works, but for a call
 //! now and then that takes as long as the disk does (and for a mark that has to go through the write-ahead log, which

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// What matters at a start beside the record.
 pub fn facts(layout: &Layout, now: UnixMs) -> Facts {
-    Facts { now, guard_ms: gucs::guard_ms(layout), wal_mark: wal::known() }
+    Facts { now, start_margin_ms: gucs::start_margin_ms(layout), wal_mark: wal::known() }
 }
 
 /// What the clock says at a start that finds this record.

@@ -12,7 +12,7 @@ use crate::worker;
 use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
-use snowflake_core::identity::{Objection, Record, accept, decide, past_the_guard};
+use snowflake_core::identity::{Objection, Record, accept, decide, above_start_margin};
 use snowflake_core::layout::Layout;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
@@ -43,7 +43,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
     // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
     own.layout.tick_at(now).map_err(|outside| Refusal::Clock(now, outside))?;
-    let forced = || past_the_guard(found.mark, facts);
+    let forced = || above_start_margin(found.mark, facts);
     let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
         report(
             error(
@@ -113,7 +113,7 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
     let lock = lock_stopped()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
-    let mark = past_the_guard(floor, start::facts(&own.layout, now));
+    let mark = above_start_margin(floor, start::facts(&own.layout, now));
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),

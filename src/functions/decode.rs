@@ -15,7 +15,7 @@ fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
-fn snowflake_timestamp_by(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
+fn snowflake_timestamp_with_layout(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
     timestamp(id, &named(layout))
 }
 
@@ -31,7 +31,7 @@ fn snowflake_decode(id: i64) -> Row<4> {
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
-fn snowflake_decode_by(id: i64, layout: &[u8]) -> Row<4> {
+fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row<4> {
     decode(id, &named(layout))
 }
 
@@ -59,7 +59,7 @@ fn snowflake_compose(
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
-fn snowflake_compose_by(
+fn snowflake_compose_with_layout(
     issued_at: Option<TimestampWithTimeZone>,
     datacenter_id: Option<i32>,
     worker_id: Option<i32>,
@@ -111,7 +111,7 @@ fn snowflake_explain(id: i64) -> String {
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
-fn snowflake_explain_by(id: i64, layout: &[u8]) -> String {
+fn snowflake_explain_with_layout(id: i64, layout: &[u8]) -> String {
     explain(id, &named(layout))
 }
 

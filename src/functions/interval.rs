@@ -15,7 +15,7 @@ fn snowflake_interval(length: Interval) -> i64 {
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
-fn snowflake_interval_by(length: Interval, layout: &[u8]) -> i64 {
+fn snowflake_interval_with_layout(length: Interval, layout: &[u8]) -> i64 {
     distance(length, &named(layout))
 }
 

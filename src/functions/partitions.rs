@@ -27,7 +27,7 @@ fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32)
 
 /// The same by a layout of one's own.
 #[pg_extern(sql = false)]
-fn snowflake_create_partitions_by(
+fn snowflake_create_partitions_with_layout(
     parent: pg_sys::Oid,
     every: Interval,
     ahead: i32,

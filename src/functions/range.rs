@@ -15,7 +15,7 @@ fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
-fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
+fn snowflake_min_id_with_layout(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
     min_id(at, &named(layout))
 }
 

@@ -184,8 +184,8 @@ impl Issuer {
     fn budget(&self) -> Duration {
         let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
         if self.generator.counts().issued == 0 {
-            // The same again, in case the guard was counted from a little later.
-            budget = budget.max(2 * gucs::guard_ms(&self.layout));
+            // The same again, in case the start margin was counted from a little later.
+            budget = budget.max(2 * gucs::start_margin_ms(&self.layout));
         }
         Duration::from_millis(budget)
     }

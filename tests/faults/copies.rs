@@ -1,7 +1,7 @@
 //! A server's files in another place, or from another time: copies, rewinds and backups.
 
 use crate::nodes::{
-    GUARD_MS, IDS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors, start,
+    START_MARGIN_MS, IDS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors, start,
 };
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;
@@ -281,7 +281,7 @@ fn recovered_to_a_point_in_time(rounds: usize) -> Evidence {
         assert_above(&after, &ids);
         let (lowest, _) = after.range().expect("IDs");
         let floor = issued_at(lowest);
-        assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
+        assert!(floor >= began + START_MARGIN_MS, "the floor is {floor} and not beyond {began} by the start margin");
         ids.merge(after);
         ids
     });

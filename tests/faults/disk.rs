@@ -338,7 +338,7 @@ fn missing(rounds: usize) -> Evidence {
         witness.connect(&cluster);
         let issued_at = issued_at(witness.next_id().expect("an ID"));
         assert!(issued_at >= before + 2000, "{issued_at} at {before}");
-        assert!(issued_at <= real_time(), "the clock has passed the guard by then");
+        assert!(issued_at <= real_time(), "the clock has passed the start margin by then");
     }
     let log = cluster.log();
     assert!(log.matches("LOG:  snowflake_pg: no durable mark found").count() > rounds, "{log}");

@@ -1,7 +1,7 @@
 //! A standby takes over: from a primary that is dead, or only seems to be.
 
 use crate::nodes::{
-    GUARD_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
+    START_MARGIN_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
 };
 use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
@@ -104,7 +104,7 @@ fn with_its_own_worker(worker: i32) -> Builder {
     Cluster::builder()
         .worker(worker)
         .set("snowflake_pg.reserve_ahead", LITTLE_MS)
-        .set("snowflake_pg.failover_guard", LITTLE_MS)
+        .set("snowflake_pg.start_margin", LITTLE_MS)
 }
 
 /// The IDs of two nodes are of the same times, at least in part.
@@ -164,7 +164,7 @@ fn standby_behind_the_clock(rounds: usize) -> Evidence {
         replicate_synchronously(&primary);
         let old = Load::start(&primary, 2, IDS);
         // Past where the standby would begin by the mark that it was given with its base backup.
-        let at = standby.mark() + GUARD_MS + 500;
+        let at = standby.mark() + START_MARGIN_MS + 500;
         let (mut old, new) = take_over(primary, old, &standby, at);
         old.merge(before);
         // In recovery before the promotion, and too far behind what the primary has issued right after it.
@@ -200,7 +200,7 @@ fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Eviden
         let mut primary = primary();
         let before = some_ids_without_errors(&primary);
         let standby = Cluster::builder().standby_of(&primary);
-        // Ahead of its clock: that is what the guard is for.
+        // Ahead of its clock: that is what the start margin is for.
         crash(&mut primary);
         let began = real_time();
         let old = Load::start(&primary, 2, IDS);
@@ -210,7 +210,7 @@ fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Eviden
         assert_above(&new, &old);
         let (lowest, _) = new.range().expect("IDs");
         let floor = issued_at(lowest);
-        assert!(floor >= began + GUARD_MS, "the floor is {floor} and not beyond {began} by the guard");
+        assert!(floor >= began + START_MARGIN_MS, "the floor is {floor} and not beyond {began} by the start margin");
         let lead = lead_ms(&old, 0).max(lead_ms(&new, 0));
         together(all, [old, new]);
         lead

@@ -21,7 +21,7 @@ pub fn server(builder: Builder) -> Cluster {
 
 /// The same, when it has issued an ID. A shorter reservation means a shorter wait before that.
 pub fn started(builder: Builder) -> Cluster {
-    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "500ms").set("snowflake_pg.failover_guard", 0));
+    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "500ms").set("snowflake_pg.start_margin", 0));
     Witness::of(&cluster).next_id().expect("an ID");
     cluster
 }

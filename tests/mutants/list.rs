@@ -442,8 +442,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a server without a mark begins no further ahead than a short tick and full ticks that wait need",
         edits: &[(
             "crates/snowflake_core/src/reservation.rs",
-            "failover_guard_ms.max(restarted_ms).max(allowed_ms)",
-            "failover_guard_ms.max(restarted_ms).max(allowed_ms & 0)",
+            "least_start_margin_ms.max(restarted_ms).max(allowed_ms)",
+            "least_start_margin_ms.max(restarted_ms).max(allowed_ms & 0)",
         )],
         against: Core,
     },

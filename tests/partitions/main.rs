@@ -36,7 +36,7 @@ pub fn rows(client: &mut Client, query: &str) -> Vec<String> {
 /// What the function makes of this table: each partition, and its time in UTC.
 pub fn create(client: &mut Client, arguments: &str) -> Vec<String> {
     let query = format!(
-        "SELECT partition, \"from\" AT TIME ZONE 'UTC', until AT TIME ZONE 'UTC'
+        "SELECT partition, since AT TIME ZONE 'UTC', until AT TIME ZONE 'UTC'
          FROM snowflake_create_partitions({arguments})"
     );
     rows(client, &query)

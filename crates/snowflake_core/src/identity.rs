@@ -62,8 +62,8 @@ pub struct Record {
 pub struct Facts {
     /// What the clock says.
     pub now: UnixMs,
-    /// See [`crate::reservation::guard_ms`].
-    pub guard_ms: u64,
+    /// See [`crate::reservation::start_margin_ms`].
+    pub start_margin_ms: u64,
     /// The mark that came through the write-ahead log, if there is one.
     pub wal_mark: Option<UnixMs>,
 }
@@ -106,30 +106,30 @@ pub enum Objection {
 }
 
 /// Above everything that can have been issued by whoever left this mark, and by others whose clocks are right, and above
-/// the mark in the log, which can be a little behind. (Not by the guard above the mark: each of some promotions in a row
+/// the mark in the log, which can be a little behind. (Not by the margin above the mark: each of some promotions in a row
 /// would take a server further ahead of its clock.)
-pub fn past_the_guard(mark: UnixMs, facts: Facts) -> UnixMs {
-    facts.now.max(facts.wal_mark.unwrap_or(0)).saturating_add(facts.guard_ms).max(mark)
+pub fn above_start_margin(mark: UnixMs, facts: Facts) -> UnixMs {
+    facts.now.max(facts.wal_mark.unwrap_or(0)).saturating_add(facts.start_margin_ms).max(mark)
 }
 
 /// Where the server `own` begins when it finds this record, or why it can't.
 ///
 /// | mark | data center, worker | cluster | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|
-/// | none | | | | | | begins past the guard, and waits for it |
+/// | none | | | | | | begins above the start margin, and waits for it |
 /// | found | | other | same | | | refused |
-/// | found | other | any | any | | same | begins past the guard |
+/// | found | other | any | any | | same | begins above the start margin |
 /// | found | other | any | any | | other | refused |
 /// | found | same | other | any | | | refused |
 /// | found | same | same | any | older than the mark's | | refused |
 /// | found | same | same | other | same | | refused |
 /// | found | same | same | any | any | other | refused |
-/// | found | same | same | any | newer than the mark's | same | begins past the guard |
+/// | found | same | same | any | newer than the mark's | same | begins above the start margin |
 /// | found | same | same | same | same | same | begins at the mark, whatever came through the log |
 ///
 /// Another layout is the last objection: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Beginning, Objection> {
-    let floor = past_the_guard(found.map_or(0, |record| record.mark), facts);
+    let floor = above_start_margin(found.map_or(0, |record| record.mark), facts);
     let Some(Record { mark, identity }) = found else { return Ok(Beginning { floor, cause: Cause::Missing }) };
     let same_directory = identity.directory.is(&own.directory);
     let same_cluster = identity.system_identifier == own.system_identifier;
@@ -155,7 +155,7 @@ pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Be
 /// The mark of a server for which somebody vouches that nobody else issues its IDs; `None` if new IDs might equal old ones
 /// all the same, because they have another layout.
 pub fn accept(found: &Record, own: &Identity, facts: Facts) -> Option<UnixMs> {
-    let floor = past_the_guard(found.mark, facts);
+    let floor = above_start_margin(found.mark, facts);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
     let above =
         found.identity.layout == own.layout || lowest(&own.layout, floor) >= lowest(&found.identity.layout, found.mark);
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     const NOW: UnixMs = 1_800_000_000_000;
-    const FACTS: Facts = Facts { now: NOW, guard_ms: 2000, wal_mark: None };
+    const FACTS: Facts = Facts { now: NOW, start_margin_ms: 2000, wal_mark: None };
     const MARK: UnixMs = NOW - 5000;
 
     fn own() -> Identity {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promotion_begins_past_the_guard_also_in_a_copy() {
+    fn a_promotion_begins_above_the_start_margin_also_in_a_copy() {
         let beginning = |cause| Ok(Beginning { floor: PAST_THE_GUARD, cause });
         assert_eq!(found(|old| old.timeline = 2), beginning(Cause::Promotion));
         let promoted_copy = found(|old| {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_mark_begins_past_the_guard() {
+    fn a_missing_mark_begins_above_the_start_margin() {
         assert_eq!(decide(None, &own(), FACTS), Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::Missing }));
     }
 
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_mark_begins_past_the_guard() {
+    fn an_accepted_mark_begins_above_the_start_margin() {
         let mut record = Record { mark: NOW + 100, identity: own() };
         record.identity.system_identifier = 8;
         assert_eq!(accept(&record, &own(), FACTS), Some(NOW + 2000));

@@ -42,8 +42,8 @@ pub fn early(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
 /// one from an earlier timeline. With a clock that is right, what was issued is at most as far ahead of it as a restart
 /// takes a server: by its reservation, and to whole ticks at both ends. Where full ticks are borrowed, or a restart takes
 /// less time than the tick that it uses up, it can be as far ahead as it may be at all.
-pub fn guard_ms(
-    failover_guard_ms: u64,
+pub fn start_margin_ms(
+    least_start_margin_ms: u64,
     reserve_ahead_ms: u64,
     unit_ms: u64,
     borrows_ticks: bool,
@@ -51,7 +51,7 @@ pub fn guard_ms(
 ) -> u64 {
     let restarted_ms = reserve_ahead_ms + 2 * (unit_ms - 1);
     let allowed_ms = if borrows_ticks || unit_ms > LEAST_STEP_MS { max_borrow_ms } else { 0 };
-    failover_guard_ms.max(restarted_ms).max(allowed_ms)
+    least_start_margin_ms.max(restarted_ms).max(allowed_ms)
 }
 
 #[cfg(test)]
@@ -104,16 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_is_never_shorter_than_the_reservation() {
-        assert_eq!(guard_ms(1000, 2000, 1, false, 5000), 2000);
-        assert_eq!(guard_ms(1000, 100, 1, false, 5000), 1000);
+    fn the_start_margin_is_never_shorter_than_the_reservation() {
+        assert_eq!(start_margin_ms(1000, 2000, 1, false, 5000), 2000);
+        assert_eq!(start_margin_ms(1000, 100, 1, false, 5000), 1000);
     }
 
     #[test]
-    fn the_guard_is_as_long_as_ids_can_be_ahead_of_the_clock() {
-        assert_eq!(guard_ms(1000, 2000, 1, true, 5000), 5000, "full ticks are borrowed");
-        assert_eq!(guard_ms(1000, 2000, 10, false, 5000), 2018, "rounded to ticks of 10 ms at both ends");
-        assert_eq!(guard_ms(1000, 2000, 1000, false, 5000), 5000, "each restart may take it a tick further");
-        assert_eq!(guard_ms(1000, 2000, 1000, false, 0), 3998);
+    fn the_start_margin_is_as_long_as_ids_can_be_ahead_of_the_clock() {
+        assert_eq!(start_margin_ms(1000, 2000, 1, true, 5000), 5000, "full ticks are borrowed");
+        assert_eq!(start_margin_ms(1000, 2000, 10, false, 5000), 2018, "rounded to ticks of 10 ms at both ends");
+        assert_eq!(start_margin_ms(1000, 2000, 1000, false, 5000), 5000, "each restart may take it a tick further");
+        assert_eq!(start_margin_ms(1000, 2000, 1000, false, 0), 3998);
     }
 }

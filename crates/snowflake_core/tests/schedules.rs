@@ -235,9 +235,9 @@ impl Server {
     fn start(&mut self, needed: Tick) -> bool {
         let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
         let unit_ms = self.layout.unit_ms();
-        let guard_ms = reservation::guard_ms(FAILOVER_GUARD, RESERVE_AHEAD, unit_ms, borrows_ticks, MAX_BORROW);
+        let start_margin_ms = reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, unit_ms, borrows_ticks, MAX_BORROW);
         let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
-        let facts = Facts { now: self.clock, guard_ms, wal_mark: None };
+        let facts = Facts { now: self.clock, start_margin_ms, wal_mark: None };
         let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
         if found.is_none() {
             floor = *self.hold_until.get_or_insert(floor);
@@ -356,7 +356,7 @@ proptest! {
         server.disk_works = true;
         server.clock += 10_000_000;
         server.call(1);
-        // It may have had to wait for the guard of a start.
+        // It may have had to wait for the start margin of a start.
         server.clock += 10_000;
         server.call(1);
         prop_assert!(server.received.len() > before);
