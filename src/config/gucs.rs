@@ -70,8 +70,8 @@ pub fn define() {
     unsafe {
         define_number_with_check(
             c"snowflake_pg.worker_id",
-            c"This server's worker ID, which no other server of its data center may have.",
-            c"-1 means unset: snowflake_nextval() refuses. The layout limits the range.",
+            c"Sets the worker ID of this server.",
+            c"No two servers of a data center may have the same. -1 means that none is set: no ID is issued then.",
             &WORKER_ID,
             -1,
             i32::MAX,
@@ -84,8 +84,8 @@ pub fn define() {
     unsafe {
         define_number_with_check(
             c"snowflake_pg.datacenter_id",
-            c"This server's data center, where the layout has such a field.",
-            c"The layout limits the range.",
+            c"Sets the data center of this server.",
+            c"Used where the layout has such a field.",
             &DATACENTER_ID,
             i32::MIN,
             i32::MAX,
@@ -98,8 +98,8 @@ pub fn define() {
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             c"snowflake_pg.layout",
-            c"Where the bits of an ID are.",
-            c"A name of snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= and epoch=.",
+            c"Sets the bit layout of generated IDs.",
+            c"A name in snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= and epoch=.",
             &LAYOUT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -111,8 +111,8 @@ pub fn define() {
     policy::define();
     define_number(
         c"snowflake_pg.reserve_ahead",
-        c"How far the durable mark runs ahead of the clock.",
-        c"After a crash, IDs go on from the mark. A longer reservation means fewer writes and a longer lead then.",
+        c"Sets how far the durable mark is ahead of the clock.",
+        c"IDs continue from the mark after a crash. A larger value means fewer writes, and IDs further ahead after a crash.",
         &RESERVE_AHEAD,
         100,
         60_000,
@@ -121,8 +121,8 @@ pub fn define() {
     );
     define_number(
         c"snowflake_pg.start_margin",
-        c"How far above the clock IDs begin after a promotion, or without a durable mark.",
-        c"At least reserve_ahead is taken. The clocks of servers with the same worker should differ by less.",
+        c"Sets how far above the clock IDs begin after a promotion, or without a durable mark.",
+        c"At least reserve_ahead is used. The clocks of servers with the same worker should differ by less.",
         &FAILOVER_GUARD,
         0,
         86_400_000,
@@ -131,8 +131,8 @@ pub fn define() {
     );
     define_number(
         c"snowflake_pg.max_forward_jump",
-        c"A larger step of the clock ahead is not believed until it has held for a minute.",
-        c"IDs go on by the old clock meanwhile. snowflake_accept_clock() believes it at once.",
+        c"Sets the largest step ahead of the clock that is trusted at once.",
+        c"A larger step is trusted after a minute; IDs follow the old clock until then. snowflake_accept_clock() trusts it at once.",
         &MAX_FORWARD_JUMP,
         1_000,
         i32::MAX,
@@ -141,30 +141,30 @@ pub fn define() {
     );
     define_choice(
         c"snowflake_pg.time_stamp_counter",
-        c"Whether the processor's time-stamp counter may stand in for the clock, within a millisecond of reading that.",
-        c"auto: where the kernel keeps time by it, too. off: every ID reads the clock.",
+        c"Sets whether the CPU's time-stamp counter may stand in for the clock, for a millisecond at most.",
+        c"auto: where the kernel keeps time by it. off: every ID reads the clock.",
         &TIME_STAMP_COUNTER,
         GucContext::Postmaster,
     );
     define_choice(
         c"snowflake_pg.wal_mark",
-        c"Whether the durable mark also goes through the write-ahead log, and so to standbys.",
-        c"With require no ID is issued above the mark in the log.",
+        c"Sets whether the durable mark is also written to WAL, and so sent to standbys.",
+        c"off: it is not. prefer: it is where possible. require: no ID is issued above the mark in WAL.",
         &WAL_MARK,
         GucContext::Postmaster,
     );
     GucRegistry::define_string_guc(
         c"snowflake_pg.wal_mark_database",
-        c"Database whose sequence snowflake_wal_mark carries the mark through the write-ahead log.",
-        c"The extension must have been created there.",
+        c"Sets the database whose sequence snowflake_wal_mark takes the durable mark to WAL.",
+        c"The extension must exist in it.",
         &WAL_MARK_DATABASE,
         GucContext::Postmaster,
         GucFlags::default(),
     );
     GucRegistry::define_string_guc(
         c"snowflake_pg.state_directory",
-        c"Directory of the durable mark.",
-        c"Relative to the data directory, or absolute; an absolute one must exist, and belong to the server alone.",
+        c"Sets the directory of the durable mark.",
+        c"Relative to the data directory, or absolute. An absolute one must exist and belong to the server alone.",
         &STATE_DIRECTORY,
         GucContext::Postmaster,
         GucFlags::SUPERUSER_ONLY,
@@ -216,7 +216,13 @@ pub fn reserve_ahead_ms() -> u64 {
 /// How far above the clock a server begins that can't know what was issued before, in milliseconds.
 pub fn start_margin_ms(layout: &Layout) -> u64 {
     let borrows_ticks = sequence_exhaustion() == SequenceExhaustion::Borrow;
-    reservation::start_margin_ms(least_start_margin_ms(), reserve_ahead_ms(), layout.unit_ms(), borrows_ticks, max_borrow_ms())
+    reservation::start_margin_ms(
+        least_start_margin_ms(),
+        reserve_ahead_ms(),
+        layout.unit_ms(),
+        borrows_ticks,
+        max_borrow_ms(),
+    )
 }
 
 /// What is configured for that, in milliseconds.

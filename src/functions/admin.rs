@@ -12,7 +12,7 @@ use crate::worker;
 use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
-use snowflake_core::identity::{Objection, Record, accept, decide, above_start_margin};
+use snowflake_core::identity::{Objection, Record, above_start_margin, accept, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;

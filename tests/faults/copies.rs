@@ -1,7 +1,8 @@
 //! A server's files in another place, or from another time: copies, rewinds and backups.
 
 use crate::nodes::{
-    START_MARGIN_MS, IDS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors, start,
+    IDS, START_MARGIN_MS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors,
+    start,
 };
 use crate::suite::{Evidence, Fault};
 use std::thread::sleep;

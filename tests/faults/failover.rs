@@ -1,7 +1,7 @@
 //! A standby takes over: from a primary that is dead, or only seems to be.
 
 use crate::nodes::{
-    START_MARGIN_MS, IDS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
+    IDS, START_MARGIN_MS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
 };
 use crate::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;

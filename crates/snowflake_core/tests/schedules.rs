@@ -235,7 +235,8 @@ impl Server {
     fn start(&mut self, needed: Tick) -> bool {
         let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
         let unit_ms = self.layout.unit_ms();
-        let start_margin_ms = reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, unit_ms, borrows_ticks, MAX_BORROW);
+        let start_margin_ms =
+            reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, unit_ms, borrows_ticks, MAX_BORROW);
         let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
         let facts = Facts { now: self.clock, start_margin_ms, wal_mark: None };
         let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;

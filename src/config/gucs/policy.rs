@@ -52,16 +52,16 @@ enum SequenceStart {
 pub(super) fn define() {
     define_choice(
         c"snowflake_pg.clock_regression",
-        c"What to do while the clock shows a time before one that it has shown.",
-        c"borrow: go on from the last timestamp, up to max_borrow ahead. wait: up to max_wait. error: refuse. history: go \
-          back with the clock and use numbers that were left over; not ordered.",
+        c"Sets what happens when the clock goes back.",
+        c"borrow: IDs continue from the last timestamp, up to max_borrow ahead of the clock. wait: calls wait, up to max_wait. \
+          error: calls fail. history: IDs go back with the clock and use what past ticks have left over; they are not ordered.",
         &CLOCK_REGRESSION,
         GucContext::Sighup,
     );
     define_number(
         c"snowflake_pg.history_ticks",
-        c"How many past ticks clock_regression = history remembers.",
-        c"A clock that has gone back further is treated as by borrow.",
+        c"Sets how many past ticks clock_regression = history remembers.",
+        c"A clock that goes back further is handled as with borrow.",
         &HISTORY_TICKS,
         1,
         i32::try_from(CAPACITY).expect("small"),
@@ -70,22 +70,22 @@ pub(super) fn define() {
     );
     define_choice(
         c"snowflake_pg.sequence_exhaustion",
-        c"What to do when a tick is full.",
-        c"wait: for the next tick. borrow: go on in the next tick, up to max_borrow ahead of the clock.",
+        c"Sets what happens when a tick has no sequence numbers left.",
+        c"wait: calls wait for the next tick. borrow: IDs continue in the next tick, up to max_borrow ahead of the clock.",
         &SEQUENCE_EXHAUSTION,
         GucContext::Sighup,
     );
     define_choice(
         c"snowflake_pg.sequence_start",
-        c"At which number the sequence of a tick starts, so that id % n is not skewed.",
-        c"zero; random or rotate: from 0 to sequence_start_max. After a full tick always at zero.",
+        c"Sets the first sequence number of a tick.",
+        c"zero: 0. random, rotate: from 0 to sequence_start_max, so that id % n is not skewed. After a full tick it is 0.",
         &SEQUENCE_START,
         GucContext::Sighup,
     );
     define_number(
         c"snowflake_pg.sequence_start_max",
-        c"The greatest number at which the sequence of a tick starts.",
-        c"The numbers below the start are not used, so a burst gets that many IDs less in its first tick.",
+        c"Sets the largest first sequence number of a tick.",
+        c"The tick does not use the numbers below its first one.",
         &SEQUENCE_START_MAX,
         0,
         i32::MAX,
@@ -94,8 +94,8 @@ pub(super) fn define() {
     );
     define_number(
         c"snowflake_pg.max_borrow",
-        c"How far the timestamp of a new ID may run ahead of the clock.",
-        c"When the clock is set back by less, IDs go on from the last timestamp; when by more, calls wait.",
+        c"Sets how far the timestamp of a new ID may be ahead of the clock.",
+        c"If the clock goes back by less, IDs continue from the last timestamp. If it goes back by more, calls wait.",
         &MAX_BORROW,
         0,
         86_400_000,
@@ -104,8 +104,8 @@ pub(super) fn define() {
     );
     define_number(
         c"snowflake_pg.max_wait",
-        c"How long one call may wait for a clock that is behind, before it fails.",
-        c"Measured in time that really passes, whatever the clock says.",
+        c"Sets how long a call may wait for a clock that is behind.",
+        c"The call fails then. This is elapsed time, whatever the clock shows.",
         &MAX_WAIT,
         0,
         3_600_000,
