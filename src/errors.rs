@@ -41,7 +41,7 @@ pub enum Refusal {
         last: UnixMs,
         /// Whether any was issued since the start.
         issued: bool,
-        /// What the clock says.
+        /// What the clock shows.
         now: UnixMs,
         /// What the clock has to say before the next ID.
         until: UnixMs,
@@ -50,14 +50,14 @@ pub enum Refusal {
     },
     /// The clock has gone back, and the policy is to refuse then.
     ClockWentBack {
-        /// What the clock says.
+        /// What the clock shows.
         now: UnixMs,
         /// What it has shown before.
         shown: UnixMs,
     },
     /// There is no durable mark, and the clock stays behind the time at which IDs begin without one.
     Held {
-        /// What the clock says.
+        /// What the clock shows.
         now: UnixMs,
         /// When IDs begin.
         until: UnixMs,
@@ -175,11 +175,17 @@ pub fn error(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
     ErrorReport::new(code, message.into(), "snowflake_pg")
 }
 
+/// A report for the server log, which is read without the call that it comes from.
+#[track_caller]
+pub fn warning(message: &str) -> ErrorReport {
+    error(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
+}
+
 /// What to do about a variable that each server needs a value of its own for.
 fn set_for_this_server(variable: &str, to_what: &str) -> String {
     format!(
-        "Set {variable} {to_what}, in this server's own configuration, and restart the server. Do not use ALTER SYSTEM: base \
-         backups copy postgresql.auto.conf, so that another server would issue the same IDs."
+        "Set {variable} {to_what}, in this server's own configuration, and restart the server. Do not use ALTER \
+         SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same IDs."
     )
 }
 
@@ -189,7 +195,7 @@ impl From<Refusal> for ErrorReport {
         match refusal {
             Refusal::NotPreloaded => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "snowflake_pg must be loaded by shared_preload_libraries to issue IDs",
+                "snowflake_pg must be loaded via shared_preload_libraries to issue IDs",
             )
             .set_hint(
                 "Add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id in this server's own \
@@ -215,15 +221,12 @@ impl From<Refusal> for ErrorReport {
             }
             Refusal::BadLayout(text, failure) => {
                 let text = quoted(&characters(text.to_bytes()));
-                error(
-                    ERRCODE_CONFIG_FILE_ERROR,
-                    format!("invalid value for parameter \"snowflake_pg.layout\": {text}"),
-                )
-                .set_detail(format!("{}.", shown(&failure.to_string())))
-                .set_hint("Correct snowflake_pg.layout in the configuration, and restart the server.")
+                error(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"snowflake_pg.layout\": {text}"))
+                    .set_detail(format!("{}.", shown(&failure.to_string())))
+                    .set_hint("Correct snowflake_pg.layout in the configuration, and restart the server.")
             }
             Refusal::Misfit(_, SeriesError::DecodeOnly(reason)) => {
-                error(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded, but not issued")
+                error(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
                     .set_detail(format!("{reason}."))
                     .set_hint("Set snowflake_pg.layout to another layout, and restart the server.")
             }
@@ -241,11 +244,11 @@ impl From<Refusal> for ErrorReport {
             }
             Refusal::InRecovery => error(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
                 .set_detail("This server is a standby, or has not finished its recovery.")
-                .set_hint("Connect to the primary server. Decoding works here."),
+                .set_hint("Connect to the primary. IDs can be decoded on this server."),
             Refusal::Clock(now, TimeError::BeforeEpoch { epoch }) => {
                 error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the server's clock is before the epoch of the layout")
                     .set_detail(format!(
-                        "The clock says {}, and the epoch is {}.",
+                        "The clock shows {}, and the epoch is {}.",
                         display_time(now),
                         display_time(epoch)
                     ))
@@ -254,13 +257,13 @@ impl From<Refusal> for ErrorReport {
                     )
             }
             Refusal::Clock(now, TimeError::AfterEnd { last }) => {
-                error(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "the timestamps of the layout are used up")
+                error(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "reached the last timestamp of the layout")
                     .set_detail(format!(
-                        "The clock says {}, and the last timestamp is {}.",
+                        "The clock shows {}, and the last timestamp is {}.",
                         display_time(now),
                         display_time(last)
                     ))
-                    .set_hint("Check the clock. If it is right, another layout is needed: docs/layouts.md says which.")
+                    .set_hint("Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md.")
             }
             Refusal::ClockBehind { last, issued, now, until, limit } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
@@ -275,65 +278,64 @@ impl From<Refusal> for ErrorReport {
                     }
                 };
                 error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
-                    .set_detail(format!("The clock says {now}, the last {last_what} is {last}; {limits}."))
+                    .set_detail(format!("The clock shows {now}, the last {last_what} is {last}; {limits}."))
                     .set_hint(format!("Check the clock. IDs are issued again when it reaches {until}{when}."))
             }
             Refusal::ClockWentBack { now, shown } => {
                 error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")
                     .set_detail(format!(
-                        "The clock says {}, {} ms before a time that it has shown; snowflake_pg.clock_regression is error.",
+                        "The clock shows {}, {} ms before a time that it has shown; snowflake_pg.clock_regression is \
+                         error.",
                         display_time(now),
                         shown.saturating_sub(now)
                     ))
                     .set_hint(format!("Check the clock. IDs are issued again when it reaches {}.", display_time(shown)))
             }
-            Refusal::Held { now, until } => error(
-                ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-                "the server's clock is behind the time at which IDs begin",
-            )
-            .set_detail(format!(
-                "The clock says {}. No durable mark was found, and so IDs begin at {}.",
-                display_time(now),
-                display_time(until)
-            ))
-            .set_hint("Check the clock. IDs are issued when it has got there."),
+            Refusal::Held { now, until } => {
+                error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
+                    .set_detail(format!(
+                        "The clock shows {}. No durable mark was found, so IDs begin at {}.",
+                        display_time(now),
+                        display_time(until)
+                    ))
+                    .set_hint("Check the clock. IDs will be issued once it reaches that time.")
+            }
             Refusal::Outrun { last_writes_ms: [last, before], reserve_ahead_ms, max_borrow_ms } => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "the durable mark cannot be kept ahead of the clock",
+                "could not keep the durable mark ahead of the clock",
             )
             .set_detail(format!(
-                "The last two writes of it took {before} and {last} ms. It runs ahead by snowflake_pg.reserve_ahead, \
-                 {reserve_ahead_ms} ms, or by half as much again as two writes in a row take, up to \
+                "The last two writes took {before} and {last} ms. The mark is written snowflake_pg.reserve_ahead, \
+                 {reserve_ahead_ms} ms, ahead; or one and a half times as long as two writes take, up to \
                  snowflake_pg.max_borrow, {max_borrow_ms} ms."
             ))
             .set_hint(
-                "Put snowflake_pg.state_directory on a faster disk, or raise snowflake_pg.max_borrow well above what a \
-                 write takes. With snowflake_pg.wal_mark = require, a write takes as long as a commit, too.",
+                "Move snowflake_pg.state_directory to a faster disk, or increase snowflake_pg.max_borrow well above the \
+                 time of a write. With snowflake_pg.wal_mark = require, a write includes a commit.",
             ),
             Refusal::StateFile(failure) => failure.into(),
             Refusal::Objection { objection, found, own } => objection::explain(objection, found.as_deref(), &own),
             Refusal::Replaced(path) => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("state file \"{}\" has become that of another server", path),
+                format!("state file \"{}\" has been replaced by another server", path),
             )
-            .set_detail("Another server writes it too, or another directory has taken its place.")
+            .set_detail("Another server writes to it, or another directory has taken its place.")
             .set_hint(
                 "Give each server a snowflake_pg.state_directory of its own, put this server's directory back, and \
                  restart it.",
             ),
             Refusal::WalMark(waited) => error(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "the durable mark has not got through the write-ahead log",
+                "could not write the durable mark to WAL in time",
             )
             .set_detail(format!(
-                "The background worker \"snowflake_pg keeper\" was waited for during {} ms; snowflake_pg.wal_mark is \
-                 require. What it was to write may be in the log all the same: a standby that is promoted begins above \
-                 it.",
+                "Waited {} ms for background worker \"snowflake_pg keeper\". The mark may still have reached WAL; a standby \
+                 promoted later would start above it.",
                 waited.as_millis()
             ))
             .set_hint(
-                "The server log says what is in its way. It may wait for a synchronous standby, or max_worker_processes \
-                 may be too low.",
+                "See the server log for the reason. The background worker may be waiting for a synchronous standby, or \
+                 max_worker_processes may be too low.",
             ),
             Refusal::NoSequence(database) => {
                 let database = database.to_string_lossy();
@@ -341,8 +343,11 @@ impl From<Refusal> for ErrorReport {
                     ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                     format!("sequence snowflake_wal_mark does not exist in database \"{database}\""),
                 )
-                .set_detail("It takes the durable mark of snowflake_pg through the write-ahead log.")
-                .set_hint("Type CREATE EXTENSION snowflake_pg in that database.")
+                .set_detail("snowflake_pg writes its durable mark to WAL by this sequence.")
+                .set_hint(
+                    "Use CREATE EXTENSION snowflake_pg in that database, or correct \
+                    snowflake_pg.wal_mark_database.",
+                )
             }
         }
     }

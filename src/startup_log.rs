@@ -4,7 +4,7 @@ use crate::clock;
 use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
-use crate::errors::{Refusal, error};
+use crate::errors::{Refusal, error, warning};
 use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
@@ -42,7 +42,8 @@ fn log_configuration() {
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
          sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
-         start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, state_directory = '{}'",
+         start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, \
+         state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
         gucs::datacenter_id(),
@@ -78,9 +79,7 @@ fn log_configuration() {
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
             "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",
         )
-        .set_detail(
-            "After a crash or a promotion IDs begin that far ahead, and the first calls will wait for the clock.",
-        )
+        .set_detail("After a crash or a promotion IDs begin that far ahead, and the first calls wait for the clock.")
         .report(PgLogLevel::WARNING);
     }
 }
@@ -92,13 +91,10 @@ fn warn_of_the_end(layout: &Layout) {
     match layout.tick_at(now) {
         Err(outside) => Refusal::Clock(now, outside).report(PgLogLevel::WARNING),
         Ok(_) if layout.last_time() - now < YEAR_MS => {
-            error(
-                PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
-                "the timestamps of the layout will be used up within a year",
-            )
-            .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
-            .set_hint("Change snowflake_pg.layout before; docs/layouts.md says how.")
-            .report(PgLogLevel::WARNING);
+            warning("the layout reaches its last timestamp within a year")
+                .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
+                .set_hint("Change snowflake_pg.layout before that; see docs/layouts.md.")
+                .report(PgLogLevel::WARNING);
         }
         Ok(_) => {}
     }
@@ -118,12 +114,10 @@ fn warn_of_alter_system(name: &CStr, value: i32) {
     };
     error(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, format!("{variable} is set by ALTER SYSTEM"))
         .set_detail(format!(
-            "Base backups copy postgresql.auto.conf, so a server that is made of one has {variable} = {value}, too, and issues \
-             the same IDs.{overridden}"
+            "Base backups copy postgresql.auto.conf, so a server that is made of one has {variable} = {value}, too, \
+             and issues the same IDs.{overridden}"
         ))
-        .set_hint(format!(
-            "Set {variable} in this server's own configuration, and use ALTER SYSTEM RESET {variable}."
-        ))
+        .set_hint(format!("Set {variable} in this server's own configuration, and use ALTER SYSTEM RESET {variable}."))
         .report(PgLogLevel::WARNING);
 }
 
@@ -137,15 +131,19 @@ fn is_standby() -> bool {
 }
 
 fn warn_of_shared_worker() {
-    error(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, "this standby has the worker ID of the server that it was copied from")
-        .set_detail(format!(
-            "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and snowflake_pg.wal_mark is off. After \
-             a promotion they may issue the same IDs.",
-            gucs::worker_id().unwrap_or(-1),
-            gucs::datacenter_id()
-        ))
-        .set_hint(
-            "Give this server a snowflake_pg.worker_id of its own, or set snowflake_pg.wal_mark on both, and restart them.",
-        )
-        .report(PgLogLevel::WARNING);
+    warning(
+        "this standby has the worker ID of the server that it was copied \
+        from",
+    )
+    .set_detail(format!(
+        "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and snowflake_pg.wal_mark is \
+             off. After a promotion they may issue the same IDs.",
+        gucs::worker_id().unwrap_or(-1),
+        gucs::datacenter_id()
+    ))
+    .set_hint(
+        "Give this server a snowflake_pg.worker_id of its own, or set snowflake_pg.wal_mark on both, and restart \
+             them.",
+    )
+    .report(PgLogLevel::WARNING);
 }

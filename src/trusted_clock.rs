@@ -3,10 +3,10 @@
 
 use crate::clock;
 use crate::config::gucs;
-use crate::errors::error;
+use crate::errors::warning;
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
-use pgrx::{PgLogLevel, PgSqlErrorCode};
+use pgrx::PgLogLevel;
 use snowflake_core::anchor::{Anchor, Belief};
 use snowflake_core::layout::Layout;
 use snowflake_core::policy::ClockRegression;
@@ -77,18 +77,16 @@ pub fn accept() {
 }
 
 fn warn_of_jump(now: UnixMs, expected: Option<UnixMs>) {
-    let code = PgSqlErrorCode::ERRCODE_WARNING;
     let now = display_time(now);
     let report = match expected {
-        Some(expected) => error(code, "the server's clock has jumped ahead, and is not believed yet")
+        Some(expected) => warning("the server's clock has jumped ahead and is not trusted yet")
             .set_detail(format!(
-                "It says {now}, where {} was expected. IDs go on by the old clock until the new one has held for a \
-                 minute.",
+                "It shows {now}, expected {}. IDs follow the old clock until the new one has held for a minute.",
                 display_time(expected)
             ))
             .set_hint("If the clock is right, call snowflake_accept_clock(). If it is not, set it back."),
-        None => error(code, "the server's clock has jumped ahead, and is believed from now on")
-            .set_detail(format!("It says {now}, and has held for a minute.")),
+        None => warning("the server's clock has jumped ahead and is trusted from now on")
+            .set_detail(format!("It shows {now}, and has held for a minute.")),
     };
     report.report(PgLogLevel::WARNING);
 }
@@ -101,18 +99,18 @@ pub fn note_regression(now: UnixMs, step_ms: u64, policy: ClockRegression) {
         let max_borrow_ms = gucs::max_borrow_ms();
         let what = match policy {
             ClockRegression::Borrow => {
-                format!("IDs go on from the last timestamp, up to {max_borrow_ms} ms ahead of the clock")
+                format!("IDs continue from the last timestamp, up to {max_borrow_ms} ms ahead of the clock")
             }
             ClockRegression::Wait => format!("Calls wait up to {} ms for it to catch up", gucs::max_wait_ms()),
-            ClockRegression::Error => "Calls are refused until it has caught up".to_owned(),
-            ClockRegression::History => "IDs go back with it, to numbers that past ticks have left over".to_owned(),
+            ClockRegression::Error => "Calls fail until it has caught up".to_owned(),
+            ClockRegression::History => "IDs go back with it, and use what past ticks have left over".to_owned(),
         };
-        error(PgSqlErrorCode::ERRCODE_WARNING, "the server's clock has gone back")
+        warning("the server's clock has gone back")
             .set_detail(format!(
                 "It went back by {step_ms} ms, to {}. {what}; snowflake_pg.clock_regression is {policy}.",
                 display_time(now)
             ))
-            .set_hint("Have the clock slewed rather than stepped. snowflake_status counts such steps.")
+            .set_hint("Configure the time service to slew the clock. snowflake_status counts these steps.")
             .report(PgLogLevel::WARNING);
     }
 }

@@ -292,7 +292,7 @@ fn two_servers_that_share_a_state_directory_are_told() {
             }
         };
         assert_eq!(refused.code().code(), "55000");
-        assert!(refused.message().ends_with("has become that of another server"), "{refused:?}");
+        assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
         drop(second);
         fs::remove_file(directory.join("mark")).expect("the mark");
         first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
@@ -331,7 +331,7 @@ fn a_state_directory_that_is_swapped_under_a_running_server_is_refused() {
         sleep(Duration::from_millis(50));
     }
     let refused = error(&mut client, NEXTVAL);
-    assert!(refused.message().ends_with("has become that of another server"), "{refused:?}");
+    assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
     assert!(!directory.join("mark").exists(), "nothing is written there");
     fs::remove_dir(&directory).expect("the mount point");
     fs::rename(&away, &directory).expect("a volume that comes back");

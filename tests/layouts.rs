@@ -177,7 +177,7 @@ fn what_a_layout_cannot_hold_is_refused_with_its_range() {
         (
             "SELECT snowflake_timestamp(-1, 'flat')",
             "22003",
-            "a Snowflake ID cannot be negative",
+            "Snowflake ID must not be negative",
             "The value is -1.".to_owned(),
         ),
         ("SELECT snowflake_compose(now(), 32, 0, 0)", "22003", "datacenter_id does not fit the layout", fit("datacenter_id", 32, 31)),
@@ -297,7 +297,7 @@ fn decoding_by_any_layout_works_without_preload() {
 fn an_advance_past_an_id_that_no_id_of_the_layout_exceeds_is_refused() {
     let (_cluster, mut client) = server("js");
     let refused = error(&mut client, "SELECT snowflake_advance(9007199254740992)");
-    assert_eq!((refused.code().code(), refused.message()), ("22003", "no ID of the layout can be greater"));
+    assert_eq!((refused.code().code(), refused.message()), ("22003", "no ID of the layout is greater"));
 }
 
 /// With ticks of a second, each restart takes IDs further ahead of the clock; where full ticks are borrowed, every call can.
@@ -350,7 +350,7 @@ fn a_layout_that_is_over_is_not_accepted() {
     let mut client = cluster.connect();
     for query in ["SELECT snowflake_accept_identity()", "SELECT snowflake_accept_identity(force => true)"] {
         let refused = error(&mut client, query);
-        assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
+        assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
     }
     assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "outside the layout");
     cluster.configure("snowflake_pg.layout", "twitter");
@@ -378,5 +378,5 @@ fn the_mark_never_passes_the_end_of_the_layout() {
     drop(client);
     cluster.restart(Signal::KILL);
     let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
-    assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
+    assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
 }

@@ -91,7 +91,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
         ),
         (
             "uid",
-            "Its timestamps last 8.5 years, from 2016-05-19T16:00:00Z to 2024-11-20T13:24:15Z, and the clock says 20",
+            "Its timestamps last 8.5 years, from 2016-05-19T16:00:00Z to 2024-11-20T13:24:15Z, and the clock shows 20",
         ),
         ("flat epoch=9000-01-01T00:00:00Z", "Its timestamps last 69.7 years, from 9000-01-01T00:00:00Z to 9069-09-"),
     ] {
@@ -108,8 +108,8 @@ fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
 #[test]
 fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
     for (layout, warning, code) in [
-        ("discord", "IDs of this layout can be decoded, but not issued", "F0000"),
-        ("uid", "the timestamps of the layout are used up", "54000"),
+        ("discord", "IDs of this layout can be decoded but not issued", "F0000"),
+        ("uid", "reached the last timestamp of the layout", "54000"),
         ("flat epoch=9000-01-01T00:00:00Z", "the server's clock is before the epoch of the layout", "55000"),
     ] {
         let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", layout).start();
@@ -122,7 +122,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
     // 2^40 ms after this epoch is about a month from now.
     let epoch = testbed::real_time() + 30 * 86_400_000 - (1 << 40);
     let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", format!("t40 w10 s12 epoch={epoch}")).start();
-    let warning = "WARNING:  the timestamps of the layout will be used up within a year";
+    let warning = "WARNING:  snowflake_pg: the layout reaches its last timestamp within a year";
     assert!(cluster.log().contains(warning), "{}", cluster.log());
 }
 
@@ -290,8 +290,8 @@ fn who_creates_the_extension_without_preload_is_told_what_it_lacks() {
     let output = cluster.psql().args(["--command", "CREATE EXTENSION snowflake_pg"]).output().expect("psql");
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "WARNING:  snowflake_pg is not loaded by shared_preload_libraries\n\
-         DETAIL:  IDs can be decoded, but not issued.\n\
+        "WARNING:  snowflake_pg is not loaded via shared_preload_libraries\n\
+         DETAIL:  IDs can be decoded but not issued.\n\
          HINT:  To issue IDs, add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id, and restart the \
          server.\n"
     );

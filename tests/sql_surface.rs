@@ -68,8 +68,8 @@ fn the_functions_give_what_the_documentation_says() {
 fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
     let (_cluster, mut client) = server();
     for (query, code, message, detail) in [
-        ("SELECT snowflake_decode(-1)", "22003", "a Snowflake ID cannot be negative", "The value is -1."),
-        ("SELECT snowflake_timestamp(-5)", "22003", "a Snowflake ID cannot be negative", "The value is -5."),
+        ("SELECT snowflake_decode(-1)", "22003", "Snowflake ID must not be negative", "The value is -1."),
+        ("SELECT snowflake_timestamp(-5)", "22003", "Snowflake ID must not be negative", "The value is -5."),
         ("SELECT snowflake_nextvals(0)", "22023", "count must be between 1 and 1000000", "The count is 0."),
         ("SELECT snowflake_nextvals(-1)", "22023", "count must be between 1 and 1000000", "The count is -1."),
         ("SELECT snowflake_nextvals(1000001)", "22023", "count must be between 1 and 1000000", "The count is 1000001."),

@@ -49,7 +49,7 @@ fn a_worker_that_alter_system_has_set_is_warned_of_and_the_one_that_it_overrides
 
 #[test]
 fn a_standby_that_has_its_primarys_worker_says_so_before_it_is_promoted() {
-    const WARNED: &str = "WARNING:  this standby has the worker ID of the server that it was copied from";
+    const WARNED: &str = "WARNING:  snowflake_pg: this standby has the worker ID of the server that it was copied from";
     let state = |server: &Cluster| value(&mut server.connect(), "SELECT state FROM snowflake_status");
     let primary = Cluster::builder().worker(1).start();
     primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

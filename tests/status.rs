@@ -186,7 +186,7 @@ fn a_clock_that_keeps_going_back_is_warned_of_once_a_minute() {
     }
     assert_eq!(number(&mut client, "clock_regressions"), 12);
     let log = cluster.log();
-    let warnings: Vec<_> = log.match_indices("WARNING:  the server's clock has gone back").collect();
+    let warnings: Vec<_> = log.match_indices("WARNING:  snowflake_pg: the server's clock has gone back").collect();
     assert_eq!(warnings.len(), 1, "{log}");
     let detail = &log[warnings[0].0..];
     let detail = detail.lines().nth(1).expect("a detail");

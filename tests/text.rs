@@ -203,8 +203,8 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
             format!(r#"{id}: "1ptWyK4WgZU\n""#),
             r#"Character 12 is "\n", which is not a digit of base62."#,
         ),
-        ("SELECT snowflake_from_text('', 'base62')", "22P02", format!("{id}: \"\""), "There is no digit."),
-        ("SELECT snowflake_from_text('-', 'crockford32')", "22P02", format!("{id}: \"-\""), "There is no digit."),
+        ("SELECT snowflake_from_text('', 'base62')", "22P02", format!("{id}: \"\""), "The text has no digits."),
+        ("SELECT snowflake_from_text('-', 'crockford32')", "22P02", format!("{id}: \"-\""), "The text has no digits."),
         (
             "SELECT snowflake_from_text('8000000000000000', 'hex')",
             "22003",
@@ -227,7 +227,7 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
             "SELECT snowflake_from_text('1', 'base58', '01234567891')",
             "22023",
             "invalid alphabet for base58: \"01234567891\"".to_owned(),
-            "Character 11 is \"1\", which already is character 2.",
+            "Character 11 is \"1\", which is already character 2.",
         ),
         (
             "SELECT snowflake_to_text(1, 'hex', '0123456789ABCDEF')",
@@ -238,13 +238,13 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
         (
             "SELECT snowflake_to_text(-1, 'base62')",
             "22003",
-            "a Snowflake ID cannot be negative".to_owned(),
+            "Snowflake ID must not be negative".to_owned(),
             "The value is -1.",
         ),
         (
             "SELECT snowflake_to_uuid(-9223372036854775808)",
             "22003",
-            "a Snowflake ID cannot be negative".to_owned(),
+            "Snowflake ID must not be negative".to_owned(),
             "The value is -9223372036854775808.",
         ),
         (

@@ -99,7 +99,8 @@ pub fn define() {
         GucRegistry::define_string_guc_with_hooks(
             c"snowflake_pg.layout",
             c"Sets the bit layout of generated IDs.",
-            c"A name in snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= and epoch=.",
+            c"A name in snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= \
+                and epoch=.",
             &LAYOUT,
             GucContext::Postmaster,
             GucFlags::default(),
@@ -112,7 +113,8 @@ pub fn define() {
     define_number(
         c"snowflake_pg.reserve_ahead",
         c"Sets how far the durable mark is ahead of the clock.",
-        c"IDs continue from the mark after a crash. A larger value means fewer writes, and IDs further ahead after a crash.",
+        c"IDs continue from the mark after a crash. A larger value means fewer writes, and IDs further ahead after a \
+            crash.",
         &RESERVE_AHEAD,
         100,
         60_000,
@@ -132,7 +134,8 @@ pub fn define() {
     define_number(
         c"snowflake_pg.max_forward_jump",
         c"Sets the largest step ahead of the clock that is trusted at once.",
-        c"A larger step is trusted after a minute; IDs follow the old clock until then. snowflake_accept_clock() trusts it at once.",
+        c"A larger step is trusted after a minute; IDs follow the old clock until then. snowflake_accept_clock() \
+            trusts it at once.",
         &MAX_FORWARD_JUMP,
         1_000,
         i32::MAX,

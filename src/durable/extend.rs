@@ -67,7 +67,7 @@ pub fn keep(
     Ok(())
 }
 
-/// What the clock says, to be asked before the lock is taken: it may have to be warned of.
+/// What the clock shows, to be asked before the lock is taken: it may have to be warned of.
 fn now(layout: &Layout) -> Result<UnixMs, Refusal> {
     if shared().generator.is_started() { Ok(trusted_clock::now_ms(layout)) } else { Ok(start::plan()?.now) }
 }

@@ -85,7 +85,7 @@ pub fn outrun() -> Refusal {
 /// A failure to write the mark that another process has met, by the operating system's number.
 pub fn write_error(number: i32) -> StateFileError {
     let path = StatePath::directory(&gucs::state_directory());
-    StateFileError::Io { action: "write the mark in", path, source: std::io::Error::from_raw_os_error(number) }
+    StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
 /// Makes a record durable, and notes how long that took, its way through the log included. Returns what

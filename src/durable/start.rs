@@ -5,10 +5,10 @@ use crate::config::gucs;
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, wal};
-use crate::errors::{Refusal, error};
+use crate::errors::{Refusal, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
-use pgrx::{PgLogLevel, PgSqlErrorCode, ereport, log, pg_sys};
+use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::identity::{Beginning, Cause, Facts, Identity, Record, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs, display_time};
@@ -19,7 +19,7 @@ pub fn facts(layout: &Layout, now: UnixMs) -> Facts {
     Facts { now, start_margin_ms: gucs::start_margin_ms(layout), wal_mark: wal::known() }
 }
 
-/// What the clock says at a start that finds this record.
+/// What the clock shows at a start that finds this record.
 pub fn now_at(found: Option<&Record>) -> UnixMs {
     trusted_clock::now_ms_above(found.map_or(0, |record| record.mark))
 }
@@ -42,7 +42,7 @@ pub struct Plan {
     directory: StateDirectory,
     own: Identity,
     found: Option<Record>,
-    /// What the clock says.
+    /// What the clock shows.
     pub now: UnixMs,
     /// Where IDs begin.
     beginning: Beginning,
@@ -173,20 +173,14 @@ fn tell(Beginning { floor, cause }: Beginning) {
         Cause::OtherWorker => return log!("snowflake_pg: durable mark of another worker found, IDs begin at {time}"),
         Cause::PromotedCopy => "durable mark of another directory and an older timeline found",
     };
-    ereport!(
-        PgLogLevel::WARNING,
-        PgSqlErrorCode::ERRCODE_WARNING,
-        format!("snowflake_pg: {message}, IDs begin at {time}"),
-        "Its server must not issue IDs of this worker any more."
-    );
+    warning(&format!("{message}, IDs begin at {time}"))
+        .set_detail("Its server must not issue IDs of this worker any more.")
+        .report(PgLogLevel::WARNING);
 }
 
 /// Everything that is made of the same image finds the same mark, and the same worker if that is in the image, too.
 fn warn_of_lower_layer() {
-    error(
-        PgSqlErrorCode::ERRCODE_WARNING,
-        "the state directory was copied up from the lower layer of a file system",
-    )
+    warning("the state directory was copied up from the lower layer of a file system")
     .set_detail(format!(
         "Another server that is made of the same layer, with snowflake_pg.worker_id = {} as well, issues the same IDs.",
         gucs::worker_id().unwrap_or(-1)

@@ -55,7 +55,7 @@ impl StateDirectory {
         let directory = StatePath::directory(&path);
         let opened = File::open(&path).during("open directory", &directory)?;
         if !is_inside {
-            let metadata = opened.metadata().during("look at directory", &directory)?;
+            let metadata = opened.metadata().during("stat directory", &directory)?;
             if metadata.uid() != rustix::process::geteuid().as_raw() {
                 return Err(StateFileError::WrongOwner(directory));
             }
@@ -81,7 +81,7 @@ impl StateDirectory {
     pub fn identity(&self) -> Result<Directory, StateFileError> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         let found = statx(&self.opened, "", AtFlags::EMPTY_PATH, wanted)
-            .during("look at directory", &StatePath::directory(&self.path))?;
+            .during("stat directory", &StatePath::directory(&self.path))?;
         let born = found.stx_btime;
         let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
@@ -123,9 +123,9 @@ impl StateDirectory {
         let directory = self.identity()?;
         let identity = Identity { directory, ..record.identity };
         file.write_all(&state_record::encode(&Record { identity, ..*record })).during("write file", &temporary)?;
-        file.sync_all().during("flush file", &temporary)?;
+        file.sync_all().during("fsync file", &temporary)?;
         renameat(&self.opened, TEMPORARY_NAME, &self.opened, NAME).during("rename file", &temporary)?;
-        self.opened.sync_all().during("flush directory", &StatePath::directory(&self.path))?;
+        self.opened.sync_all().during("fsync directory", &StatePath::directory(&self.path))?;
         Ok(directory)
     }
 }
@@ -148,5 +148,5 @@ fn create(directory: &Path) -> Result<(), StateFileError> {
         result => result.during("create directory", &StatePath::directory(directory))?,
     }
     let parent = directory.parent().unwrap_or(directory);
-    File::open(parent).and_then(|opened| opened.sync_all()).during("flush directory", &StatePath::directory(parent))
+    File::open(parent).and_then(|opened| opened.sync_all()).during("fsync directory", &StatePath::directory(parent))
 }

@@ -18,8 +18,8 @@ pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identi
                 place(own.directory),
                 found.worker
             ),
-            "If the other server may still run, give this one a snowflake_pg.worker_id of its own, and restart it. If \
-             the other one will never run again, call snowflake_accept_identity().",
+            "If the other server may still run, give this server its own snowflake_pg.worker_id and restart it. If the \
+             other server will never run again, call snowflake_accept_identity().",
         ),
         Objection::OtherCluster => (
             "the durable mark belongs to another database cluster".to_owned(),
@@ -27,31 +27,31 @@ pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identi
                 "It was written by the cluster with system identifier {}, and this one has {}.",
                 found.system_identifier, own.system_identifier
             ),
-            "Two clusters must not share a snowflake_pg.state_directory. If this one has taken the other one's place, as \
+            "Two clusters must not share a snowflake_pg.state_directory. If this cluster replaces the other one, as \
              after pg_upgrade, call snowflake_accept_identity().",
         ),
         Objection::NewerTimeline => (
             "the durable mark was written on a newer timeline".to_owned(),
             format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
-            "Another server may go on from there with the same IDs. If none will, call snowflake_accept_identity().",
+            "Another server may continue from there with the same IDs. If none will, call snowflake_accept_identity().",
         ),
         Objection::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
             // Where only the layout differs, all IDs up to the mark are this server's own.
             if found.is(&Identity { layout: found.layout, ..*own }) {
-                "Set snowflake_pg.layout back and restart the server, or call snowflake_accept_identity(), which makes \
-                 sure that no new ID can equal an old one."
+                "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_identity(), which lets \
+                 no new ID equal an old one."
             } else {
-                "Set snowflake_pg.layout back and restart the server. If no other server that goes on from this mark will \
-                 ever run again, call snowflake_accept_identity()."
+                "Set snowflake_pg.layout back and restart the server. If no other server will ever continue from this \
+                 mark, call snowflake_accept_identity()."
             },
         ),
     };
     let detail = match objection {
         Objection::OtherLayout => detail + &other_source(found, own),
         _ if found.layout == own.layout => detail,
-        _ => format!("{detail} The layout has changed, too: it was {}, and is {}.", found.layout, own.layout),
+        _ => format!("{detail} The layout has also changed: it was {}, and is {}.", found.layout, own.layout),
     };
     error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
 }

@@ -101,9 +101,9 @@ impl From<StateFileError> for ErrorReport {
                     if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
                     format!("could not {action} \"{}\": {}", path, reason(&source)),
                 )
-                .set_detail("The durable mark of snowflake_pg lies there; no ID is issued beyond a mark on disk.")
+                .set_detail("snowflake_pg keeps its durable mark there, and issues no ID above the mark on disk.")
                 .set_hint(if full {
-                    "Free disk space; IDs are issued again as soon as the mark can be written."
+                    "Free disk space. IDs are issued again as soon as the mark can be written."
                 } else {
                     "Check snowflake_pg.state_directory, its disk and its permissions."
                 })
@@ -117,16 +117,16 @@ impl From<StateFileError> for ErrorReport {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state directory \"{}\" has invalid permissions", path),
             )
-            .set_detail(format!("Permissions are {mode:04o}, and should be 0700 or 0750."))
-            .set_hint("Whoever can write there can make IDs come twice."),
+            .set_detail(format!("Permissions are {mode:04o}, and should be u=rwx (0700) or u=rwx,g=rx (0750)."))
+            .set_hint("Anyone who can write to this directory can cause duplicate IDs."),
             StateFileError::Damaged { path, damage } => error(
                 ERRCODE_DATA_CORRUPTED,
                 format!("state file \"{}\" is damaged", path),
             )
-            .set_detail(format!("As it stands, {damage}. It says above which timestamp new IDs must begin."))
+            .set_detail(format!("{damage}. New IDs must begin above the timestamp that it holds."))
             .set_hint(
-                "Call snowflake_reset_state() with a time that is later than every ID this server has issued. A copy of \
-                         the file is as good only if nothing was issued since it was made.",
+                "Call snowflake_reset_state() with a time later than every ID that this server has issued. Restore a \
+                 copy of the file only if no ID has been issued since it was made.",
             ),
         }
     }

@@ -48,11 +48,12 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
         report(
             error(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "new IDs could equal old ones, as the layout has changed",
+                "new IDs could equal old ones because the layout has changed",
             )
             .set_detail(format!("It was {}, and is {}.", found.identity.layout, own.layout))
             .set_hint(
-                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_identity(force => true).",
+                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_identity(force => \
+                 true).",
             ),
         )
     };
@@ -71,7 +72,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     Ok(Some(mark))
 }
 
-/// What the clock says at a start with the mark that lies there; `None` on a server that has started. To be asked
+/// What the clock shows at a start with the mark that lies there; `None` on a server that has started. To be asked
 /// before the lock is taken: the clock may have to be warned of.
 fn now() -> Result<Option<UnixMs>, Refusal> {
     configured()?;
@@ -100,7 +101,10 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
         report(
             error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is too far ahead of the clock")
                 .set_detail(format!("snowflake_pg.max_forward_jump is {} ms.", gucs::max_forward_jump_ms()))
-                .set_hint("If IDs may stop until the clock is there, raise snowflake_pg.max_forward_jump and reload."),
+                .set_hint(
+                    "If IDs may stop until the clock reaches it, increase snowflake_pg.max_forward_jump and \
+                    reload the configuration.",
+                ),
         );
     }
     or_raise(reset_state(mark));
@@ -143,8 +147,8 @@ fn must_fit(mark: UnixMs, layout: &Layout) {
                     display_time(layout.last_time())
                 ))
                 .set_hint(
-                    "Check snowflake_pg.layout. If the sequence snowflake_wal_mark has a wrong value, set it to a lower one, \
-                     and restart the server.",
+                    "Check snowflake_pg.layout. If the sequence snowflake_wal_mark has a wrong value, set it to a \
+                     lower one, and restart the server.",
                 ),
         )
     }
@@ -162,7 +166,7 @@ fn advance(past: i64, force: bool) -> Result<(), Refusal> {
     let tick = (id <= layout.max_id()).then(|| layout.first_tick_from(layout.issued_at(id)));
     let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
         report(
-            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout can be greater")
+            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout is greater")
                 .set_detail(format!("The value is {past}, and the layout is {layout}.")),
         )
     };
@@ -171,12 +175,12 @@ fn advance(past: i64, force: bool) -> Result<(), Refusal> {
         report(
             error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID is too far ahead of the clock")
                 .set_detail(format!(
-                    "It is of {}, the clock says {}, and snowflake_pg.max_forward_jump is {} ms.",
+                    "Its timestamp is {}, the clock shows {}, and snowflake_pg.max_forward_jump is {} ms.",
                     display_time(at),
                     display_time(now),
                     gucs::max_forward_jump_ms()
                 ))
-                .set_hint("If IDs may stop until the clock is there, call snowflake_advance(past, force => true)."),
+                .set_hint("If IDs may stop until the clock reaches it, call snowflake_advance(past, force => true)."),
         )
     }
     issuer::advance(tick)?;
@@ -192,7 +196,7 @@ fn snowflake_accept_clock() {
     if shared().anchor.has_jumped() {
         say(&format!("accepted the clock, which says {}", display_time(now)));
     } else {
-        notice!("the clock is believed already");
+        notice!("the clock is already trusted");
     }
     trusted_clock::accept();
 }

@@ -11,6 +11,6 @@ pub fn number(id: i64) -> u64 {
 
 /// What to say of a negative ID where there is none.
 pub fn negative(id: i64) -> ErrorReport {
-    error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "a Snowflake ID cannot be negative")
+    error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "Snowflake ID must not be negative")
         .set_detail(format!("The value is {id}."))
 }

@@ -26,7 +26,7 @@ fn distance(length: Interval, layout: &Layout) -> i64 {
         report(
             error(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months or of infinity has no fixed length")
                 .set_detail(format!("The value is {}.", display_interval(length)))
-                .set_hint("Use days, of 24 hours each."),
+                .set_hint("Use days, which have 24 hours each."),
         );
     }
     let micros = i128::from(length.days()) * 86_400_000_000 + i128::from(length.micros());

@@ -81,7 +81,7 @@ fn create(parent: &Parent, ids: &Range<u64>, time: Range<u64>) -> pg_sys::Oid {
                 display_time(time.start),
                 display_time(time.end)
             ))
-            .set_hint("Rename it; or, if it holds the IDs of that time, attach it by ALTER TABLE ATTACH PARTITION."),
+            .set_hint("Rename it. If it holds the IDs of that time, use ALTER TABLE ... ATTACH PARTITION."),
         );
     }
     parent.create_partition(&name, ids)

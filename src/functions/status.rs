@@ -93,11 +93,12 @@ fn warn_in_create_extension() {
     if unsafe { pg_sys::creating_extension } {
         error(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "snowflake_pg is not loaded by shared_preload_libraries",
+            "snowflake_pg is not loaded via shared_preload_libraries",
         )
-        .set_detail("IDs can be decoded, but not issued.")
+        .set_detail("IDs can be decoded but not issued.")
         .set_hint(
-            "To issue IDs, add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id, and restart the server.",
+            "To issue IDs, add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id, and restart the \
+             server.",
         )
         .report(PgLogLevel::WARNING); // CREATE EXTENSION hides a NOTICE.
     }

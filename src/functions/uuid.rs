@@ -27,7 +27,7 @@ fn snowflake_from_uuid(uuid: Uuid) -> i64 {
             report(
                 error(code, format!("UUID \"{uuid}\" does not hold a Snowflake ID"))
                     .set_detail(format!("{failure}."))
-                    .set_hint("Only what snowflake_to_uuid() has made can be turned back."),
+                    .set_hint("Only UUIDs from snowflake_to_uuid() can be converted back."),
             )
         }
     }

@@ -73,7 +73,7 @@ fn standby(rounds: usize) -> Evidence {
                 "25006",
                 "cannot issue IDs during recovery",
                 Some("This server is a standby, or has not finished its recovery."),
-                "Connect to the primary server. Decoding works here.",
+                "Connect to the primary. IDs can be decoded on this server.",
             );
         }
         let client = witness.session();
@@ -99,7 +99,7 @@ fn not_preloaded(rounds: usize) -> Evidence {
             assert_refused(
                 &witness.ask(query).expect_err("a refusal"),
                 "55000",
-                "snowflake_pg must be loaded by shared_preload_libraries to issue IDs",
+                "snowflake_pg must be loaded via shared_preload_libraries to issue IDs",
                 None,
                 "Add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id in this server's own \
                  configuration, and restart the server.",

@@ -263,7 +263,7 @@ fn a_day_ahead(rounds: usize) -> Evidence {
     }
     let report = load.finish();
     let evidence = assert_kept_without_errors(rounds, &report, 0);
-    assert!(cluster.log().contains("WARNING:  the server's clock has jumped ahead"), "{}", cluster.log());
+    assert!(cluster.log().contains("WARNING:  snowflake_pg: the server's clock has jumped ahead"), "{}", cluster.log());
     evidence
 }
 
@@ -369,7 +369,7 @@ fn outside(rounds: usize) -> Evidence {
         cluster.set_clock(60.0 * years);
         witness.session().batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
         let refused = witness.refusal();
-        assert_eq!((refused.code().code(), refused.message()), ("54000", "the timestamps of the layout are used up"));
+        assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
         assert!(refused.detail().is_some_and(|detail| detail.contains("2080-07-10T17:30:30.208Z")), "{refused:?}");
         assert!(refused.hint().is_some_and(|hint| hint.starts_with("Check the clock.")), "{refused:?}");
 

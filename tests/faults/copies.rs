@@ -190,7 +190,7 @@ fn below_an_overlay(rounds: usize) -> Evidence {
             return Evidence::default();
         }
         server.start();
-        let warned = "WARNING:  the state directory was copied up";
+        let warned = "WARNING:  snowflake_pg: the state directory was copied up";
         server.wait_until("SELECT state IN ('idle', 'ready') FROM snowflake_status");
         assert_eq!(server.log().matches(warned).count(), 1, "its like may be running: {}", server.log());
         for _ in 0..2 {

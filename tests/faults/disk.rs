@@ -148,7 +148,7 @@ fn too_slow_disk(rounds: usize) -> Evidence {
         cluster.disk().obey(Order::Slow(Duration::from_millis(500)));
         sleep(Duration::from_secs(1));
         let refused = witness.refusal();
-        let message = "the durable mark cannot be kept ahead of the clock";
+        let message = "could not keep the durable mark ahead of the clock";
         assert_eq!((refused.code().code(), refused.message()), ("55000", message), "{refused:?}");
         assert!(refused.detail().is_some_and(|detail| detail.contains("max_borrow, 300 ms")), "{refused:?}");
         assert!(refused.hint().is_some_and(|hint| hint.contains("faster disk")), "{refused:?}");
@@ -177,13 +177,13 @@ const FAILURES: [Failure; 5] = [
         begin: |cluster| cluster.disk().obey(Order::FailFileFlush),
         end: |cluster| cluster.disk().obey(Order::Work),
         code: "58030",
-        message: "could not flush file ",
+        message: "could not fsync file ",
     },
     Failure {
         begin: |cluster| cluster.disk().obey(Order::FailDirectoryFlush),
         end: |cluster| cluster.disk().obey(Order::Work),
         code: "58030",
-        message: "could not flush directory ",
+        message: "could not fsync directory ",
     },
     Failure {
         begin: |cluster| allow(cluster, 0o500),

@@ -215,7 +215,7 @@ fn required_keeper_terminated(rounds: usize) -> Evidence {
             }
         };
         assert_eq!(refused.code().code(), "55000", "{refused:?}");
-        assert_eq!(refused.message(), "the durable mark has not got through the write-ahead log");
+        assert_eq!(refused.message(), "could not write the durable mark to WAL in time");
         keeper(&cluster, terminated);
         witness.next_id().expect("IDs again");
     }

@@ -160,7 +160,7 @@ fn restored_without_preload() -> Seen {
     assert_eq!(value(&mut client, "SELECT DISTINCT (snowflake_decode(id)).worker_id FROM orders"), "1");
     let refused = error(&mut client, "INSERT INTO orders (item) VALUES ('bread')");
     assert_eq!(refused.code().code(), "55000");
-    assert_eq!(refused.message(), "snowflake_pg must be loaded by shared_preload_libraries to issue IDs");
+    assert_eq!(refused.message(), "snowflake_pg must be loaded via shared_preload_libraries to issue IDs");
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders"), "2", "the session is alive");
     drop(client);
     new.configure("shared_preload_libraries", "snowflake_pg");

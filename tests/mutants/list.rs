@@ -63,14 +63,14 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the file is not flushed",
-        edits: &[("src/durable/state_file.rs", "file.sync_all().during(\"flush file\", &temporary)?;", "")],
+        edits: &[("src/durable/state_file.rs", "file.sync_all().during(\"fsync file\", &temporary)?;", "")],
         against: Servers { binary: "faults", tests: "row_05" },
     },
     Mutant {
         name: "the directory is not flushed",
         edits: &[(
             "src/durable/state_file.rs",
-            "self.opened.sync_all().during(\"flush directory\", &StatePath::directory(&self.path))?;\n        Ok",
+            "self.opened.sync_all().during(\"fsync directory\", &StatePath::directory(&self.path))?;\n        Ok",
             "Ok",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
@@ -156,7 +156,7 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_11" },
     },
     Mutant {
-        name: "whatever the clock says after a crash of a backend is believed",
+        name: "whatever the clock shows after a crash of a backend is believed",
         edits: &[(
             "src/trusted_clock.rs",
             "Anchor::new(believed().load(Ordering::Relaxed), 0)",

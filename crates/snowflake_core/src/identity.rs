@@ -60,7 +60,7 @@ pub struct Record {
 /// What else matters at a start.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// What the clock says.
+    /// What the clock shows.
     pub now: UnixMs,
     /// See [`crate::reservation::start_margin_ms`].
     pub start_margin_ms: u64,

@@ -31,16 +31,16 @@ pub const LENGTH: usize = 160;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// Not a state file at all.
-    #[error("it does not begin as a state file does")]
+    #[error("The file does not begin as a state file does")]
     Magic,
     /// Written by a version of the extension that this one does not know.
-    #[error("its format has version {0}, and this extension reads version {VERSION}")]
+    #[error("The file has format version {0}, expected {VERSION}")]
     Version(u32),
     /// Too short or too long.
-    #[error("it has {0} bytes instead of {LENGTH}")]
+    #[error("The file has {0} bytes, expected {LENGTH}")]
     Length(usize),
     /// The checksum is not that of the bytes.
-    #[error("its checksum is {found:08X} instead of {expected:08X}")]
+    #[error("The file has checksum {found:08X}, expected {expected:08X}")]
     Checksum {
         /// The checksum of the bytes.
         expected: u32,
@@ -48,7 +48,7 @@ pub enum Damage {
         found: u32,
     },
     /// Whole, but no server can have written it: all timestamps of its layout are below `end`.
-    #[error("its mark, {mark} ms after 1970, is after the end of its layout, {end} ms after 1970")]
+    #[error("The mark, {mark} ms after 1970, is after the end of the layout, {end} ms after 1970")]
     Mark {
         /// The mark in the file.
         mark: UnixMs,
@@ -56,7 +56,7 @@ pub enum Damage {
         end: UnixMs,
     },
     /// Whole, but with a layout that this extension can't read.
-    #[error("its layout \"{0}\" is unknown")]
+    #[error("The file has the unknown layout \"{0}\"")]
     Layout(String),
 }
 

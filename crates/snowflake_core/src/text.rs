@@ -121,7 +121,7 @@ pub enum AlphabetError {
         character: char,
     },
     /// A character that stands twice.
-    #[error("Character {position} is \"{character}\", which already is character {first}")]
+    #[error("Character {position} is \"{character}\", which is already character {first}")]
     Repeated {
         /// Where it stands for the second time.
         position: usize,
@@ -135,8 +135,8 @@ pub enum AlphabetError {
 /// Why a text is no ID. Positions count characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// There is no digit.
-    #[error("There is no digit")]
+    /// The text has no digits.
+    #[error("The text has no digits")]
     Empty,
     /// A character that is no digit.
     #[error("Character {position} is \"{character}\", which is not a digit of {encoding}")]
@@ -311,8 +311,8 @@ mod tests {
     #[test]
     fn a_text_that_is_no_id_is_refused_by_its_first_character_at_fault() {
         for (encoding, text, message) in [
-            (Base62, "", "There is no digit"),
-            (Crockford32, "--", "There is no digit"),
+            (Base62, "", "The text has no digits"),
+            (Crockford32, "--", "The text has no digits"),
             (Base62, "abc_def!", "Character 4 is \"_\", which is not a digit of base62"),
             (Base62, " 1", "Character 1 is \" \", which is not a digit of base62"),
             (Base58, "10", "Character 2 is \"0\", which is not a digit of base58"),
@@ -353,8 +353,8 @@ mod tests {
             (Base62, usual[1..].to_owned(), "The alphabet has 61 characters, and 62 are needed"),
             (Base62, usual.to_owned() + "-", "The alphabet has 63 characters, and 62 are needed"),
             (Base58, usual.to_owned(), "The alphabet has 62 characters, and 58 are needed"),
-            (Base62, usual.replace('z', "0"), "Character 62 is \"0\", which already is character 1"),
-            (Base62, usual.replace('B', "A"), "Character 12 is \"A\", which already is character 11"),
+            (Base62, usual.replace('z', "0"), "Character 62 is \"0\", which is already character 1"),
+            (Base62, usual.replace('B', "A"), "Character 12 is \"A\", which is already character 11"),
             (
                 Base62,
                 usual.replace('1', " "),

@@ -32,7 +32,7 @@ fn check_issuing(text: &CStr) -> Result<Layout, String> {
     let now = clock::unix_ms();
     layout.tick_at(now).map(|_| layout).map_err(|_| {
         let [first, last, now] = [layout.epoch(), layout.last_time(), now].map(display_time);
-        format!("Its timestamps last {:.1} years, from {first} to {last}, and the clock says {now}", layout.years())
+        format!("Its timestamps last {:.1} years, from {first} to {last}, and the clock shows {now}", layout.years())
     })
 }
 

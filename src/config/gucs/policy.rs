@@ -53,8 +53,10 @@ pub(super) fn define() {
     define_choice(
         c"snowflake_pg.clock_regression",
         c"Sets what happens when the clock goes back.",
-        c"borrow: IDs continue from the last timestamp, up to max_borrow ahead of the clock. wait: calls wait, up to max_wait. \
-          error: calls fail. history: IDs go back with the clock and use what past ticks have left over; they are not ordered.",
+        c"borrow: IDs continue from the last timestamp, up to max_borrow ahead of the clock. wait: calls wait, up to \
+            max_wait. \
+          error: calls fail. history: IDs go back with the clock and use what past ticks have left over; they are not \
+              ordered.",
         &CLOCK_REGRESSION,
         GucContext::Sighup,
     );
@@ -71,14 +73,16 @@ pub(super) fn define() {
     define_choice(
         c"snowflake_pg.sequence_exhaustion",
         c"Sets what happens when a tick has no sequence numbers left.",
-        c"wait: calls wait for the next tick. borrow: IDs continue in the next tick, up to max_borrow ahead of the clock.",
+        c"wait: calls wait for the next tick. borrow: IDs continue in the next tick, up to max_borrow ahead of the \
+            clock.",
         &SEQUENCE_EXHAUSTION,
         GucContext::Sighup,
     );
     define_choice(
         c"snowflake_pg.sequence_start",
         c"Sets the first sequence number of a tick.",
-        c"zero: 0. random, rotate: from 0 to sequence_start_max, so that id % n is not skewed. After a full tick it is 0.",
+        c"zero: 0. random, rotate: from 0 to sequence_start_max, so that id % n is not skewed. After a full tick it is \
+            0.",
         &SEQUENCE_START,
         GucContext::Sighup,
     );
