@@ -5,9 +5,10 @@ use crate::disk::{Disk, install_library};
 use crate::host::{UNPRIVILEGED, children, faketime, give_away, running_as_root};
 use crate::overlay::Overlay;
 use crate::scratch::{Scratch, processes_in, send};
+use crate::state_file::mark_in;
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
-use snowflake_core::{UnixMs, state_record};
+use snowflake_core::UnixMs;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::Write;
@@ -416,9 +417,4 @@ impl Drop for Cluster {
             let _ = child.wait();
         }
     }
-}
-
-/// The durable mark in a state file.
-pub fn mark_in(path: &Path) -> UnixMs {
-    state_record::decode(&fs::read(path).expect("a state file")).expect("a whole record").mark
 }

@@ -3,8 +3,8 @@
 #[path = "../../disk_faults/src/flushed.rs"]
 mod flushed;
 
-use crate::cluster::mark_in;
 use crate::host::give_away;
+use crate::state_file::mark_in;
 pub use flushed::Order;
 use flushed::{DIRECTORY, HOME, Key, ORDER, Store};
 use snowflake_core::UnixMs;

@@ -12,8 +12,9 @@ mod installation;
 mod load;
 mod overlay;
 mod scratch;
+mod state_file;
 
-pub use cluster::{Builder, Cluster, mark_in};
+pub use cluster::{Builder, Cluster};
 pub use copies::Frozen;
 pub use disk::{Disk, Order};
 pub use installation::{Installation, library, make_install, pg_config, project};
@@ -21,6 +22,7 @@ pub use load::{Load, Report, Witness, real_time};
 pub use postgres;
 pub use rustix::process::Signal;
 pub use scratch::shield;
+pub use state_file::mark_in;
 
 use postgres::Client;
 use postgres::error::DbError;
