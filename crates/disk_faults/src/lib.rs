@@ -2,19 +2,15 @@
 //!
 //! Loaded into a server's processes by `LD_PRELOAD`, this library stands in for the functions of the C library that write
 //! and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable (see
-//! [`flushed`]); everywhere else it only passes calls on. Two environment variables tell it where:
-//! [`DIRECTORY`](flushed::DIRECTORY) and [`HOME`](flushed::HOME).
+//! [`Flushed`]); everywhere else it only passes calls on. Two environment variables tell it where: [`DIRECTORY`] and [`HOME`].
 //!
 //! Servers with a clock of their own load it, too: see [`select`].
 
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
 
-pub mod flushed;
-
-use flushed::{Key, ORDER, Order, Store};
+use disk_faults_protocol::{DIRECTORY, Flushed, HOME, Order, Store};
 use libc::{c_char, c_int, c_long, c_void, fd_set, size_t, ssize_t, timespec, timeval};
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -30,47 +26,8 @@ struct Disk {
 /// `None` in a process that was not told where.
 static DISK: LazyLock<Option<Disk>> = LazyLock::new(|| {
     let path = |name| std::env::var_os(name).map(PathBuf::from);
-    Some(Disk { directory: path(flushed::DIRECTORY)?, store: Store::new(path(flushed::HOME)?) })
+    Some(Disk { directory: path(DIRECTORY)?, store: Store::new(path(HOME)?) })
 });
-
-/// What a flush makes durable: the bytes of a file, or the entries of a directory.
-struct Flushed {
-    key: Key,
-    bytes: Vec<u8>,
-}
-
-impl Flushed {
-    fn by_path(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
-        let bytes = if found.is_dir() { entries(path)?.into_bytes() } else { fs::read(path)? };
-        Ok(Self { key: Key::of(&found)?, bytes })
-    }
-}
-
-/// A line for each entry: its key and its name. One that vanishes meanwhile is none.
-fn entries(directory: &Path) -> io::Result<String> {
-    let mut lines = String::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if let Ok(Key(key)) = entry.metadata().and_then(|found| Key::of(&found)) {
-            lines += &format!("{key} {}\n", entry.file_name().to_string_lossy());
-        }
-    }
-    Ok(lines)
-}
-
-impl Store {
-    /// The order in force.
-    fn order(&self) -> Order {
-        let text = fs::read_to_string(self.path(ORDER)).unwrap_or_default();
-        text.parse().unwrap_or(Order::Work)
-    }
-
-    /// Notes what was flushed.
-    fn keep(&self, flushed: &Flushed) -> io::Result<()> {
-        self.replace(&flushed.key.0, &flushed.bytes)
-    }
-}
 
 /// Where a file is, as seen from the directory that is watched.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,8 @@
 //! A disk under the state directory that obeys orders, and that forgets what was not flushed when its power is cut.
 
-#[path = "../../disk_faults/src/flushed.rs"]
-mod flushed;
-
 use crate::host::give_away;
 use crate::state_file::mark_in;
-pub use flushed::Order;
-use flushed::{DIRECTORY, HOME, Key, ORDER, Store};
+use disk_faults_protocol::{DIRECTORY, HOME, Key, Order, Store};
 use snowflake_core::UnixMs;
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,14 +38,12 @@ impl Disk {
 
     /// From now on the disk does this.
     pub fn obey(&self, order: Order) {
-        self.store.replace(ORDER, order.to_string().as_bytes()).expect("the disk's order");
-        let readable = fs::Permissions::from_mode(0o644);
-        fs::set_permissions(self.store.path(ORDER), readable).expect("the disk's order");
+        self.store.give(order).expect("the disk's order");
     }
 
     /// The durable mark that would be left if the power were cut now.
     pub fn flushed_mark(&self) -> Option<UnixMs> {
-        let Key(mark) = self.flushed_entries()?.remove("mark")?;
+        let mark = self.flushed_entries()?.remove("mark")?;
         Some(mark_in(&self.store.path(&mark)))
     }
 
@@ -78,20 +72,6 @@ impl Disk {
         let key = key(&self.directory)?;
         let known = self.store.directory(&data).get("snowflake_pg") == Some(&key);
         known.then(|| self.store.directory(&key))
-    }
-}
-
-impl Store {
-    /// The bytes of a file at its last flush; a file that never was flushed has none.
-    fn file(&self, Key(key): &Key) -> Vec<u8> {
-        fs::read(self.path(key)).unwrap_or_default()
-    }
-
-    /// The entries of a directory at its last flush, by their names.
-    fn directory(&self, key: &Key) -> BTreeMap<String, Key> {
-        let text = String::from_utf8_lossy(&self.file(key)).into_owned();
-        let entry = |line: &str| line.split_once(' ').map(|(key, name)| (name.to_owned(), Key(key.to_owned())));
-        text.lines().filter_map(entry).collect()
     }
 }
 

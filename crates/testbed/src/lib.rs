@@ -16,7 +16,8 @@ mod state_file;
 
 pub use cluster::{Builder, Cluster};
 pub use copies::Frozen;
-pub use disk::{Disk, Order};
+pub use disk::Disk;
+pub use disk_faults_protocol::Order;
 pub use installation::{Installation, library, make_install, pg_config, project};
 pub use load::{Load, Report, Witness, real_time};
 pub use postgres;
