@@ -235,22 +235,6 @@ impl Cluster {
         [vec![postmaster], children(postmaster)].concat()
     }
 
-    /// Kills every process of the server and then the postmaster, without a word to any.
-    pub fn kill_all(&mut self) {
-        let postmaster = self.postmaster.as_ref().expect("a running server").id();
-        for child in children(postmaster) {
-            send(child, Signal::KILL);
-        }
-        self.stop(Signal::KILL);
-    }
-
-    /// Cuts the power of a server that has its own disk: every process ends at once, and of the state directory only what
-    /// was flushed is left.
-    pub fn cut_power(&mut self) {
-        self.kill_all();
-        self.disk().forget_what_was_not_flushed();
-    }
-
     /// Runs statements, one a line, on a stopped server in single-user mode, and returns what it prints.
     pub fn single_user(&self, statements: &str) -> String {
         self.single_user_under(&[], statements)
@@ -268,28 +252,6 @@ impl Cluster {
         let output = child.wait_with_output().expect("single-user mode");
         assert!(output.status.success(), "{}", self.log());
         String::from_utf8(output.stdout).expect("text")
-    }
-
-    /// Kills one of the backends that serve clients, which makes PostgreSQL start all over, and waits until it has.
-    pub fn kill_backend(&self) {
-        let mut client = self.connect();
-        let row = client
-            .query_one(
-                "SELECT coalesce(min(pid) FILTER (WHERE pid <> pg_backend_pid()), pg_backend_pid())
-                 FROM pg_stat_activity WHERE backend_type = 'client backend'",
-                &[],
-            )
-            .expect("a query");
-        let victim: i32 = row.get(0);
-        let starts = || self.log().matches("ready to accept connections").count();
-        let before = starts();
-        send(victim.cast_unsigned(), Signal::KILL);
-        // Until the postmaster has noticed, it still accepts sessions, which it then ends.
-        let deadline = Instant::now() + PATIENCE;
-        while starts() == before {
-            assert!(Instant::now() < deadline, "the server does not come back:\n{}", self.log());
-            sleep(Duration::from_millis(5));
-        }
     }
 
     /// Backends outlive a killed postmaster until they notice; a new one does not start before.

@@ -1,9 +1,7 @@
 //! Servers that come from other servers: standbys, copies, backups, upgrades.
 
 use crate::cluster::{Builder, Cluster};
-use crate::scratch::send;
 use crate::value;
-use rustix::process::Signal;
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
@@ -124,25 +122,6 @@ impl Cluster {
             assert!(Instant::now() < deadline, "never true: {query}\n{}", self.log());
             sleep(Duration::from_millis(20));
         }
-    }
-
-    /// Stops all processes of the server in the middle of what they do, until what is returned is dropped.
-    pub fn freeze(&self) -> Frozen<'_> {
-        let processes = self.processes();
-        processes.iter().for_each(|&process| send(process, Signal::STOP));
-        Frozen { _cluster: self, processes }
-    }
-}
-
-/// A server whose processes stand still. They go on when this is dropped, so that the server can be stopped.
-pub struct Frozen<'a> {
-    _cluster: &'a Cluster,
-    processes: Vec<u32>,
-}
-
-impl Drop for Frozen<'_> {
-    fn drop(&mut self) {
-        self.processes.iter().for_each(|&process| send(process, Signal::CONT));
     }
 }
 

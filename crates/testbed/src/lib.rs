@@ -7,6 +7,7 @@
 mod cluster;
 mod copies;
 mod disk;
+mod faults;
 mod host;
 mod installation;
 mod load;
@@ -15,9 +16,9 @@ mod scratch;
 mod state_file;
 
 pub use cluster::{Builder, Cluster};
-pub use copies::Frozen;
 pub use disk::Disk;
 pub use disk_faults_protocol::Order;
+pub use faults::Frozen;
 pub use installation::{Installation, library, make_install, pg_config, project};
 pub use load::{Load, Report, Witness, real_time};
 pub use postgres;

@@ -1,0 +1,68 @@
+//! What goes wrong with a server's processes: they are killed, frozen, or lose their power.
+
+use crate::cluster::Cluster;
+use crate::scratch::send;
+use rustix::process::Signal;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to come back. Far longer than it does: only to end a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Cluster {
+    /// Kills every process of the server and then the postmaster, without a word to any.
+    pub fn kill_all(&mut self) {
+        for &child in &self.processes()[1..] {
+            send(child, Signal::KILL);
+        }
+        self.stop(Signal::KILL);
+    }
+
+    /// Cuts the power of a server that has its own disk: every process ends at once, and of the state directory only what
+    /// was flushed is left.
+    pub fn cut_power(&mut self) {
+        self.kill_all();
+        self.disk().forget_what_was_not_flushed();
+    }
+
+    /// Kills one of the backends that serve clients, which makes PostgreSQL start all over, and waits until it has.
+    pub fn kill_backend(&self) {
+        let mut client = self.connect();
+        let row = client
+            .query_one(
+                "SELECT coalesce(min(pid) FILTER (WHERE pid <> pg_backend_pid()), pg_backend_pid())
+                 FROM pg_stat_activity WHERE backend_type = 'client backend'",
+                &[],
+            )
+            .expect("a query");
+        let victim: i32 = row.get(0);
+        let starts = || self.log().matches("ready to accept connections").count();
+        let before = starts();
+        send(victim.cast_unsigned(), Signal::KILL);
+        // Until the postmaster has noticed, it still accepts sessions, which it then ends.
+        let deadline = Instant::now() + PATIENCE;
+        while starts() == before {
+            assert!(Instant::now() < deadline, "the server does not come back:\n{}", self.log());
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Stops all processes of the server in the middle of what they do, until what is returned is dropped.
+    pub fn freeze(&self) -> Frozen<'_> {
+        let processes = self.processes();
+        processes.iter().for_each(|&process| send(process, Signal::STOP));
+        Frozen { _cluster: self, processes }
+    }
+}
+
+/// A server whose processes stand still. They go on when this is dropped, so that the server can be stopped.
+pub struct Frozen<'a> {
+    _cluster: &'a Cluster,
+    processes: Vec<u32>,
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.processes.iter().for_each(|&process| send(process, Signal::CONT));
+    }
+}
