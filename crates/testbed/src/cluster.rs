@@ -1,8 +1,8 @@
 //! One throwaway server.
 
-use crate::Installation;
 use crate::disk::{Disk, install_library};
 use crate::host::{UNPRIVILEGED, children, faketime, give_away, running_as_root};
+use crate::installation::Installation;
 use crate::overlay::Overlay;
 use crate::scratch::{Scratch, processes_in, send};
 use crate::state_file::mark_in;
@@ -43,7 +43,7 @@ pub struct Cluster {
     environment: Vec<String>,
     own_clock: bool,
     disk: Option<Disk>,
-    pub(crate) overlay: Option<Overlay>,
+    overlay: Option<Overlay>,
     postmaster: Option<Child>,
 }
 
@@ -151,6 +151,14 @@ impl Cluster {
         DirBuilder::new().mode(0o700).create(&path).expect("own directory");
         give_away(&path);
         path
+    }
+
+    /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is in another
+    /// layer. False where that can't be done, as by anybody but root.
+    pub fn overlay(&mut self) -> bool {
+        let [upper, work] = ["upper", "work"].map(|name| self.make_directory(name));
+        self.overlay = Overlay::new(self.data(), upper, work);
+        self.overlay.is_some()
     }
 
     /// The directory of the socket; what psql takes as -h.

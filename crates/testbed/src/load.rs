@@ -3,7 +3,7 @@
 //! What counts is what a client has received, whether or not its transaction was ever committed. Rows in a table would
 //! not do: a crash takes those that give evidence with it.
 
-use crate::Cluster;
+use crate::cluster::Cluster;
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, Row};
 use snowflake_core::UnixMs;

@@ -1,6 +1,5 @@
 //! A data directory in the lower layer of an overlay file system, as in a container that is started from an image.
 
-use crate::Cluster;
 use crate::host::running_as_root;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,6 +13,14 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
+    /// Layers above a directory. `None` where they can't be mounted, as by anybody but root.
+    pub(crate) fn new(lower: PathBuf, upper: PathBuf, work: PathBuf) -> Option<Self> {
+        let overlay = Self { lower, upper, work };
+        let works = running_as_root()
+            && overlay.command().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        works.then_some(overlay)
+    }
+
     /// The beginning of a command that runs a program, which is to follow, above the layers.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("unshare");
@@ -23,18 +30,5 @@ impl Overlay {
         );
         command.args(["--mount", "--", "sh", "-c", &mount, "sh"]);
         command
-    }
-}
-
-impl Cluster {
-    /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is in another
-    /// layer. False where that can't be done, as by anybody but root.
-    pub fn overlay(&mut self) -> bool {
-        let [upper, work] = ["upper", "work"].map(|name| self.make_directory(name));
-        let overlay = Overlay { lower: self.data(), upper, work };
-        let works = running_as_root()
-            && overlay.command().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-        self.overlay = works.then_some(overlay);
-        works
     }
 }
