@@ -1,7 +1,7 @@
 //! Servers that come from other servers: standbys, copies, backups, upgrades.
 
 use crate::cluster::{Builder, Cluster};
-use crate::value;
+use crate::query::value;
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;

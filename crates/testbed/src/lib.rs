@@ -12,6 +12,7 @@ mod host;
 mod installation;
 mod load;
 mod overlay;
+mod query;
 mod scratch;
 mod state_file;
 
@@ -22,40 +23,13 @@ pub use faults::Frozen;
 pub use installation::{Installation, library, make_install, pg_config, project};
 pub use load::{Load, Report, Witness, real_time};
 pub use postgres;
+pub use query::{error, plan, value};
 pub use rustix::process::Signal;
 pub use scratch::shield;
 pub use state_file::mark_in;
 
-use postgres::Client;
-use postgres::error::DbError;
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
-
-/// The server's error that a query must end with.
-pub fn error(client: &mut Client, query: &str) -> DbError {
-    match client.simple_query(query) {
-        Ok(_) => panic!("{query} must fail"),
-        Err(error) => error.as_db_error().unwrap_or_else(|| panic!("{query}: {error:?}")).clone(),
-    }
-}
-
-/// The only value that a query returns, as psql would show it; "NULL" for NULL.
-pub fn value(client: &mut Client, query: &str) -> String {
-    let messages = client.simple_query(query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
-    let rows = messages.iter().filter_map(|message| match message {
-        postgres::SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    });
-    let values: Vec<_> = rows.map(|row| row.get(0).unwrap_or("NULL").to_owned()).collect();
-    assert_eq!(values.len(), 1, "{query} must return one row: {values:?}");
-    values.concat()
-}
-
-/// What an EXPLAIN shows.
-pub fn plan(client: &mut Client, explain: &str) -> String {
-    let rows = client.query(explain, &[]).unwrap_or_else(|error| panic!("{explain}: {error:?}"));
-    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
-}
 
 /// The layout of servers that were not told another one.
 pub fn twitter() -> Layout {

@@ -1,0 +1,30 @@
+//! What queries answer, as tests compare it.
+
+use postgres::Client;
+use postgres::error::DbError;
+
+/// The server's error that a query must end with.
+pub fn error(client: &mut Client, query: &str) -> DbError {
+    match client.simple_query(query) {
+        Ok(_) => panic!("{query} must fail"),
+        Err(error) => error.as_db_error().unwrap_or_else(|| panic!("{query}: {error:?}")).clone(),
+    }
+}
+
+/// The only value that a query returns, as psql would show it; "NULL" for NULL.
+pub fn value(client: &mut Client, query: &str) -> String {
+    let messages = client.simple_query(query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        postgres::SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let values: Vec<_> = rows.map(|row| row.get(0).unwrap_or("NULL").to_owned()).collect();
+    assert_eq!(values.len(), 1, "{query} must return one row: {values:?}");
+    values.concat()
+}
+
+/// What an EXPLAIN shows.
+pub fn plan(client: &mut Client, explain: &str) -> String {
+    let rows = client.query(explain, &[]).unwrap_or_else(|error| panic!("{explain}: {error:?}"));
+    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+}
