@@ -4,6 +4,8 @@
 
 #[path = "../benches/compare/chart.rs"]
 mod chart;
+#[path = "../benches/compare/figures.rs"]
+mod figures;
 #[path = "../benches/compare/machine.rs"]
 mod machine;
 #[path = "../benches/compare/numbers.rs"]
@@ -13,8 +15,9 @@ mod report;
 #[path = "../benches/compare/table.rs"]
 mod table;
 
+use figures::{Better, Question};
 use machine::Machine;
-use report::{Better, Question, Report};
+use report::Report;
 
 const COST: Question = Question {
     part: "cost",

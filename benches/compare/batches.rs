@@ -9,8 +9,9 @@
 
 use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, WIDE};
+use crate::figures::{Better, Question};
 use crate::measure::{Backend, rounds};
-use crate::report::{Better, Question, Report};
+use crate::report::Report;
 use crate::servers::Servers;
 use testbed::postgres::Statement;
 

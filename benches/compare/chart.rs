@@ -4,8 +4,8 @@
 //! logarithmic; dots stand for bars then, since the length of a bar would say nothing. What was measured goes from the least to
 //! the most by a thin line.
 
+use crate::figures::{Answer, Figure};
 use crate::numbers::{grouped, range, round, value};
-use crate::report::{Answer, Figure};
 use std::fmt::Write;
 
 // Where things are on the picture, in pixels.

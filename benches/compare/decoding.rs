@@ -6,8 +6,9 @@
 
 use crate::Effort;
 use crate::contenders::OURS;
+use crate::figures::{Better, Question};
 use crate::measure::{Backend, rounds};
-use crate::report::{Better, Question, Report};
+use crate::report::Report;
 use crate::servers::Servers;
 use testbed::postgres::Statement;
 use testbed::value;

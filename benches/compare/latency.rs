@@ -12,8 +12,9 @@
 //! does; that is documented, and not what is asked here.
 
 use crate::contenders::{CLOCK, Contender, OURS, SEQUENCE};
+use crate::figures::{Better, Question};
 use crate::pgbench::Clients;
-use crate::report::{Better, Question, Report};
+use crate::report::Report;
 use crate::servers::{Servers, Setting};
 use crate::{Effort, measure};
 use std::sync::mpsc::{self, TryRecvError};

@@ -11,6 +11,7 @@ mod clients;
 mod contenders;
 mod cost;
 mod decoding;
+mod figures;
 mod growth;
 mod insert;
 mod latency;

@@ -1,7 +1,7 @@
 //! Tables in Markdown, with their columns aligned so that they can be read in a terminal, too.
 
+use crate::figures::{Answer, Figure};
 use crate::numbers::{grouped, number, range, ratio, spread, value};
-use crate::report::{Answer, Figure};
 use std::fmt::Write;
 
 /// What one question was answered with.

@@ -3,8 +3,9 @@
 //! It fails no run: a machine that does other things at the same time is no error.
 
 use crate::contenders::{CLOCK, OURS, PLPGSQL, SEQUENCE, WIDE};
+use crate::figures::Question;
 use crate::numbers::{number, ratio, value};
-use crate::report::{Question, Report};
+use crate::report::Report;
 use crate::table::aligned;
 use crate::{batches, clients, cost, insert, latency, saturation};
 use serde::Serialize;
