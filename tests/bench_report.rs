@@ -1,23 +1,6 @@
 //! What `make bench` makes of its figures: tables and pictures. No server is needed.
 
-#![allow(dead_code, reason = "parts of the benchmark")]
-
-#[path = "../benches/compare/chart.rs"]
-mod chart;
-#[path = "../benches/compare/figures.rs"]
-mod figures;
-#[path = "../benches/compare/machine.rs"]
-mod machine;
-#[path = "../benches/compare/numbers.rs"]
-mod numbers;
-#[path = "../benches/compare/report.rs"]
-mod report;
-#[path = "../benches/compare/table.rs"]
-mod table;
-
-use figures::{Better, Question};
-use machine::Machine;
-use report::Report;
+use bench_report::{Better, Machine, Question, Report, chart, numbers, table};
 
 const COST: Question = Question {
     part: "cost",

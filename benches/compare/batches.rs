@@ -9,10 +9,9 @@
 
 use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, WIDE};
-use crate::figures::{Better, Question};
 use crate::measure::{Backend, rounds};
-use crate::report::Report;
 use crate::servers::Servers;
+use bench_report::{Better, Question, Report};
 use testbed::postgres::Statement;
 
 pub const CPU: Question = Question {

@@ -5,10 +5,9 @@
 
 use crate::Effort;
 use crate::contenders::{self, OURS};
-use crate::figures::{Better, Question};
 use crate::measure::{Backend, rounds};
-use crate::report::Report;
 use crate::servers::{Servers, Setting};
+use bench_report::{Better, Question, Report};
 use testbed::postgres::Statement;
 use testbed::value;
 

@@ -6,10 +6,9 @@
 
 use crate::Effort;
 use crate::contenders::OURS;
-use crate::figures::{Better, Question};
 use crate::measure::{Backend, rounds};
-use crate::report::Report;
 use crate::servers::Servers;
+use bench_report::{Better, Question, Report};
 use testbed::postgres::Statement;
 use testbed::value;
 

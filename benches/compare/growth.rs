@@ -10,10 +10,9 @@
 
 use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, SEQUENCE_1000, WIDE};
-use crate::figures::{Better, Question};
 use crate::measure::{Backend, cpu_time, nanoseconds, progress};
-use crate::report::Report;
 use crate::servers::Servers;
+use bench_report::{Better, Question, Report};
 use std::fs::{self, DirEntry};
 
 pub const CPU: Question = Question {

@@ -7,10 +7,9 @@
 
 use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, UUID_4, WIDE};
-use crate::figures::{Better, Question};
 use crate::measure::{Backend, cpu_time, nanoseconds, progress, rounds};
-use crate::report::Report;
 use crate::servers::Servers;
+use bench_report::{Better, Question, Report};
 use std::time::Instant;
 use testbed::postgres::Client;
 use testbed::value;

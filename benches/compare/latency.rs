@@ -12,11 +12,10 @@
 //! does; that is documented, and not what is asked here.
 
 use crate::contenders::{CLOCK, Contender, OURS, SEQUENCE};
-use crate::figures::{Better, Question};
 use crate::pgbench::Clients;
-use crate::report::Report;
 use crate::servers::{Servers, Setting};
 use crate::{Effort, measure};
+use bench_report::{Better, Question, Report};
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::{self, sleep};
 use std::time::Duration;

@@ -6,28 +6,21 @@
 //! to target/bench-part), as JSON, Markdown and pictures.
 
 mod batches;
-mod chart;
 mod clients;
 mod contenders;
 mod cost;
 mod decoding;
-mod figures;
 mod growth;
 mod insert;
 mod latency;
-mod machine;
 mod measure;
-mod numbers;
 mod pgbench;
-mod report;
 mod saturation;
 mod servers;
-mod table;
 mod targets;
 
-use crate::machine::Machine;
-use crate::report::Report;
-use crate::servers::{Servers, Setting};
+use crate::servers::Servers;
+use bench_report::{Machine, Report};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -86,7 +79,7 @@ fn main() -> ExitCode {
 
     println!("==> Starting servers");
     let servers = Servers::start();
-    machine.add_server(&mut servers.connect(Setting::Default));
+    servers.describe(&mut machine);
     let mut report = Report::new(machine);
     for (number, part) in parts.iter().enumerate() {
         println!("\n==> {} of {}, {}: {}", number + 1, parts.len(), part.name, part.asks);

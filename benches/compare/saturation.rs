@@ -7,10 +7,9 @@
 
 use crate::Effort;
 use crate::contenders::OURS;
-use crate::figures::{Better, Question};
 use crate::measure::{Backend, cpu_time, progress, rounds};
-use crate::report::Report;
 use crate::servers::{Servers, Setting};
+use bench_report::{Better, Question, Report};
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};

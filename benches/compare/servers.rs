@@ -1,11 +1,12 @@
 //! The throwaway servers on which everything is measured: stock settings and fsync on, but for what is named here.
 
 use crate::contenders::{self, Contender};
+use bench_report::Machine;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use testbed::Cluster;
 use testbed::postgres::Client;
+use testbed::{Cluster, value};
 
 /// A configuration of the extension that changes the way of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +72,15 @@ impl Servers {
             .batch_execute("SET jit = off; SET max_parallel_workers_per_gather = 0; SET work_mem = '256MB'")
             .expect("settings");
         client
+    }
+
+    /// Adds what the default server says of itself.
+    pub fn describe(&self, machine: &mut Machine) {
+        let mut client = self.connect(Setting::Default);
+        machine.add("PostgreSQL", value(&mut client, "SHOW server_version"));
+        let settings = "SELECT string_agg(name || ' ' || current_setting(name), ', ')
+                        FROM unnest('{fsync, synchronous_commit, wal_level, shared_buffers}'::text[]) name";
+        machine.add("settings", value(&mut client, settings));
     }
 
     /// Contenders that these servers have, and not every server.

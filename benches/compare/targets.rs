@@ -3,11 +3,10 @@
 //! It fails no run: a machine that does other things at the same time is no error.
 
 use crate::contenders::{CLOCK, OURS, PLPGSQL, SEQUENCE, WIDE};
-use crate::figures::Question;
-use crate::numbers::{number, ratio, value};
-use crate::report::Report;
-use crate::table::aligned;
 use crate::{batches, clients, cost, insert, latency, saturation};
+use bench_report::numbers::{number, ratio, value};
+use bench_report::table::aligned;
+use bench_report::{Question, Report};
 use serde::Serialize;
 
 /// A ratio of two medians that must be reached. With clients, statements of 1,000 IDs.

@@ -4,8 +4,6 @@ use serde::{Serialize, Serializer};
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::process::Command;
-use testbed::postgres::Client;
-use testbed::value;
 
 /// What there is to be known, each with its name. What can't be read is left out.
 #[derive(Debug, Default)]
@@ -45,15 +43,8 @@ impl Machine {
         self.0.contains(&("command", "make bench".to_owned()))
     }
 
-    /// What the server says of itself.
-    pub fn add_server(&mut self, client: &mut Client) {
-        self.add("PostgreSQL", value(client, "SHOW server_version"));
-        let settings = "SELECT string_agg(name || ' ' || current_setting(name), ', ')
-                        FROM unnest('{fsync, synchronous_commit, wal_level, shared_buffers}'::text[]) name";
-        self.add("settings", value(client, settings));
-    }
-
-    fn add(&mut self, name: &'static str, text: impl AsRef<str>) {
+    /// One more thing that is known, unless the text is empty.
+    pub fn add(&mut self, name: &'static str, text: impl AsRef<str>) {
         let text = text.as_ref().trim();
         if !text.is_empty() {
             self.0.push((name, text.to_owned()));

@@ -16,6 +16,7 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report on this machine, with nothing measured yet.
     pub fn new(machine: Machine) -> Self {
         Self { machine, figures: Vec::new() }
     }

@@ -9,7 +9,9 @@ pub struct Question {
     pub part: &'static str,
     /// What of it, as the heading of a table.
     pub case: &'static str,
+    /// The unit of its values.
     pub unit: &'static str,
+    /// Which of its values are the better ones.
     pub better: Better,
     /// The contender with which the others are compared.
     pub reference: &'static str,
@@ -19,27 +21,34 @@ pub struct Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
+    /// The lower one.
     Lower,
+    /// The higher one.
     Higher,
 }
 
 /// One contender's answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
+    /// What was asked.
     #[serde(flatten)]
     pub question: Question,
+    /// Whose it is.
     pub contender: &'static str,
     /// How many clients there were, or IDs; where that was varied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// One value a round.
     pub values: Vec<f64>,
+    /// The median of these values.
     pub median: f64,
 }
 
 /// All contenders' answers to one question.
 pub struct Answer<'a> {
+    /// What was asked.
     pub question: Question,
+    /// In the order in which they were measured.
     pub figures: Vec<&'a Figure>,
 }
 
