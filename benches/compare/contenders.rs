@@ -1,6 +1,6 @@
 //! What is measured beside each other.
 
-use crate::servers::{Servers, Setting};
+use crate::settings::Setting;
 use testbed::postgres::Client;
 
 /// Something that gives a row its key, or that is compared with it.
@@ -114,11 +114,11 @@ pub fn set_up(client: &mut Client) -> Vec<Contender> {
     peers
 }
 
-/// Everything that issues something, ours first.
-pub fn all(servers: &Servers) -> Vec<Contender> {
+/// Everything that issues something, ours first; `peers` are the contenders that not every server has.
+pub fn all(peers: &[Contender]) -> Vec<Contender> {
     let mut all =
         vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, CLOCK, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
-    all.extend_from_slice(servers.peers());
+    all.extend_from_slice(peers);
     all.extend([NAIVE, PLPGSQL]);
     all
 }

@@ -6,7 +6,8 @@
 use crate::Effort;
 use crate::contenders::{self, OURS};
 use crate::measure::{Backend, rounds};
-use crate::servers::{Servers, Setting};
+use crate::servers::Servers;
+use crate::settings::Setting;
 use bench_report::{Better, Question, Report};
 use testbed::postgres::Statement;
 use testbed::value;
@@ -31,7 +32,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         nothing: Statement,
         statement: Statement,
     }
-    let contenders = contenders::all(servers);
+    let contenders = contenders::all(servers.peers());
     let mut entries: Vec<_> = contenders
         .iter()
         .map(|contender| {

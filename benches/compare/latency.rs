@@ -13,7 +13,8 @@
 
 use crate::contenders::{CLOCK, Contender, OURS, SEQUENCE};
 use crate::pgbench::Clients;
-use crate::servers::{Servers, Setting};
+use crate::servers::Servers;
+use crate::settings::Setting;
 use crate::{Effort, measure};
 use bench_report::{Better, Question, Report};
 use std::sync::mpsc::{self, TryRecvError};

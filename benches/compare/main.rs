@@ -17,6 +17,7 @@ mod measure;
 mod pgbench;
 mod saturation;
 mod servers;
+mod settings;
 mod targets;
 
 use crate::servers::Servers;

@@ -8,7 +8,8 @@
 use crate::Effort;
 use crate::contenders::OURS;
 use crate::measure::{Backend, cpu_time, progress, rounds};
-use crate::servers::{Servers, Setting};
+use crate::servers::Servers;
+use crate::settings::Setting;
 use bench_report::{Better, Question, Report};
 use std::sync::Barrier;
 use std::thread;
