@@ -7,8 +7,8 @@
 //! Batches of 1,000 at most, a millisecond apart, are far below the 4,096 IDs a millisecond of the default layout. A batch of
 //! 100,000 would wait for the clock, so all of that size are taken from a server with the layout `t41 w2 s20`.
 
-use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, WIDE};
+use crate::effort::Effort;
 use crate::measure::{Backend, rounds};
 use crate::servers::Servers;
 use bench_report::{Better, Question, Report};

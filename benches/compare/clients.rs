@@ -7,9 +7,10 @@
 use crate::contenders::{
     BORROW, CLOCK, Contender, NAIVE, OURS, PLPGSQL, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4, WIDE,
 };
+use crate::effort::Effort;
+use crate::measure;
 use crate::pgbench::Clients;
 use crate::servers::Servers;
-use crate::{Effort, measure};
 use bench_report::{Better, Question, Report};
 
 pub const SINGLE: Question = Question {

@@ -4,8 +4,8 @@
 //! write by hand. Selecting: an ID says when its row was made, so the primary key can do what otherwise takes a column and an
 //! index of its own. The same rows are found in both ways, and both indexes have been vacuumed. CPU time of the backend in both.
 
-use crate::Effort;
 use crate::contenders::OURS;
+use crate::effort::Effort;
 use crate::measure::{Backend, rounds};
 use crate::servers::Servers;
 use bench_report::{Better, Question, Report};

@@ -8,8 +8,8 @@
 //! 1,000,000,000 IDs of the default layout take four minutes, since its ticks are full: so many are taken from a layout whose
 //! ticks are not. Random UUIDs are not here: nothing is kept from one to the next that could grow.
 
-use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, SEQUENCE_1000, WIDE};
+use crate::effort::Effort;
 use crate::measure::{Backend, cpu_time, nanoseconds, progress};
 use crate::servers::Servers;
 use bench_report::{Better, Question, Report};

@@ -5,8 +5,8 @@
 //! disk is noisy. COPY reads a file of the server's, the same bytes for all, so that no client is measured. Autovacuum is off
 //! for these tables: it would come to some contenders and not to others.
 
-use crate::Effort;
 use crate::contenders::{Contender, OURS, SEQUENCE, UUID_4, WIDE};
+use crate::effort::Effort;
 use crate::measure::{Backend, cpu_time, nanoseconds, progress, rounds};
 use crate::servers::Servers;
 use bench_report::{Better, Question, Report};

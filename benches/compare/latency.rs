@@ -12,10 +12,11 @@
 //! does; that is documented, and not what is asked here.
 
 use crate::contenders::{CLOCK, Contender, OURS, SEQUENCE};
+use crate::effort::Effort;
+use crate::measure;
 use crate::pgbench::Clients;
 use crate::servers::Servers;
 use crate::settings::Setting;
-use crate::{Effort, measure};
 use bench_report::{Better, Question, Report};
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::{self, sleep};

@@ -10,6 +10,7 @@ mod clients;
 mod contenders;
 mod cost;
 mod decoding;
+mod effort;
 mod growth;
 mod insert;
 mod latency;
@@ -20,6 +21,7 @@ mod servers;
 mod settings;
 mod targets;
 
+use crate::effort::Effort;
 use crate::servers::Servers;
 use bench_report::{Machine, Report};
 use std::process::ExitCode;
@@ -42,25 +44,6 @@ const PARTS: [Part; 8] = [
     Part { name: "insert", asks: "what the key of a table costs", run: insert::run },
     Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
 ];
-
-/// How thoroughly to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// For figures to be published.
-    Full,
-    /// To see that everything works, in less than a minute.
-    Quick,
-}
-
-impl Effort {
-    /// The one or the other.
-    pub fn pick<T>(self, full: T, quick: T) -> T {
-        match self {
-            Self::Full => full,
-            Self::Quick => quick,
-        }
-    }
-}
 
 fn main() -> ExitCode {
     // cargo bench adds --bench.

@@ -5,8 +5,8 @@
 //! always: for the same tick. It is then asked, too, whether each gets its share, and whether those that wait keep the
 //! processors from others.
 
-use crate::Effort;
 use crate::contenders::OURS;
+use crate::effort::Effort;
 use crate::measure::{Backend, cpu_time, progress, rounds};
 use crate::servers::Servers;
 use crate::settings::Setting;
