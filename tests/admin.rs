@@ -202,7 +202,7 @@ fn a_damaged_mark_is_not_reset_to_below_what_a_missing_one_would_begin_at() {
 
 /// A superuser can set the sequence to anything.
 #[test]
-fn a_mark_in_the_log_after_the_end_of_the_layout_is_told_of_and_never_gets_into_the_state_file() {
+fn a_wal_mark_after_the_end_of_the_layout_is_reported_and_never_reaches_the_state_file() {
     let mut original = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
     let set_mark = |cluster: &Cluster, mark: i64| {
         cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark', {mark})")).expect("a mark");

@@ -126,7 +126,7 @@ fn a_server_that_waits_out_its_start_margin_takes_nothing_through_the_log() {
 
 /// The keeper, which is not in the log with a mark yet, must not take the one from the file for a reason to begin.
 #[test]
-fn a_mark_that_is_put_back_while_a_server_waits_out_its_start_margin_has_to_go_through_the_log_all_the_same() {
+fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_wal() {
     let mut cluster = with_required_mark(Cluster::builder());
     cluster.stop(Signal::INT);
     // Until the mark in the log has passed.

@@ -26,7 +26,7 @@ fn make_ids(client: &mut Client) {
 }
 
 #[test]
-fn the_functions_give_what_the_documentation_says() {
+fn texts_and_uuids_are_what_the_documentation_says() {
     let (_cluster, mut client) = server();
     for (query, expected) in [
         ("SELECT snowflake_to_text(1541815603606036480, 'base62')", "1ptWyK4WgZU"),
@@ -98,7 +98,7 @@ fn inversions(client: &mut Client, order: &str) -> String {
 }
 
 #[test]
-fn texts_of_one_length_and_uuids_sort_as_ids_do() {
+fn in_common_collations_texts_of_one_length_sort_as_ids_do_and_so_do_uuids() {
     let (_cluster, mut client) = server();
     make_ids(&mut client);
     assert_eq!(inversions(&mut client, "snowflake_to_uuid(id)"), "0");

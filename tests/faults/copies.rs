@@ -33,7 +33,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 20,
-        promise: "a_copy_with_another_layout_is_called_a_copy_and_told_to_stay_apart_from_its_original",
+        promise: "a_copy_with_another_layout_is_refused_as_a_copy_and_its_layout_is_named_too",
         short: 1,
         full: 2,
         run: |rounds| in_rounds(rounds, |_| copy_with_another_layout()),

@@ -31,7 +31,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 15,
-        promise: "calls_that_queue_up_behind_one_that_waits_end_when_they_are_told_to_and_the_others_go_on",
+        promise: "queued_calls_end_when_they_are_told_to_and_the_others_go_on",
         short: 1,
         full: 10,
         run: interrupted_in_the_queue,

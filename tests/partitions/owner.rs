@@ -75,7 +75,7 @@ fn nothing_of_the_owners_runs_as_a_superuser_who_has_the_partitions_made() {
 }
 
 #[test]
-fn the_owners_code_leaves_nothing_to_be_run_later_and_an_error_gives_the_caller_his_rights_back() {
+fn the_owners_code_defers_nothing_and_an_error_restores_the_callers_rights() {
     let (_cluster, mut client) = server_with_a_spy();
     client
         .batch_execute(

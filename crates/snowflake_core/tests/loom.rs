@@ -108,8 +108,9 @@ fn two_callers_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark()
     });
 }
 
+/// Beside a caller that opens ticks, and an extension of the mark.
 #[test]
-fn callers_without_a_clock_beside_an_opener_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark() {
+fn callers_without_a_clock_issue_nothing_twice_and_nothing_above_the_mark() {
     explore(|| {
         let server = Server::new(BORROW, 2);
         server.generator.start(2, 1);
