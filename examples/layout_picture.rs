@@ -75,7 +75,7 @@ fn row(svg: &mut String, name: &str, layout: &Layout, top: usize) -> Result<(), 
         writeln!(svg, r#"<text class="field" x="{}" y="{base}">{field}</text>"#, x + width / 2)?;
         x += width;
     }
-    let unit = match layout.unit_ms() {
+    let unit = match layout.tick_ms() {
         1000 => "1 s".to_owned(),
         ms => format!("{ms} ms"),
     };

@@ -13,7 +13,7 @@ use std::fs;
 use std::time::Duration;
 
 /// The longest time for which the counter stands in for the clock: what is set is noticed within it.
-pub const SPAN: Duration = Duration::from_millis(1);
+pub const MAX_AGE: Duration = Duration::from_millis(1);
 
 /// Where Linux says by what it keeps time. It says `tsc` only while that runs steadily, and alike on all processors.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -22,7 +22,7 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_
 const TRIALS: usize = 5;
 const TRIAL: Duration = Duration::from_micros(500);
 
-static COUNTS_IN_SPAN: OnceCell<u64> = OnceCell::new();
+static MAX_AGE_COUNTS: OnceCell<u64> = OnceCell::new();
 
 /// What the counter shows; 0 where there is none.
 #[inline]
@@ -39,17 +39,17 @@ pub fn now() -> u64 {
 
 /// Finds out how fast it counts. In the postmaster, for all its children.
 pub fn measure() {
-    COUNTS_IN_SPAN.get_or_init(|| if is_trusted() { counts_in_span() } else { 0 });
+    MAX_AGE_COUNTS.get_or_init(|| if is_trusted() { measure_max_age() } else { 0 });
 }
 
-/// How far it counts in [`SPAN`]; 0 where it is not to be used.
-pub fn span() -> u64 {
-    COUNTS_IN_SPAN.get().copied().unwrap_or(0)
+/// How far it counts in [`MAX_AGE`]; 0 where it is not to be used.
+pub fn max_age() -> u64 {
+    MAX_AGE_COUNTS.get().copied().unwrap_or(0)
 }
 
-/// How far it counts in a part of [`SPAN`].
+/// How far it counts in a part of [`MAX_AGE`].
 pub fn counts_in(time: Duration) -> u64 {
-    span() * u64::from(time.min(SPAN).subsec_nanos()) / u64::from(SPAN.subsec_nanos())
+    max_age() * u64::from(time.min(MAX_AGE).subsec_nanos()) / u64::from(MAX_AGE.subsec_nanos())
 }
 
 fn is_trusted() -> bool {
@@ -58,7 +58,7 @@ fn is_trusted() -> bool {
         && fs::read_to_string(CLOCKSOURCE).is_ok_and(|source| source.trim() == "tsc")
 }
 
-fn counts_in_span() -> u64 {
+fn measure_max_age() -> u64 {
     let mut trials = [(); TRIALS].map(|()| {
         let (clock, counter) = (clock::since_boot(), now());
         let mut passed = Duration::ZERO;
@@ -66,7 +66,7 @@ fn counts_in_span() -> u64 {
             passed = clock::since_boot().saturating_sub(clock);
         }
         let counts = u128::from(now().wrapping_sub(counter));
-        u64::try_from(counts * SPAN.as_nanos() / passed.as_nanos()).unwrap_or(0)
+        u64::try_from(counts * MAX_AGE.as_nanos() / passed.as_nanos()).unwrap_or(0)
     });
     trials.sort_unstable();
     trials[TRIALS / 2]

@@ -222,7 +222,7 @@ pub fn start_margin_ms(layout: &Layout) -> u64 {
     reservation::start_margin_ms(
         least_start_margin_ms(),
         reserve_ahead_ms(),
-        layout.unit_ms(),
+        layout.tick_ms(),
         borrows_ticks,
         max_borrow_ms(),
     )

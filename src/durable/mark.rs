@@ -102,8 +102,8 @@ pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Re
 
 /// Lets the generator use a mark that is durable.
 pub fn allow(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
-    let early = reservation::early(now, layout.time_of(needed), mark);
-    shared().generator.cover(layout.first_tick_from(early), layout.first_tick_from(mark));
+    let soft_limit = reservation::soft_limit(now, layout.time_of(needed), mark);
+    shared().generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
 }
 
 /// The directory in which the mark of this life lies; an error if another one has taken its place.

@@ -74,12 +74,12 @@ fn snowflake_get_layouts() -> SetOfIterator<'static, Row<10>> {
         Row([
             column(preset.name),
             column(layout.fields_text()),
-            column(interval(layout.unit_ms())),
+            column(interval(layout.tick_ms())),
             column(timestamptz(layout.epoch())),
             column(timestamptz(layout.last_time())),
             column((layout.years() * 10.0).round() / 10.0),
             column(numbers(layout.datacenters()) * numbers(layout.workers())),
-            column((1000 << layout.sequence_bits()) / layout.unit_ms().cast_signed()),
+            column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed()),
             column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok()),
             column(preset.source),
         ])

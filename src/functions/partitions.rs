@@ -60,7 +60,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
     missing
         .map(|ids| {
             let from = layout.issued_at(ids.start);
-            let until = layout.issued_at(ids.end - 1) + layout.unit_ms();
+            let until = layout.issued_at(ids.end - 1) + layout.tick_ms();
             let partition = create(&parent, &ids, from..until);
             Row([column(partition), column(timestamptz(from)), column(timestamptz(until))])
         })

@@ -11,7 +11,7 @@ use crate::shared::shared;
 use crate::worker;
 use crate::{clock, trusted_clock, tsc};
 use once_cell::sync::OnceCell;
-use snowflake_core::generator::{Generator, Outcome, Run};
+use snowflake_core::generator::{Generator, Outcome, Span};
 use snowflake_core::layout::{Layout, Series};
 use snowflake_core::{Tick, UnixMs};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ struct Issuer {
     layout: Layout,
     series: Series,
     generator: &'static Generator,
-    /// See [`tsc::span`].
-    span: u64,
+    /// See [`tsc::max_age`].
+    max_age: u64,
 }
 
 /// The next ID of the tick that is open, if there is one: this is how nearly all IDs are issued. It does not call PostgreSQL
@@ -30,28 +30,28 @@ struct Issuer {
 #[inline]
 pub fn join() -> Option<i64> {
     let issuer = ISSUER.get()?;
-    issuer.join(1).map(|run| issuer.id_at(run.first))
+    issuer.join(1).map(|span| issuer.id_at(span.first))
 }
 
 /// The next ID, whatever it takes.
 pub fn take() -> Result<i64, Refusal> {
     let issuer = issuer()?;
-    issuer.take(1).map(|run| issuer.id_at(run.first))
+    issuer.take(1).map(|span| issuer.id_at(span.first))
 }
 
 /// The next `count` IDs (at least 1), ascending; neighbours where they share a tick that nobody else draws from.
 pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
     let issuer = issuer()?;
-    let mut runs = Vec::new();
+    let mut spans = Vec::new();
     let mut missing = count;
     while missing > 0 {
-        let run = issuer.join(missing).map_or_else(|| issuer.take(missing), Ok)?;
-        missing -= u32::try_from(run.last - run.first + 1).expect("a run is not longer than what was asked for");
-        runs.push(run);
+        let span = issuer.join(missing).map_or_else(|| issuer.take(missing), Ok)?;
+        missing -= u32::try_from(span.last - span.first + 1).expect("a span is not longer than what was asked for");
+        spans.push(span);
     }
     // They may have come out of order, when the policy is to go back with the clock.
-    runs.sort_unstable_by_key(|run| run.first);
-    Ok(runs.into_iter().flat_map(|run| run.first..=run.last).map(|position| issuer.id_at(position)))
+    spans.sort_unstable_by_key(|span| span.first);
+    Ok(spans.into_iter().flat_map(|span| span.first..=span.last).map(|position| issuer.id_at(position)))
 }
 
 /// Makes every ID from now on lie in a later tick than this one.
@@ -73,7 +73,7 @@ fn issuer() -> Result<&'static Issuer, Refusal> {
             return Err(Refusal::NotPreloaded);
         }
         let (layout, series) = worker::layout_and_series()?;
-        Ok(Issuer { layout, series, generator: &shared().generator, span: tsc::span() })
+        Ok(Issuer { layout, series, generator: &shared().generator, max_age: tsc::max_age() })
     })
 }
 
@@ -91,16 +91,16 @@ impl Issuer {
         let now = trusted_clock::now(&self.layout);
         let ms = UnixMs::try_from(now.as_millis()).unwrap_or(UnixMs::MAX);
         let tick = self.layout.tick_at(ms).map_err(|error| Refusal::Clock(ms, error))?;
-        let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.unit_ms());
+        let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.tick_ms());
         Ok((tick, count.wrapping_add(tsc::counts_in(end.saturating_sub(now)))))
     }
 
     /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all IDs:
     /// no call into PostgreSQL, nothing that can fail.
     #[inline(always)]
-    fn join(&self, want: u32) -> Option<Run> {
-        if self.span > 0 {
-            return self.generator.join_open(tsc::now(), self.span, want);
+    fn join(&self, want: u32) -> Option<Span> {
+        if self.max_age > 0 {
+            return self.generator.join_open(tsc::now(), self.max_age, want);
         }
         let now = self.layout.tick_at(clock::unix_ms()).ok()?;
         self.generator.join(now, want)
@@ -108,25 +108,25 @@ impl Issuer {
 
     /// Takes up to `want` positions. Does what the generator asks for until it gives.
     #[cold]
-    fn take(&self, want: u32) -> Result<Run, Refusal> {
-        let policy = gucs::policy(self.layout.unit_ms());
+    fn take(&self, want: u32) -> Result<Span, Refusal> {
+        let policy = gucs::policy(self.layout.tick_ms());
         let mut patience = Patience::new(self.budget());
         loop {
-            let seen = self.generator.look();
+            let found = self.generator.snapshot();
             let (now, open_until) = self.now()?;
-            if let Some(step) = self.generator.note_clock(seen, now) {
+            if let Some(step) = self.generator.observe_clock(found, now) {
                 trusted_clock::note_regression(
                     self.layout.time_of(now),
-                    step * self.layout.unit_ms(),
+                    step * self.layout.tick_ms(),
                     policy.clock_regression,
                 );
             }
-            match self.generator.take(seen, now, want, &policy) {
-                Outcome::Taken(run) => {
+            match self.generator.take(found, now, want, &policy) {
+                Outcome::Taken(span) => {
                     self.generator.keep_open(now, open_until);
-                    return Ok(run);
+                    return Ok(span);
                 }
-                Outcome::Lost => {}
+                Outcome::Contended => {}
                 Outcome::Extend(tick) => self.extend(tick, &mut patience)?,
                 Outcome::Wait(tick) => self.wait(&mut patience, self.layout.time_of(tick))?,
                 Outcome::Behind(shown) => {
@@ -170,7 +170,7 @@ impl Issuer {
         }
         let last = shared().last_timestamp(&self.layout);
         let issued = self.generator.counts().issued > 0;
-        let policy = gucs::policy(self.layout.unit_ms());
+        let policy = gucs::policy(self.layout.tick_ms());
         let limit = if policy.may_borrow() {
             ClockLimit::MaxBorrow { ms: gucs::max_borrow_ms() }
         } else {
@@ -182,7 +182,7 @@ impl Issuer {
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
     /// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
     fn budget(&self) -> Duration {
-        let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.unit_ms());
+        let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.tick_ms());
         if self.generator.counts().issued == 0 {
             // The same again, in case the start margin was counted from a little later.
             budget = budget.max(2 * gucs::start_margin_ms(&self.layout));

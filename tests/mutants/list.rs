@@ -349,8 +349,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "callers do not look at the limit",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "if opens && first >= self.early.load(Ordering::Acquire) {",
-            "if opens && self.early.load(Ordering::Acquire) == 0 {",
+            "if opens && first >= self.soft_limit.load(Ordering::Acquire) {",
+            "if opens && self.soft_limit.load(Ordering::Acquire) == 0 {",
         )],
         against: Core,
     },
@@ -358,7 +358,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the counter never says that a tick is over",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "if left.wrapping_sub(1) >= span {",
+            "if left.wrapping_sub(1) >= max_age {",
             "if left == u64::MAX {",
         )],
         against: Servers { binary: "clock", tests: "an_id_says_when" },
@@ -390,10 +390,10 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a tick is entered in the history before it is closed",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "        let Ok(run) = self.try_claim(state, first, want) else { return Outcome::Lost };\n        if opens {\n            \
+            "        let Ok(span) = self.try_claim(state, first, want) else { return Outcome::Contended };\n        if opens {\n            \
              self.close(state, first, policy);\n        }",
-            "        if opens {\n            self.close(state, first, policy);\n        }\n        let Ok(run) = \
-             self.try_claim(state, first, want) else { return Outcome::Lost };",
+            "        if opens {\n            self.close(state, first, policy);\n        }\n        let Ok(span) = \
+             self.try_claim(state, first, want) else { return Outcome::Contended };",
         )],
         against: Loom { tests: "nothing_is_issued_twice_from_the_history" },
     },
@@ -415,7 +415,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a clock that has gone back is waited for where the policy is to refuse",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "ClockRegression::Error if regressed => Outcome::Behind(shown),",
+            "ClockRegression::Error if regressed => Outcome::Behind(highest),",
             "ClockRegression::Error if regressed => Outcome::Wait(shown),",
         )],
         against: Servers { binary: "status", tests: "refusals" },
@@ -433,8 +433,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a mark between two ticks lets the tick come again in which it lies",
         edits: &[(
             "crates/snowflake_core/src/layout.rs",
-            "at.saturating_sub(self.epoch).div_ceil(self.unit_ms as u64)",
-            "at.saturating_sub(self.epoch) / self.unit_ms as u64",
+            "at.saturating_sub(self.epoch).div_ceil(self.tick_ms as u64)",
+            "at.saturating_sub(self.epoch) / self.tick_ms as u64",
         )],
         against: Core,
     },

@@ -34,8 +34,8 @@ fn generator() -> Generator {
 }
 
 fn open(generator: &Generator, now: u64, policy: &Policy) -> Outcome {
-    let seen = generator.look();
-    generator.note_clock(seen, now);
+    let seen = generator.snapshot();
+    generator.observe_clock(seen, now);
     generator.take(seen, now, 1, policy)
 }
 

@@ -8,11 +8,11 @@
 //! issued (invariant I1), and it is raised only after the mark is on disk. It starts at 0: until
 //! [`Generator::start`] has been told how far an earlier life of the server may have come, nothing can be issued at all.
 //!
-//! A third word, `early`, is at most the limit. Callers that open a tick compare with it alone: the first one to come there
+//! A third word, `soft_limit`, is at most the limit. Callers that open a tick compare with it alone: the first one to come there
 //! is told to have the mark extended while there is still room, and the others go on.
 //!
 //! Most callers [`join`](Generator::join) the tick that is open, and that is all. Whoever finds none open, at the beginning
-//! of a tick or when it is full, has to [`look`](Generator::look), to read the clock, and to [`take`](Generator::take): in
+//! of a tick or when it is full, has to take a [`snapshot`](Generator::snapshot), to read the clock, and to [`take`](Generator::take): in
 //! this order, so that a clock behind what was found can only have gone back. The generator itself never reads a
 //! clock and never sleeps. It says what to do next, as an [`Outcome`].
 //!
@@ -20,9 +20,9 @@
 //!
 //! The clock can stand behind the last timestamp issued: it was set back, or the server started above the mark that
 //! an earlier life left. What then happens is for the [`Policy`]. Where IDs go on from the last timestamp, they go up to
-//! `max_borrow` ahead of the clock. How far the clock is behind is kept in `correction`; the clock plus the correction goes
+//! `max_borrow` ahead of the clock. How far the clock is behind is kept in `clock_lag`; the clock plus this lag goes
 //! on ticking as the clock does, so a server that is ahead of its clock issues no more IDs per second than one that is
-//! not, and its lead never grows by itself (unless full ticks may be borrowed from the future, too). The correction only
+//! not, and its lead never grows by itself (unless full ticks may be borrowed from the future, too). The lag only
 //! shrinks, as unused ticks let the clock catch up, until the clock is set back again.
 
 use crate::generator::counters::Counters;
@@ -49,19 +49,19 @@ pub struct Generator {
     /// a position has this cache line already.
     sequence_mask: u64,
     /// The first position the durable mark does not cover. Raised by whoever has just made the mark durable, before
-    /// `early`.
+    /// `soft_limit`.
     limit: AtomicU64,
     /// Where callers ask for an extension; at most `limit`. Raised with it (Release), and to it by the one caller that
     /// takes on the extension; read by every caller that opens a tick (Acquire).
-    early: AtomicU64,
+    soft_limit: AtomicU64,
     /// How many ticks the clock is behind the timestamps issued; 0 when it is not. Advisory: it bounds the pace, not
     /// uniqueness, so Relaxed. Written by callers that find the clock behind, and set to 0 by the first that does not.
-    correction: AtomicU64,
+    clock_lag: AtomicU64,
     /// What the clock showed last, to those who opened a tick or found that it had gone back. Relaxed: a value can only be
     /// one that the clock has really shown.
     clock: AtomicU64,
     /// What the clock showed before it went back, and was issued then; 0 if it never has. Raised by whoever finds that.
-    shown: AtomicU64,
+    highest_clock: AtomicU64,
     /// How many bits these are.
     sequence_bits: u32,
     /// On cache lines of its own, as it is written only when a tick opens or closes.
@@ -72,7 +72,7 @@ pub struct Generator {
 
 /// Neighbouring positions taken by one call: `first`, `first + 1`, … `last`. All lie in one tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Span {
     /// The first position taken.
     pub first: Position,
     /// The last position taken.
@@ -81,7 +81,7 @@ pub struct Run {
 
 /// What a caller has found before it read the clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct Snapshot {
     state: Position,
     clock: Tick,
 }
@@ -90,9 +90,9 @@ pub struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// These positions are the caller's.
-    Taken(Run),
+    Taken(Span),
     /// Another caller was faster. Begin again.
-    Lost,
+    Contended,
     /// The durable mark does not cover this tick, or will not cover those after it for long. Extend it past the tick,
     /// then begin again. Where [`covered_until`](Generator::covered_until) is greater there is still
     /// room: only who [takes on](Generator::take_on_extension) the extension has to try it.
@@ -110,10 +110,10 @@ impl Generator {
             // Tick 0 looks used up, so that nobody joins it before the start.
             state: AtomicU64::new((1 << sequence_bits) - 1),
             limit: AtomicU64::new(0),
-            early: AtomicU64::new(0),
-            correction: AtomicU64::new(0),
+            soft_limit: AtomicU64::new(0),
+            clock_lag: AtomicU64::new(0),
             clock: AtomicU64::new(0),
-            shown: AtomicU64::new(0),
+            highest_clock: AtomicU64::new(0),
             open_until: AtomicU64::new(0),
             sequence_bits,
             sequence_mask: (1 << sequence_bits) - 1,
@@ -137,28 +137,29 @@ impl Generator {
         self.counters.start(last_taken);
         // Release: whoever opens the first tick enters it in the history, above this floor.
         self.state.store(last_taken, Ordering::Release);
-        self.correction.store(floor.saturating_sub(now), Ordering::Relaxed);
+        self.clock_lag.store(floor.saturating_sub(now), Ordering::Relaxed);
         let floor = floor << self.sequence_bits;
         self.limit.store(floor, Ordering::Release);
         // Release: whoever sees this also sees the state above. A caller that has loaded the state earlier loses its
         // compare-and-swap.
-        self.early.store(floor, Ordering::Release);
+        self.soft_limit.store(floor, Ordering::Release);
     }
 
     /// Allows every tick before `end`, all of which the durable mark must cover by now, and wants to be extended from
-    /// the tick `early` on. To be called under a lock.
-    pub fn cover(&self, early: Tick, end: Tick) {
+    /// the tick `soft_limit` on. To be called under a lock.
+    pub fn cover(&self, soft_limit: Tick, end: Tick) {
         let end = end << self.sequence_bits;
         self.limit.fetch_max(end, Ordering::Release);
-        self.early.fetch_max((early << self.sequence_bits).min(end), Ordering::Release);
+        self.soft_limit.fetch_max((soft_limit << self.sequence_bits).min(end), Ordering::Release);
     }
 
     /// Takes on an extension for which there is still time: true for one caller (rarely for two, when they cross an
     /// extension that ends), and until the next extension everybody may go on up to the limit. It may fail; at the limit
     /// everybody is told to extend.
     pub fn take_on_extension(&self) -> bool {
-        let (early, limit) = (self.early.load(Ordering::Acquire), self.limit.load(Ordering::Acquire));
-        early < limit && self.early.compare_exchange(early, limit, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let (soft_limit, limit) = (self.soft_limit.load(Ordering::Acquire), self.limit.load(Ordering::Acquire));
+        soft_limit < limit
+            && self.soft_limit.compare_exchange(soft_limit, limit, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Raises the state, so that every ID from now on lies in a tick after this one, which the durable mark must cover by
@@ -196,19 +197,19 @@ impl Generator {
 
     /// Takes up to `want` positions (at least 1) of the tick that is open, if that is `now`.
     #[inline(always)]
-    pub fn join(&self, now: Tick, want: u32) -> Option<Run> {
+    pub fn join(&self, now: Tick, want: u32) -> Option<Span> {
         let (begin, mask) = (now << self.sequence_bits, self.sequence_mask);
         // Another tick, before or after, or the last position of this one: all in one comparison.
         self.claim_while(want, |seen| seen.wrapping_sub(begin) < mask)
     }
 
     /// The same without a clock: takes positions of whatever tick is open, if whoever read the clock last has
-    /// [said](Self::keep_open) that it goes on, as `count` on a steady counter shows, within the last `span` counts.
+    /// [said](Self::keep_open) that it goes on, as `count` on a steady counter shows, within the last `max_age` counts.
     #[inline(always)]
-    pub fn join_open(&self, count: u64, span: u64, want: u32) -> Option<Run> {
-        // From 1 to `span` counts are left. Wrapping: a counter that has begun anew is far from all that was said before.
+    pub fn join_open(&self, count: u64, max_age: u64, want: u32) -> Option<Span> {
+        // From 1 to `max_age` counts are left. Wrapping: a counter that has begun anew is far from all that was said before.
         let left = self.open_until.load(Ordering::Relaxed).wrapping_sub(count);
-        if left.wrapping_sub(1) >= span {
+        if left.wrapping_sub(1) >= max_age {
             return None;
         }
         self.claim_while(want, |seen| !self.is_full(seen))
@@ -229,12 +230,12 @@ impl Generator {
 
     /// Takes the positions after the last one, as long as that `is_open`.
     #[inline(always)]
-    fn claim_while(&self, want: u32, is_open: impl Fn(Position) -> bool) -> Option<Run> {
+    fn claim_while(&self, want: u32, is_open: impl Fn(Position) -> bool) -> Option<Span> {
         let mut seen = self.state.load(Ordering::Relaxed);
         while is_open(seen) {
             // The limit lies between two ticks: it covers the rest of one that is open.
             match self.try_claim(seen, seen + 1, want) {
-                Ok(run) => return Some(run),
+                Ok(span) => return Some(span),
                 Err(state) => seen = state,
             }
         }
@@ -242,67 +243,67 @@ impl Generator {
     }
 
     /// What there is before the clock is read.
-    pub fn look(&self) -> Seen {
-        Seen { state: self.state.load(Ordering::Relaxed), clock: self.clock.load(Ordering::Relaxed) }
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { state: self.state.load(Ordering::Relaxed), clock: self.clock.load(Ordering::Relaxed) }
     }
 
-    /// Notes what the clock shows, `now`, since a caller has `seen`. One of the callers that find that the clock has gone
+    /// Records what the clock shows, `now`, since a caller has taken a snapshot. One of the callers that find that the clock has gone
     /// back is told by how many ticks.
-    pub fn note_clock(&self, seen: Seen, now: Tick) -> Option<Tick> {
-        if now < seen.clock {
+    pub fn observe_clock(&self, found: Snapshot, now: Tick) -> Option<Tick> {
+        if now < found.clock {
             // Not what it has shown when nothing could be issued: IDs are not behind that.
-            self.shown.fetch_max(seen.clock.min(self.last_tick()), Ordering::Relaxed);
+            self.highest_clock.fetch_max(found.clock.min(self.last_tick()), Ordering::Relaxed);
         }
-        let first = now != seen.clock
-            && self.clock.compare_exchange(seen.clock, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        (first && now < seen.clock).then(|| seen.clock - now)
+        let first = now != found.clock
+            && self.clock.compare_exchange(found.clock, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        (first && now < found.clock).then(|| found.clock - now)
     }
 
-    /// Takes up to `want` positions (at least 1) at the time `now`, which was read after `seen`.
+    /// Takes up to `want` positions (at least 1) at the time `now`, which was read after the snapshot.
     #[cold]
-    pub fn take(&self, seen: Seen, now: Tick, want: u32, policy: &Policy) -> Outcome {
-        let Seen { state, .. } = seen;
+    pub fn take(&self, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        let Snapshot { state, .. } = found;
         let first = self.next_position(state, now, policy);
         let tick = first >> self.sequence_bits;
         let lead = tick.saturating_sub(now);
         if lead > 0 {
-            let shown = self.shown.load(Ordering::Relaxed);
-            let regressed = now < shown;
+            let highest = self.highest_clock.load(Ordering::Relaxed);
+            let regressed = now < highest;
             if regressed
                 && policy.clock_regression == ClockRegression::History
-                && let Some(run) = self.take_from_history(now, want, policy.history_ticks)
+                && let Some(span) = self.take_from_history(now, want, policy.history_ticks)
             {
-                return Outcome::Taken(run);
+                return Outcome::Taken(span);
             }
             let behind = (state >> self.sequence_bits).saturating_sub(now);
-            let mut correction = self.correction.load(Ordering::Relaxed);
-            if correction < behind {
-                correction = self.correction.fetch_max(behind, Ordering::Relaxed).max(behind);
+            let mut clock_lag = self.clock_lag.load(Ordering::Relaxed);
+            if clock_lag < behind {
+                clock_lag = self.clock_lag.fetch_max(behind, Ordering::Relaxed).max(behind);
             }
-            let allowed = policy.allowed_lead(regressed, correction);
+            let allowed = policy.allowed_lead(regressed, clock_lag);
             if lead > allowed {
                 return match policy.clock_regression {
-                    ClockRegression::Error if regressed => Outcome::Behind(shown),
-                    ClockRegression::Wait if regressed => Outcome::Wait(tick.min(shown)),
+                    ClockRegression::Error if regressed => Outcome::Behind(highest),
+                    ClockRegression::Wait if regressed => Outcome::Wait(tick.min(highest)),
                     _ => Outcome::Wait(tick - allowed),
                 };
             }
         }
         let opens = tick != state >> self.sequence_bits;
-        if opens && first >= self.early.load(Ordering::Acquire) {
+        if opens && first >= self.soft_limit.load(Ordering::Acquire) {
             return Outcome::Extend(tick);
         }
-        let Ok(run) = self.try_claim(state, first, want) else { return Outcome::Lost };
+        let Ok(span) = self.try_claim(state, first, want) else { return Outcome::Contended };
         if opens {
             self.close(state, first, policy);
         }
         if lead > 0 {
-            self.counters.note_borrowed(first);
+            self.counters.record_borrowed(first);
         }
-        if lead < self.correction.load(Ordering::Relaxed) {
-            self.correction.store(lead, Ordering::Relaxed);
+        if lead < self.clock_lag.load(Ordering::Relaxed) {
+            self.clock_lag.store(lead, Ordering::Relaxed);
         }
-        Outcome::Taken(run)
+        Outcome::Taken(span)
     }
 
     /// The position after `state` at the time `now`.
@@ -317,17 +318,17 @@ impl Generator {
 
     /// Tries once to take `first` and its neighbours in the same tick, if `seen` is still the state; says what it is if not.
     #[inline(always)]
-    fn try_claim(&self, seen: Position, first: Position, want: u32) -> Result<Run, Position> {
+    fn try_claim(&self, seen: Position, first: Position, want: u32) -> Result<Span, Position> {
         let last = (first + u64::from(want) - 1).min(first | self.sequence_mask);
-        self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(|_| Run { first, last })
+        self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(|_| Span { first, last })
     }
 
     /// Takes what the past has left of the tick `now`.
-    fn take_from_history(&self, now: Tick, want: u32, ticks: Tick) -> Option<Run> {
+    fn take_from_history(&self, now: Tick, want: u32, ticks: Tick) -> Option<Span> {
         let (first, last) = self.history.take(self.sequence_bits, now, want, ticks)?;
         self.counters.count_history(last - first + 1);
         let tick = now << self.sequence_bits;
-        Some(Run { first: tick | first, last: tick | last })
+        Some(Span { first: tick | first, last: tick | last })
     }
 
     /// Settles the tick of `last`, now that `first` has opened another one. Called once for each tick, by whoever has

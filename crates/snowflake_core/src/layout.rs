@@ -106,7 +106,7 @@ pub struct Layout {
     datacenter: Field,
     worker: Field,
     sequence: Field,
-    unit_ms: u32,
+    tick_ms: u32,
     epoch: UnixMs,
 }
 
@@ -129,13 +129,13 @@ pub enum TimeError {
 
 impl Layout {
     /// Lays fields out from the highest bits to the lowest. The fields must be distinct and fill at most 64 bits.
-    fn new(fields: &[(FieldKind, u32)], unit_ms: u32, epoch: UnixMs) -> Self {
+    fn new(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Self {
         let mut layout = Self {
             timestamp: Field::ABSENT,
             datacenter: Field::ABSENT,
             worker: Field::ABSENT,
             sequence: Field::ABSENT,
-            unit_ms,
+            tick_ms,
             epoch,
         };
         let mut shift = 0;
@@ -199,7 +199,7 @@ impl Layout {
 
     /// How many years the timestamps last, from the epoch on.
     pub fn years(&self) -> f64 {
-        years(self.timestamp.bits, self.unit_ms)
+        years(self.timestamp.bits, self.tick_ms)
     }
 
     /// When tick 0 begins.
@@ -239,12 +239,12 @@ impl Layout {
 
     /// When a tick begins.
     pub const fn time_of(&self, tick: Tick) -> UnixMs {
-        self.epoch + tick * self.unit_ms as u64
+        self.epoch + tick * self.tick_ms as u64
     }
 
     /// Milliseconds in a tick.
-    pub const fn unit_ms(&self) -> u64 {
-        self.unit_ms as u64
+    pub const fn tick_ms(&self) -> u64 {
+        self.tick_ms as u64
     }
 
     /// The tick that contains a point in time; errors before the epoch and past the layout's end.
@@ -254,7 +254,7 @@ impl Layout {
             return Err(TimeError::BeforeEpoch { epoch: self.epoch });
         };
         // A branch that is always taken the same way costs less than a division.
-        let tick = if self.unit_ms <= 1 { since_epoch } else { since_epoch / self.unit_ms as u64 };
+        let tick = if self.tick_ms <= 1 { since_epoch } else { since_epoch / self.tick_ms as u64 };
         if tick > self.timestamp.max() {
             return Err(TimeError::AfterEnd { last: self.last_time() });
         }
@@ -264,7 +264,7 @@ impl Layout {
     /// The first tick that begins at or after a point in time: 0 for a time before the epoch, and one past
     /// [`last_tick`](Self::last_tick) at most, since no later tick exists.
     pub const fn first_tick_from(&self, at: UnixMs) -> Tick {
-        let tick = at.saturating_sub(self.epoch).div_ceil(self.unit_ms as u64);
+        let tick = at.saturating_sub(self.epoch).div_ceil(self.tick_ms as u64);
         if tick > self.timestamp.max() { self.timestamp.max() + 1 } else { tick }
     }
 
@@ -283,25 +283,25 @@ impl Layout {
     /// How far apart two IDs are that were issued this many milliseconds apart, in whole ticks: 0 for less than a tick.
     /// `None` where the layout does not last that long.
     pub const fn distance(&self, ms: u64) -> Option<u64> {
-        let ticks = ms / self.unit_ms as u64;
+        let ticks = ms / self.tick_ms as u64;
         if ticks > self.timestamp.max() { None } else { Some(self.min_id(ticks)) }
     }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} unit={} epoch={}", self.fields_text(), display_unit(self.unit_ms), display_time(self.epoch))
+        write!(f, "{} unit={} epoch={}", self.fields_text(), display_unit(self.tick_ms), display_time(self.epoch))
     }
 }
 
 /// Writes the length of a tick as a layout's text has it: `10ms`, `1s`.
-fn display_unit(unit_ms: u32) -> String {
-    if unit_ms.is_multiple_of(1000) { format!("{}s", unit_ms / 1000) } else { format!("{unit_ms}ms") }
+fn display_unit(tick_ms: u32) -> String {
+    if tick_ms.is_multiple_of(1000) { format!("{}s", tick_ms / 1000) } else { format!("{tick_ms}ms") }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "to be shown with one decimal")]
-fn years(bits: u32, unit_ms: u32) -> f64 {
-    (1_u64 << bits) as f64 * f64::from(unit_ms) / YEAR_MS
+fn years(bits: u32, tick_ms: u32) -> f64 {
+    (1_u64 << bits) as f64 * f64::from(tick_ms) / YEAR_MS
 }
 
 #[cfg(test)]

@@ -65,13 +65,13 @@ impl Policy {
         matches!(self.clock_regression, ClockRegression::Borrow | ClockRegression::History)
     }
 
-    /// How far the next tick may be ahead of the clock, where the generator is so far ahead of it already (`correction`)
+    /// How far the next tick may be ahead of the clock, where the generator is so far ahead of it already (`clock_lag`)
     /// and whether the clock has gone back or not.
-    pub(crate) fn allowed_lead(&self, regressed: bool, correction: Tick) -> Tick {
+    pub(crate) fn allowed_lead(&self, regressed: bool, clock_lag: Tick) -> Tick {
         match (self.clock_regression, self.sequence_exhaustion) {
             (ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,
             (_, SequenceExhaustion::Borrow) => self.max_borrow,
-            (ClockRegression::Borrow | ClockRegression::History, _) => correction.min(self.max_borrow),
+            (ClockRegression::Borrow | ClockRegression::History, _) => clock_lag.min(self.max_borrow),
             (ClockRegression::Wait | ClockRegression::Error, _) => 0,
         }
     }

@@ -33,7 +33,7 @@ pub fn reserve_ms(reserve_ahead_ms: u64, max_borrow_ms: u64, last_writes_ms: [u6
 
 /// From when on a caller should have the mark extended, while there is still room: three quarters of the way. Half-way the
 /// keeper has done it, if there is one.
-pub fn early(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
+pub fn soft_limit(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     let from = now.max(needed).min(mark);
     mark - (mark - from) / 4
 }
@@ -45,12 +45,12 @@ pub fn early(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
 pub fn start_margin_ms(
     least_start_margin_ms: u64,
     reserve_ahead_ms: u64,
-    unit_ms: u64,
+    tick_ms: u64,
     borrows_ticks: bool,
     max_borrow_ms: u64,
 ) -> u64 {
-    let restarted_ms = reserve_ahead_ms + 2 * (unit_ms - 1);
-    let allowed_ms = if borrows_ticks || unit_ms > LEAST_STEP_MS { max_borrow_ms } else { 0 };
+    let restarted_ms = reserve_ahead_ms + 2 * (tick_ms - 1);
+    let allowed_ms = if borrows_ticks || tick_ms > LEAST_STEP_MS { max_borrow_ms } else { 0 };
     least_start_margin_ms.max(restarted_ms).max(allowed_ms)
 }
 
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn an_extension_is_due_at_three_quarters_of_the_way_to_the_mark() {
-        assert_eq!(early(10_000, 10_000, 12_000), 11_500);
-        assert_eq!(early(10_000, 11_960, 12_000), 11_990);
-        assert_eq!(early(10_000, 15_000, 12_000), 12_000, "a mark that is too low already");
+        assert_eq!(soft_limit(10_000, 10_000, 12_000), 11_500);
+        assert_eq!(soft_limit(10_000, 11_960, 12_000), 11_990);
+        assert_eq!(soft_limit(10_000, 15_000, 12_000), 12_000, "a mark that is too low already");
     }
 
     #[test]

@@ -53,7 +53,7 @@ proptest! {
     #[test]
     fn a_time_lies_in_the_tick_that_contains_it(layout in layouts(), bits: u64, ms: u64) {
         let tick = layout.tick_at(layout.issued_at(bits & layout.max_id())).unwrap();
-        prop_assert_eq!(layout.tick_at(layout.time_of(tick) + ms % layout.unit_ms()), Ok(tick));
+        prop_assert_eq!(layout.tick_at(layout.time_of(tick) + ms % layout.tick_ms()), Ok(tick));
         prop_assert_eq!(layout.first_tick_from(layout.time_of(tick)), tick);
         prop_assert_eq!(layout.first_tick_from(layout.time_of(tick) + 1), tick + 1);
     }

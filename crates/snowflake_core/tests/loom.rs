@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use snowflake_core::generator::{Generator, Outcome, Run};
+use snowflake_core::generator::{Generator, Outcome, Span};
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::{Position, Tick};
 
@@ -37,30 +37,30 @@ impl Server {
     }
 
     /// Takes once as a backend does, and gives up where it would have to wait.
-    fn take(&self, now: Tick, want: u32) -> Option<Run> {
-        let run = self.generator.join(now, want).or_else(|| self.open(now, want))?;
+    fn take(&self, now: Tick, want: u32) -> Option<Span> {
+        let span = self.generator.join(now, want).or_else(|| self.open(now, want))?;
         // I1. Relaxed, so that only the generator's own ordering can make it hold.
-        assert!(run.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
-        Some(run)
+        assert!(span.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+        Some(span)
     }
 
     /// The same without a clock.
-    fn take_by_counter(&self, want: u32) -> Option<Run> {
-        let run = self.generator.join_open(COUNT, SPAN, want)?;
-        assert!(run.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
-        Some(run)
+    fn take_by_counter(&self, want: u32) -> Option<Span> {
+        let span = self.generator.join_open(COUNT, SPAN, want)?;
+        assert!(span.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+        Some(span)
     }
 
-    fn open(&self, now: Tick, want: u32) -> Option<Run> {
+    fn open(&self, now: Tick, want: u32) -> Option<Span> {
         loop {
-            let seen = self.generator.look();
-            self.generator.note_clock(seen, now);
+            let seen = self.generator.snapshot();
+            self.generator.observe_clock(seen, now);
             match self.generator.take(seen, now, want, &self.policy) {
-                Outcome::Taken(run) => {
+                Outcome::Taken(span) => {
                     self.generator.keep_open(now, COUNT + SPAN);
-                    return Some(run);
+                    return Some(span);
                 }
-                Outcome::Lost => {}
+                Outcome::Contended => {}
                 Outcome::Extend(_) | Outcome::Wait(_) | Outcome::Behind(_) => return None,
             }
         }
@@ -81,8 +81,8 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-fn positions(runs: impl IntoIterator<Item = Option<Run>>) -> Vec<Position> {
-    runs.into_iter().flatten().flat_map(|run| run.first..=run.last).collect()
+fn positions(spans: impl IntoIterator<Item = Option<Span>>) -> Vec<Position> {
+    spans.into_iter().flatten().flat_map(|span| span.first..=span.last).collect()
 }
 
 fn assert_unique(mut all: Vec<Position>) {

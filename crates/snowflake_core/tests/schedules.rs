@@ -226,17 +226,17 @@ impl Server {
     /// Makes a mark past a tick durable, and lets the generator use it.
     fn extend(&mut self, needed: Tick) -> bool {
         let Some(mark) = self.write(needed) else { return false };
-        let early = reservation::early(self.clock, self.layout.time_of(needed), mark);
-        self.generator.cover(self.layout.first_tick_from(early), self.layout.first_tick_from(mark));
+        let soft_limit = reservation::soft_limit(self.clock, self.layout.time_of(needed), mark);
+        self.generator.cover(self.layout.first_tick_from(soft_limit), self.layout.first_tick_from(mark));
         true
     }
 
     /// Starts the generator where the table says, if the disk lets it.
     fn start(&mut self, needed: Tick) -> bool {
         let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
-        let unit_ms = self.layout.unit_ms();
+        let tick_ms = self.layout.tick_ms();
         let start_margin_ms =
-            reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, unit_ms, borrows_ticks, MAX_BORROW);
+            reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
         let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
         let facts = Facts { now: self.clock, start_margin_ms, wal_mark: None };
         let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
@@ -261,12 +261,12 @@ impl Server {
         let mut extended = 0;
         while want > 0 {
             let now = self.tick_at(self.clock);
-            let policy = Policy { max_borrow: MAX_BORROW / self.layout.unit_ms(), ..self.policy };
-            let seen = self.generator.look();
+            let policy = Policy { max_borrow: MAX_BORROW / self.layout.tick_ms(), ..self.policy };
+            let seen = self.generator.snapshot();
             let joined = self.generator.join_open(self.counter, SPAN, want).map(Outcome::Taken);
             let outcome = joined.unwrap_or_else(|| {
                 self.read = self.clock;
-                self.generator.note_clock(seen, now);
+                self.generator.observe_clock(seen, now);
                 let outcome = self.generator.take(seen, now, want, &policy);
                 if matches!(outcome, Outcome::Taken(_)) {
                     self.generator.keep_open(now, self.counter.wrapping_add(SPAN));
@@ -275,17 +275,17 @@ impl Server {
             });
             extended += 1;
             match outcome {
-                Outcome::Taken(run) => {
+                Outcome::Taken(span) => {
                     let mark = self.disk.expect("issued without a mark on disk");
                     let bits = self.layout.sequence_bits();
-                    let (first, last) = (run.first >> bits, self.layout.time_of(run.last >> bits));
+                    let (first, last) = (span.first >> bits, self.layout.time_of(span.last >> bits));
                     assert!(last < mark, "I1: issued above the durable mark");
                     assert!(Some(self.layout.time_of(first)) >= self.found, "I2: issued below the mark that was found");
                     assert!(first > self.advanced || self.advanced == 0, "issued below an advance");
                     assert!(last.saturating_sub(self.read) <= MAX_BORROW, "issued too far ahead of the clock");
-                    self.received.extend(run.first..=run.last);
+                    self.received.extend(span.first..=span.last);
                     extended = 0;
-                    want -= u32::try_from(run.last - run.first + 1).expect("at most what was wanted");
+                    want -= u32::try_from(span.last - span.first + 1).expect("at most what was wanted");
                 }
                 Outcome::Extend(tick) if extended > 1000 => {
                     panic!("tick {tick} is not covered, however often it is asked for")
@@ -305,7 +305,7 @@ impl Server {
                     }
                 }
                 Outcome::Wait(_) | Outcome::Behind(_) => return,
-                Outcome::Lost => panic!("nobody else takes positions"),
+                Outcome::Contended => panic!("nobody else takes positions"),
             }
         }
     }

@@ -120,12 +120,12 @@ pub(super) fn define() {
 
 /// The policy in force, for a layout of this unit.
 #[inline]
-pub fn policy(unit_ms: u64) -> Policy {
+pub fn policy(tick_ms: u64) -> Policy {
     Policy {
         clock_regression: clock_regression(),
         sequence_exhaustion: sequence_exhaustion(),
         sequence_start: sequence_start(),
-        max_borrow: max_borrow_ms() / unit_ms,
+        max_borrow: max_borrow_ms() / tick_ms,
         history_ticks: Tick::try_from(HISTORY_TICKS.get()).expect("the variable's range begins at 1"),
     }
 }

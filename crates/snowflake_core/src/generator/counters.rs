@@ -79,7 +79,7 @@ impl Counters {
     }
 
     /// `first` was issued ahead of the clock.
-    pub(super) fn note_borrowed(&self, first: Position) {
+    pub(super) fn record_borrowed(&self, first: Position) {
         if self.tick_of(self.borrowed_from.load(Ordering::Relaxed)) != self.tick_of(first) {
             self.borrowed_from.store(first, Ordering::Relaxed);
         }

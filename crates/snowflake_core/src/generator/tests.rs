@@ -30,16 +30,16 @@ fn step(generator: &Generator, now: Tick, want: u32) -> Outcome {
 }
 
 fn step_by(policy: &Policy, generator: &Generator, now: Tick, want: u32) -> Outcome {
-    if let Some(run) = generator.join(now, want) {
-        return Outcome::Taken(run);
+    if let Some(span) = generator.join(now, want) {
+        return Outcome::Taken(span);
     }
-    let seen = generator.look();
-    generator.note_clock(seen, now);
+    let seen = generator.snapshot();
+    generator.observe_clock(seen, now);
     generator.take(seen, now, want, policy)
 }
 
 fn taken(tick: Tick, first: u64, last: u64) -> Outcome {
-    Outcome::Taken(Run { first: (tick << BITS) + first, last: (tick << BITS) + last })
+    Outcome::Taken(Span { first: (tick << BITS) + first, last: (tick << BITS) + last })
 }
 
 #[test]
@@ -132,11 +132,11 @@ fn a_clock_that_was_set_back_beyond_max_borrow_has_to_catch_up_to_it() {
 #[test]
 fn a_stale_clock_reading_is_not_taken_for_a_clock_that_went_back() {
     let generator = started(10, 1000);
-    let seen = generator.look();
+    let seen = generator.snapshot();
     let stale = 99;
     assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
-    assert_eq!(generator.note_clock(seen, stale), None);
-    assert_eq!(generator.take(seen, stale, 1, &ERROR), Outcome::Lost, "has to look and to read the clock again");
+    assert_eq!(generator.observe_clock(seen, stale), None);
+    assert_eq!(generator.take(seen, stale, 1, &ERROR), Outcome::Contended, "has to look and to read the clock again");
     assert_eq!(step_by(&ERROR, &generator, 100, 3), taken(100, 1, 3));
     assert_eq!(step_by(&ERROR, &generator, 100, 1), Outcome::Wait(101));
 }
@@ -145,11 +145,11 @@ fn a_stale_clock_reading_is_not_taken_for_a_clock_that_went_back() {
 fn a_clock_that_has_gone_back_is_noted_once_with_the_size_of_the_step() {
     let generator = started(10, 1000);
     assert_eq!(step(&generator, 200, 1), taken(200, 0, 0));
-    let (one, other) = (generator.look(), generator.look());
-    assert_eq!(generator.note_clock(one, 170), Some(30));
-    assert_eq!(generator.note_clock(other, 170), None);
-    assert_eq!(generator.note_clock(generator.look(), 180), None, "it goes on from there");
-    assert_eq!(generator.note_clock(generator.look(), 150), Some(30), "and back again");
+    let (one, other) = (generator.snapshot(), generator.snapshot());
+    assert_eq!(generator.observe_clock(one, 170), Some(30));
+    assert_eq!(generator.observe_clock(other, 170), None);
+    assert_eq!(generator.observe_clock(generator.snapshot(), 180), None, "it goes on from there");
+    assert_eq!(generator.observe_clock(generator.snapshot(), 150), Some(30), "and back again");
 }
 
 #[test]

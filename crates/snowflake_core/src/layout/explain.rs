@@ -36,7 +36,7 @@ impl Layout {
             let meaning = match kind {
                 FieldKind::Timestamp => format!(
                     "{value} ticks of {} after {}\n{:15}= {}",
-                    display_unit(self.unit_ms),
+                    display_unit(self.tick_ms),
                     display_time(self.epoch),
                     "",
                     display_time(self.issued_at(id))

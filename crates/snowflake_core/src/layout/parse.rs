@@ -59,7 +59,7 @@ pub enum LayoutError {
     },
     /// More than 64 bits.
     #[error("\"{fields}\" has {sum} bits, and an ID has 64; its {timestamp_bits} bits of {} last {:.1} years",
-        display_unit(*unit_ms), years(*timestamp_bits, *unit_ms))]
+        display_unit(*tick_ms), years(*timestamp_bits, *tick_ms))]
     TooManyBits {
         /// All fields.
         fields: String,
@@ -68,16 +68,16 @@ pub enum LayoutError {
         /// How many are the timestamp's.
         timestamp_bits: u32,
         /// Milliseconds in a tick.
-        unit_ms: u32,
+        tick_ms: u32,
     },
     /// Timestamps that nobody can read.
     #[error("\"t{timestamp_bits}\" of {} lasts {:.0} years, and a layout can last until about the year 287000",
-        display_unit(*unit_ms), years(*timestamp_bits, *unit_ms))]
+        display_unit(*tick_ms), years(*timestamp_bits, *tick_ms))]
     TooLong {
         /// How many bits are the timestamp's.
         timestamp_bits: u32,
         /// Milliseconds in a tick.
-        unit_ms: u32,
+        tick_ms: u32,
     },
     /// A tick that is not one.
     #[error("\"{token}\" is not a unit: write whole milliseconds from unit=1ms to unit=1000ms, or unit=1s")]
@@ -110,7 +110,7 @@ impl FromStr for Layout {
         if preset.is_some() {
             tokens.next();
         }
-        let (mut fields, mut unit_ms, mut epoch) = (Vec::new(), None, None);
+        let (mut fields, mut tick_ms, mut epoch) = (Vec::new(), None, None);
         for token in tokens {
             let bad = || token.to_owned();
             let once = |is_first: bool, what| {
@@ -119,7 +119,7 @@ impl FromStr for Layout {
             match token.split_once('=') {
                 Some((key, value)) if key.eq_ignore_ascii_case("unit") => {
                     let ms = parse_unit(value).ok_or_else(|| LayoutError::BadUnit { token: bad() })?;
-                    once(unit_ms.replace(ms).is_none(), "unit")?;
+                    once(tick_ms.replace(ms).is_none(), "unit")?;
                 }
                 Some((key, value)) if key.eq_ignore_ascii_case("epoch") => {
                     let at = parse_epoch(value).ok_or_else(|| LayoutError::BadEpoch { token: bad() })?;
@@ -138,7 +138,7 @@ impl FromStr for Layout {
             None => return Err(LayoutError::Empty),
         };
         let base = preset.unwrap_or(&PRESETS[0]);
-        checked(fields, unit_ms.unwrap_or(base.unit_ms), epoch.unwrap_or(base.epoch))
+        checked(fields, tick_ms.unwrap_or(base.tick_ms), epoch.unwrap_or(base.epoch))
     }
 }
 
@@ -154,19 +154,19 @@ fn preset(token: &str) -> Option<&'static super::Preset> {
 }
 
 /// A layout of these fields, if there can be one.
-fn checked(fields: &[(FieldKind, u32)], unit_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
+fn checked(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
     let text = || fields.iter().map(|(kind, bits)| format!("{}{bits}", kind.letter())).collect::<Vec<_>>().join(" ");
     let timestamp = fields.iter().find(|(kind, _)| *kind == FieldKind::Timestamp);
     let &(_, timestamp_bits) = timestamp.ok_or_else(|| LayoutError::NoTimestamp { fields: text() })?;
     let sum = fields.iter().map(|(_, bits)| bits).sum();
     if sum > 64 {
-        return Err(LayoutError::TooManyBits { fields: text(), sum, timestamp_bits, unit_ms });
+        return Err(LayoutError::TooManyBits { fields: text(), sum, timestamp_bits, tick_ms });
     }
-    let length_ms = u128::from(unit_ms) << timestamp_bits;
+    let length_ms = u128::from(tick_ms) << timestamp_bits;
     if u128::from(epoch) + length_ms > u128::from(END_OF_TIME) {
-        return Err(LayoutError::TooLong { timestamp_bits, unit_ms });
+        return Err(LayoutError::TooLong { timestamp_bits, tick_ms });
     }
-    Ok(Layout::new(fields, unit_ms, epoch))
+    Ok(Layout::new(fields, tick_ms, epoch))
 }
 
 /// A letter and a width in bits: `t41`.

@@ -12,7 +12,7 @@ pub struct Preset {
     /// Fields from the highest bits to the lowest, with their widths.
     pub(super) fields: &'static [(FieldKind, u32)],
     /// Milliseconds per tick.
-    pub(super) unit_ms: u32,
+    pub(super) tick_ms: u32,
     /// When tick 0 begins.
     pub(super) epoch: UnixMs,
     /// Where the layout was published.
@@ -22,7 +22,7 @@ pub struct Preset {
 impl Preset {
     /// The layout.
     pub fn layout(&self) -> Layout {
-        Layout::new(self.fields, self.unit_ms, self.epoch)
+        Layout::new(self.fields, self.tick_ms, self.epoch)
     }
 }
 
@@ -37,28 +37,28 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "twitter",
         fields: &[(Timestamp, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
-        unit_ms: 1,
+        tick_ms: 1,
         epoch: TWITTER_EPOCH,
         source: "twitter-archive/snowflake, IdWorker.scala",
     },
     Preset {
         name: "flat",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
-        unit_ms: 1,
+        tick_ms: 1,
         epoch: TWITTER_EPOCH,
         source: "snowflake_pg: twitter, with data center and worker as one number",
     },
     Preset {
         name: "leaf",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
-        unit_ms: 1,
+        tick_ms: 1,
         epoch: TWITTER_EPOCH,
         source: "Meituan-Dianping/Leaf, SnowflakeIDGenImpl.java",
     },
     Preset {
         name: "uid",
         fields: &[(Timestamp, 28), (Worker, 22), (Sequence, 13)],
-        unit_ms: 1000,
+        tick_ms: 1000,
         // 2016-05-20 in Beijing. Ended on 2024-11-20, so it needs a later epoch to issue IDs.
         epoch: 1_463_673_600_000,
         source: "baidu/uid-generator, DefaultUidGenerator.java and BitsAllocator.java",
@@ -67,7 +67,7 @@ pub static PRESETS: &[Preset] = &[
         // The worker is the low 24 bits of an IPv4 address.
         name: "k8s",
         fields: &[(Timestamp, 28), (Worker, 24), (Sequence, 11)],
-        unit_ms: 1000,
+        tick_ms: 1000,
         // 2021-09-16T08:14:08Z.
         epoch: 1_631_780_048_000,
         source: "\"Snowflake: the algorithm explained and applied\", an article in Chinese of 2021-09-22",
@@ -75,14 +75,14 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "game",
         fields: &[(Timestamp, 31), (Worker, 20), (Sequence, 12)],
-        unit_ms: 1000,
+        tick_ms: 1000,
         epoch: OWN_EPOCH,
         source: "snowflake_pg: a million servers, each with 4096 IDs a second",
     },
     Preset {
         name: "js",
         fields: &[(Timestamp, 41), (Worker, 6), (Sequence, 6)],
-        unit_ms: 1,
+        tick_ms: 1,
         epoch: OWN_EPOCH,
         source: "snowflake_pg: below 2^53, so exact as a number of JavaScript's",
     },
@@ -90,7 +90,7 @@ pub static PRESETS: &[Preset] = &[
         // As its code has it; its documentation has node and counter the other way round.
         name: "pgedge",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
-        unit_ms: 1,
+        tick_ms: 1,
         // 2023-01-01T00:00:00Z.
         epoch: 1_672_531_200_000,
         source: "pgEdge/snowflake, snowflake.c",
@@ -98,7 +98,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "sonyflake",
         fields: &[(Timestamp, 39), (Sequence, 8), (Worker, 16)],
-        unit_ms: 10,
+        tick_ms: 10,
         // 2014-09-01T00:00:00Z.
         epoch: 1_409_529_600_000,
         source: "sony/sonyflake, sonyflake.go",
@@ -106,7 +106,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "instagram",
         fields: &[(Timestamp, 41), (Worker, 13), (Sequence, 10)],
-        unit_ms: 1,
+        tick_ms: 1,
         // 2011-08-24T21:07:01.721Z.
         epoch: 1_314_220_021_721,
         source: "\"Sharding & IDs at Instagram\", instagram-engineering.com",
@@ -115,7 +115,7 @@ pub static PRESETS: &[Preset] = &[
         // Discord calls the higher of the two the worker, and the lower the process.
         name: "discord",
         fields: &[(Timestamp, 42), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
-        unit_ms: 1,
+        tick_ms: 1,
         // 2015-01-01T00:00:00Z.
         epoch: 1_420_070_400_000,
         source: "discord/discord-api-docs, Reference.md",
@@ -124,7 +124,7 @@ pub static PRESETS: &[Preset] = &[
         // The lower bits are a hash plus a sequence.
         name: "mastodon",
         fields: &[(Timestamp, 48), (Sequence, 16)],
-        unit_ms: 1,
+        tick_ms: 1,
         epoch: 0,
         source: "mastodon/mastodon, lib/mastodon/snowflake.rb",
     },

@@ -52,7 +52,7 @@ fn every_preset_is_what_its_source_says() {
         let layout = preset.layout();
         assert_eq!(preset.name, name);
         assert_eq!(layout.fields_text(), fields, "{name}");
-        assert_eq!(layout.unit_ms(), unit, "{name}");
+        assert_eq!(layout.tick_ms(), unit, "{name}");
         assert_eq!(display_time(layout.epoch()), epoch, "{name}");
         assert_eq!(display_time(layout.last_time()), last, "{name}");
         assert_eq!(format!("{:.1}", layout.years()), years, "{name}");
@@ -216,7 +216,7 @@ fn a_time_outside_the_layout_has_no_tick() {
 
 #[test]
 fn the_first_tick_from_a_time_never_begins_before_it() {
-    let layout = Layout { unit_ms: 10, ..layout("flat") };
+    let layout = Layout { tick_ms: 10, ..layout("flat") };
     let epoch = layout.epoch();
     assert_eq!(layout.first_tick_from(epoch - 5), 0);
     assert_eq!(layout.first_tick_from(epoch), 0);
