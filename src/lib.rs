@@ -61,7 +61,7 @@ pub extern "C-unwind" fn _PG_init() {
         tsc::measure();
         shared::reserve(|| {
             durable::shutdown::prepare();
-            trusted_clock::first_anchor()
+            trusted_clock::first_jump_guard()
         });
         durable::keeper::register();
         functions::copy::watch();

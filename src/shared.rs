@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{PgAtomic, pg_shmem_init};
 use snowflake_core::UnixMs;
-use snowflake_core::anchor::Anchor;
+use snowflake_core::forward_jump::ForwardJumpGuard;
 use snowflake_core::generator::Generator;
 use snowflake_core::layout::Layout;
 use statistics::Statistics;
@@ -26,8 +26,8 @@ use wait_queue::Turns;
 pub struct Shared {
     /// Issues IDs.
     pub generator: Generator,
-    /// Which clock to believe.
-    pub anchor: Anchor,
+    /// Whether to trust a clock that has jumped ahead.
+    pub jump_guard: ForwardJumpGuard,
     /// For warnings of a clock that has jumped ahead.
     pub jump_warnings: Throttle,
     /// For warnings of a clock that has gone back.
@@ -69,20 +69,20 @@ unsafe impl PGRXSharedMemory for Shared {}
 // SAFETY: no other library uses the name of this extension.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Asks PostgreSQL for the memory. Only while preloading. Whenever it is set up, `anchor` is called for the first clock to
-/// believe.
-pub fn reserve(anchor: fn() -> Anchor) {
-    static FIRST_ANCHOR: OnceCell<fn() -> Anchor> = OnceCell::new();
-    FIRST_ANCHOR.get_or_init(|| anchor);
-    pg_shmem_init!(SHARED = Shared::new(FIRST_ANCHOR.get().expect("set above, in the postmaster")()));
+/// Asks PostgreSQL for the memory. Only while preloading. Whenever it is set up, `jump_guard` is called for the first
+/// offset to trust.
+pub fn reserve(jump_guard: fn() -> ForwardJumpGuard) {
+    static FIRST_JUMP_GUARD: OnceCell<fn() -> ForwardJumpGuard> = OnceCell::new();
+    FIRST_JUMP_GUARD.get_or_init(|| jump_guard);
+    pg_shmem_init!(SHARED = Shared::new(FIRST_JUMP_GUARD.get().expect("set above, in the postmaster")()));
 }
 
 impl Shared {
-    fn new(anchor: Anchor) -> Self {
+    fn new(jump_guard: ForwardJumpGuard) -> Self {
         let new = Self {
             // Without a layout, no bits: the generator is never started then.
             generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
-            anchor,
+            jump_guard,
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),
             statistics: Statistics::new(),

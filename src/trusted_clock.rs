@@ -1,5 +1,5 @@
-//! The server's clock as far as it is trusted. A jump ahead is not believed at once: see [`snowflake_core::anchor`]. A step back
-//! is believed, counted and warned of; what to do about it is for [`snowflake_core::policy`].
+//! The server's clock as far as it is trusted. A jump ahead is not trusted at once: see [`snowflake_core::forward_jump`]. A step back
+//! is trusted, counted and warned of; what to do about it is for [`snowflake_core::policy`].
 
 use crate::clock;
 use crate::config::gucs;
@@ -7,31 +7,31 @@ use crate::errors::warning;
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::PgLogLevel;
-use snowflake_core::anchor::{Anchor, Belief};
+use snowflake_core::forward_jump::{ForwardJumpGuard, Verdict};
 use snowflake_core::layout::Layout;
 use snowflake_core::policy::ClockRegression;
 use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What was believed when the postmaster started, or when shared memory was given up after a crash: clock less monotonic
+/// What was trusted when the postmaster started, or when shared memory was given up after a crash: clock less monotonic
 /// clock, wrapping. Every process has its own; it counts in the postmaster.
-static BELIEVED: OnceCell<AtomicU64> = OnceCell::new();
+static OFFSET: OnceCell<AtomicU64> = OnceCell::new();
 
-fn believed() -> &'static AtomicU64 {
-    BELIEVED.get_or_init(|| {
+fn offset() -> &'static AtomicU64 {
+    OFFSET.get_or_init(|| {
         AtomicU64::new(clock::microseconds(clock::since_1970()).wrapping_sub(clock::microseconds(clock::since_boot())))
     })
 }
 
-/// An anchor for new shared memory: with what was believed before, since the clock may have jumped just now.
-pub fn first_anchor() -> Anchor {
-    Anchor::new(believed().load(Ordering::Relaxed), 0)
+/// A guard for new shared memory, with the offset trusted before: the clock may have jumped just now.
+pub fn first_jump_guard() -> ForwardJumpGuard {
+    ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)
 }
 
-/// Keeps what is believed while shared memory is set up anew.
-pub fn remember() {
-    believed().store(shared().anchor.believed(), Ordering::Relaxed);
+/// Keeps what is trusted while shared memory is set up anew.
+pub fn remember_offset() {
+    offset().store(shared().jump_guard.offset(), Ordering::Relaxed);
 }
 
 /// The time since 1970, for a generator of this layout.
@@ -53,13 +53,13 @@ fn now_above(issued: UnixMs) -> Duration {
     let real = clock::since_1970();
     let (now, monotonic) = (clock::microseconds(real), clock::microseconds(clock::since_boot()));
     let (issued, max_jump) = (issued.saturating_mul(1000), gucs::max_forward_jump_ms().saturating_mul(1000));
-    match shared().anchor.judge(now, monotonic, issued, max_jump) {
-        Belief::Right => real,
-        Belief::Held => {
+    match shared().jump_guard.check(now, monotonic, issued, max_jump) {
+        Verdict::Trusted => real,
+        Verdict::Confirmed => {
             warn_of_jump(now / 1000, None);
             real
         }
-        Belief::Jumped { expected } => {
+        Verdict::Jumped { expected } => {
             if shared().jump_warnings.is_due() {
                 warn_of_jump(now / 1000, Some(expected / 1000));
             }
@@ -68,9 +68,9 @@ fn now_above(issued: UnixMs) -> Duration {
     }
 }
 
-/// Believes the clock, whatever it says.
+/// Trusts the clock, whatever it says.
 pub fn accept() {
-    shared().anchor.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
+    shared().jump_guard.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
     shared().jump_warnings.reset();
     // From the next ID on.
     shared().generator.shut();

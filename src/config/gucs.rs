@@ -233,7 +233,7 @@ pub fn least_start_margin_ms() -> u64 {
     milliseconds(&FAILOVER_GUARD)
 }
 
-/// How far the clock may jump ahead and be believed at once, in milliseconds.
+/// How far the clock may jump ahead and be trusted at once, in milliseconds.
 pub fn max_forward_jump_ms() -> u64 {
     milliseconds(&MAX_FORWARD_JUMP)
 }

@@ -31,7 +31,7 @@ fn at_exit(code: c_int) {
         lower_mark();
     } else {
         // Shared memory will be set up anew after a crash.
-        trusted_clock::remember();
+        trusted_clock::remember_offset();
     }
 }
 

@@ -188,12 +188,12 @@ fn advance(past: i64, force: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Believes the clock, however far it has jumped ahead.
+/// Trusts the clock, however far it has jumped ahead.
 #[pg_extern(sql = false)]
 fn snowflake_accept_clock() {
     or_raise(configured());
     let now = clock::unix_ms();
-    if shared().anchor.has_jumped() {
+    if shared().jump_guard.has_jumped() {
         say(&format!("accepted the clock, which says {}", display_time(now)));
     } else {
         notice!("the clock is already trusted");

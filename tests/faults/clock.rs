@@ -51,28 +51,28 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 11,
-        promise: "a_clock_that_was_a_day_behind_is_believed_when_it_is_accepted",
+        promise: "a_clock_that_was_a_day_behind_is_trusted_when_it_is_accepted",
         short: 1,
         full: 3,
         run: a_day_ahead_accepted,
     },
     Fault {
         row: 11,
-        promise: "a_clock_that_is_accepted_is_believed_by_the_next_id_of_the_same_statement",
+        promise: "a_clock_that_is_accepted_is_trusted_by_the_next_id_of_the_same_statement",
         short: 20,
         full: 200,
         run: accepted_while_a_tick_is_open,
     },
     Fault {
         row: 11,
-        promise: "a_clock_that_was_a_day_behind_is_believed_when_it_has_held_for_a_minute",
+        promise: "a_clock_that_was_a_day_behind_is_trusted_when_it_has_held_for_a_minute",
         short: 0,
         full: 1,
         run: a_day_ahead_held,
     },
     Fault {
         row: 11,
-        promise: "a_clock_that_is_a_day_ahead_is_not_believed_because_a_backend_was_killed",
+        promise: "a_clock_that_is_a_day_ahead_is_not_trusted_because_a_backend_was_killed",
         short: 2,
         full: 10,
         run: a_day_ahead_at_a_crash,
@@ -244,7 +244,7 @@ fn seconds(seconds: i64) -> f64 {
     f64::from(i32::try_from(seconds).expect("a few seconds"))
 }
 
-/// For five seconds a day ahead, and then right again. What is not believed must not get into the mark either, not even
+/// For five seconds a day ahead, and then right again. What is not trusted must not get into the mark either, not even
 /// for a moment: from there is no way back.
 fn a_day_ahead(rounds: usize) -> Evidence {
     let cluster = server_with_clock();
@@ -274,7 +274,7 @@ fn put_right(round: usize) -> (Cluster, Witness) {
     witness.next_id().expect("an ID by the old clock");
     cluster.set_clock(86_400.0);
     let id = witness.next_id().expect("an ID");
-    assert!(signed(issued_at(id)) - signed(real_time()) <= MAX_BORROW_MS, "not believed at once, in round {round}");
+    assert!(signed(issued_at(id)) - signed(real_time()) <= MAX_BORROW_MS, "not trusted at once, in round {round}");
     (cluster, witness)
 }
 
@@ -329,7 +329,7 @@ fn a_day_ahead_held(rounds: usize) -> Evidence {
     assert_kept_without_errors(rounds, &report, DAY_MS)
 }
 
-/// A crash sets up shared memory anew, and with it what is believed; after a restart of the server a clock would be.
+/// A crash sets up shared memory anew, and with it what is trusted; after a restart of the server a clock would be.
 fn a_day_ahead_at_a_crash(rounds: usize) -> Evidence {
     let cluster = server_with_clock();
     let mut witness = Witness::of(&cluster);
@@ -365,7 +365,7 @@ fn outside(rounds: usize) -> Evidence {
             );
             assert!(refused.hint().is_some_and(|hint| hint.starts_with("Set the clock")), "{refused:?}");
         }
-        // So far ahead it is believed only when somebody says so.
+        // So far ahead it is trusted only when somebody says so.
         cluster.set_clock(60.0 * years);
         witness.session().batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
         let refused = witness.refusal();

@@ -147,20 +147,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_41" },
     },
     Mutant {
-        name: "every jump of the clock is believed at once",
+        name: "every jump of the clock is trusted at once",
         edits: &[(
-            "crates/snowflake_core/src/anchor.rs",
+            "crates/snowflake_core/src/forward_jump.rs",
             ".saturating_add(max_jump)",
             ".saturating_add(max_jump.max(u64::MAX))",
         )],
         against: Servers { binary: "faults", tests: "row_11" },
     },
     Mutant {
-        name: "whatever the clock shows after a crash of a backend is believed",
+        name: "whatever the clock shows after a crash of a backend is trusted",
         edits: &[(
             "src/trusted_clock.rs",
-            "Anchor::new(believed().load(Ordering::Relaxed), 0)",
-            "Anchor::new(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()))",
+            "ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)",
+            "ForwardJumpGuard::new(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()))",
         )],
         against: Servers { binary: "faults", tests: "row_11" },
     },

@@ -6,7 +6,7 @@
 //! - [`identity`]: whose mark it is, and where a server that finds it may begin.
 //! - [`state_record`]: the bytes in which both are kept.
 //! - [`periods`]: the periods of time that partitions of a table hold.
-//! - [`anchor`]: which clock to believe when it jumps ahead.
+//! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
 //! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
 //!
 //! Time is always an argument here and never a call, nothing here sleeps, and nothing touches a file, so every
@@ -22,7 +22,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod anchor;
+pub mod forward_jump;
 pub mod generator;
 pub mod history;
 pub mod identity;
