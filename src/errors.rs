@@ -62,7 +62,7 @@ pub enum Refusal {
         /// When IDs begin.
         until: UnixMs,
     },
-    /// Marks have passed before they were there.
+    /// MarkAttempts have passed before they were there.
     Outrun {
         /// How long the last two took.
         last_writes_ms: [u64; 2],

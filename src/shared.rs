@@ -20,7 +20,7 @@ use statistics::Statistics;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use throttle::Throttle;
-use wait_queue::Turns;
+use wait_queue::WaitQueue;
 
 /// What lies in shared memory.
 pub struct Shared {
@@ -34,10 +34,10 @@ pub struct Shared {
     pub regression_warnings: Throttle,
     /// What has happened.
     pub statistics: Statistics,
-    /// Who waits for the next tick.
-    pub near_turns: Turns,
-    /// Who waits for a clock that is further behind.
-    pub far_turns: Turns,
+    /// Calls that wait for the next tick.
+    pub tick_queue: WaitQueue,
+    /// Calls that wait for a clock that is further behind.
+    pub clock_queue: WaitQueue,
     /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
     pub hold_until: AtomicU64,
@@ -86,8 +86,8 @@ impl Shared {
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),
             statistics: Statistics::new(),
-            near_turns: Turns::new(),
-            far_turns: Turns::new(),
+            tick_queue: WaitQueue::new(),
+            clock_queue: WaitQueue::new(),
             hold_until: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],

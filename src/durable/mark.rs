@@ -73,7 +73,7 @@ fn last_writes_ms() -> [u64; 2] {
     [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed))
 }
 
-/// Marks have passed before they were there.
+/// MarkAttempts have passed before they were there.
 pub fn outrun() -> Refusal {
     Refusal::Outrun {
         last_writes_ms: last_writes_ms(),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const READING: Duration = Duration::from_secs(2);
 
 /// How long a call waits for a mark at least, whatever `max_wait` says: the log may have to go to another server.
-const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets a backend that is about to start the generator wait a moment for the keeper, which has to read the mark first.
 pub fn wait_for_reading() {
@@ -87,8 +87,8 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
             start::plan()?; // If it can't be started, this says why.
         }
     }
-    let patience = patience();
-    let until = Instant::now() + patience;
+    let max_wait = max_wait();
+    let until = Instant::now() + max_wait;
     let want = Want::new(tick);
     loop {
         let hold_until = shared.hold_until.load(Ordering::Relaxed);
@@ -101,7 +101,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
         }
         if Instant::now() >= until {
             return Err(match shared.keeper_error.load(Ordering::Relaxed) {
-                0 => Refusal::WalMark(patience),
+                0 => Refusal::WalMark(max_wait),
                 error => mark::write_error(error).into(),
             });
         }
@@ -111,6 +111,6 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
 }
 
 /// How long a call waits for a mark.
-pub fn patience() -> Duration {
-    LEAST_PATIENCE.max(Duration::from_millis(gucs::max_wait_ms()))
+pub fn max_wait() -> Duration {
+    LEAST_WAIT.max(Duration::from_millis(gucs::max_wait_ms()))
 }

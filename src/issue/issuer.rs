@@ -6,7 +6,7 @@
 use crate::config::{gucs, preload};
 use crate::durable::{extend, mark, request};
 use crate::errors::{ClockLimit, Refusal};
-use crate::issue::wait::Patience;
+use crate::issue::wait::WaitBudget;
 use crate::shared::shared;
 use crate::worker;
 use crate::{clock, trusted_clock, tsc};
@@ -57,9 +57,9 @@ pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
 /// Makes every ID from now on lie in a later tick than this one.
 pub fn advance(past: Tick) -> Result<(), Refusal> {
     let issuer = issuer()?;
-    let mut patience = Patience::new(issuer.budget());
+    let mut budget = WaitBudget::new(issuer.max_wait());
     while past >= issuer.generator.covered_until() {
-        issuer.extend(past, &mut patience)?;
+        issuer.extend(past, &mut budget)?;
     }
     issuer.generator.advance(past);
     Ok(())
@@ -110,7 +110,7 @@ impl Issuer {
     #[cold]
     fn take(&self, want: u32) -> Result<Span, Refusal> {
         let policy = gucs::policy(self.layout.tick_ms());
-        let mut patience = Patience::new(self.budget());
+        let mut budget = WaitBudget::new(self.max_wait());
         loop {
             let found = self.generator.snapshot();
             let (now, open_until) = self.now()?;
@@ -127,8 +127,8 @@ impl Issuer {
                     return Ok(span);
                 }
                 Outcome::Contended => {}
-                Outcome::Extend(tick) => self.extend(tick, &mut patience)?,
-                Outcome::Wait(tick) => self.wait(&mut patience, self.layout.time_of(tick))?,
+                Outcome::Extend(tick) => self.extend(tick, &mut budget)?,
+                Outcome::Wait(tick) => self.wait(&mut budget, self.layout.time_of(tick))?,
                 Outcome::Behind(shown) => {
                     let (now, shown) = (self.layout.time_of(now), self.layout.time_of(shown));
                     return Err(Refusal::ClockWentBack { now, shown });
@@ -138,7 +138,7 @@ impl Issuer {
     }
 
     /// Has the mark extended past `tick`, as early as there is reason to.
-    fn extend(&self, tick: Tick, patience: &mut Patience) -> Result<(), Refusal> {
+    fn extend(&self, tick: Tick, budget: &mut WaitBudget) -> Result<(), Refusal> {
         let limit = self.generator.covered_until();
         if tick < limit {
             if self.generator.take_on_extension() {
@@ -148,21 +148,21 @@ impl Issuer {
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
-        if !patience.bears(tick, limit, request::patience()) {
+        if !budget.may_retry_mark(tick, limit, request::max_wait()) {
             return Err(mark::outrun());
         }
         let since = Instant::now();
         let covered = extend::cover(&self.layout, tick);
         shared().statistics.count_mark_wait(since.elapsed());
         if let Some(until) = covered? {
-            self.wait(patience, until)?;
+            self.wait(budget, until)?;
         }
         Ok(())
     }
 
     /// Waits for the clock, as long as the call may.
-    fn wait(&self, patience: &mut Patience, until: UnixMs) -> Result<(), Refusal> {
-        if patience.wait_until(until, &self.layout) {
+    fn wait(&self, budget: &mut WaitBudget, until: UnixMs) -> Result<(), Refusal> {
+        if budget.wait_until(until, &self.layout) {
             return Ok(());
         }
         if !self.generator.is_started() {
@@ -181,12 +181,12 @@ impl Issuer {
 
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
     /// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
-    fn budget(&self) -> Duration {
-        let mut budget = gucs::max_wait_ms().saturating_add(2 * self.layout.tick_ms());
+    fn max_wait(&self) -> Duration {
+        let mut max_wait = gucs::max_wait_ms().saturating_add(2 * self.layout.tick_ms());
         if self.generator.counts().issued == 0 {
             // The same again, in case the start margin was counted from a little later.
-            budget = budget.max(2 * gucs::start_margin_ms(&self.layout));
+            max_wait = max_wait.max(2 * gucs::start_margin_ms(&self.layout));
         }
-        Duration::from_millis(budget)
+        Duration::from_millis(max_wait)
     }
 }

@@ -1,104 +1,100 @@
 //! Waits for the clock.
 //!
-//! One process sleeps until the clock gets there, the one that has the *turn*. All others queue up behind it. When it has
-//! got what it was waiting for, it wakes the first of them, which tries in its turn, and so on as long as there is
-//! something to get. So nobody wakes for nothing, however many wait for the same tick, and who has come first is served
-//! first, unless the process that has the turn was stopped: then another takes it over.
+//! One process, the *leader*, sleeps until the clock reaches the time. All others wait behind it. When the leader has its ID, it
+//! wakes the first of them, which tries next. No process wakes in vain, however many wait for the same tick, and the first to come
+//! is served first. If the leader was stopped, another process takes the lead over.
 //!
-//! There are two queues: who waits for the next tick must not stand behind one that waits for a second.
+//! There are two queues, so that a call for the next tick does not wait behind a call that waits for a second.
 
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
-use crate::shared::wait_queue::Turns;
+use crate::shared::wait_queue::WaitQueue;
 use crate::sleep::{SHORT, sleep, wait_event};
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
-
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-/// Who waits for its turn takes it over after this time: the process that has it may have been stopped.
-const AT_MOST_FOR_A_TURN: Duration = Duration::from_millis(100);
+/// After this time a process takes the lead over: the leader may have been stopped.
+const MAX_WAIT_TO_LEAD: Duration = Duration::from_millis(100);
 
-/// The turn of this process, until it is dropped.
-struct Turn(&'static Turns);
+/// This process leads a queue until it is dropped.
+struct Lead(&'static WaitQueue);
 
-impl Turn {
-    /// Queues up for the turn, to wait so long. Who waits for the next tick does not queue up behind one that waits for a
-    /// second.
+impl Lead {
+    /// Waits to lead the queue of those who wait about so long.
     fn wait_for(time: Duration, at_most: Duration) -> Option<Self> {
         static AT_EXIT: OnceCell<()> = OnceCell::new();
         AT_EXIT.get_or_init(|| before_exit(leave));
-        let turns = if time < SHORT { &shared().near_turns } else { &shared().far_turns };
-        turns.wait_for(at_most, wait_event()).then_some(Self(turns))
+        let queue = if time < SHORT { &shared().tick_queue } else { &shared().clock_queue };
+        queue.wait_to_lead(at_most, wait_event()).then_some(Self(queue))
     }
 }
 
-impl Drop for Turn {
+impl Drop for Lead {
     fn drop(&mut self) {
-        self.0.pass_on();
+        self.0.hand_off();
     }
 }
 
 fn leave(_code: c_int) {
-    shared().near_turns.leave();
-    shared().far_turns.leave();
+    shared().tick_queue.leave();
+    shared().clock_queue.leave();
 }
 
-/// How long one call has waited for a clock that does not get there. Measured in time that really passes (a budget in
-/// wall-clock time would stretch by the very step that is being waited out).
-pub struct Patience {
+/// How long one call may still wait for a clock that is behind. Measured in elapsed time: a budget in the clock's time would grow by
+/// the step that is waited out.
+pub struct WaitBudget {
     budget: Duration,
-    /// Since when the clock has not got there.
+    /// Since when the clock has been behind.
     since: Option<Instant>,
-    /// Since when the call has waited at all.
+    /// When the call first waited.
     waiting: Option<Instant>,
-    /// Kept until the call has got what it wants, or has given up.
-    turn: Option<Turn>,
-    marks: Marks,
+    /// Kept until the call has its ID or fails.
+    lead: Option<Lead>,
+    mark_attempts: MarkAttempts,
 }
 
-/// The durable marks that one call has seen, all of which had passed when it came to use them.
+/// The durable marks written for one call. The clock overtook each of them before the call could use it.
 #[derive(Default)]
-struct Marks {
+struct MarkAttempts {
     since: Option<Instant>,
-    /// What the call needed when it looked last.
+    /// The tick that the last mark was to cover.
     needed: Tick,
     count: u32,
 }
 
-/// How many marks a call may see pass, the one that it finds among them: how long two writes took is known when the
-/// third is reserved for.
-const MARKS: u32 = 4;
+/// How many marks may be written for a call, with the one that it finds. The third is already reserved by the time that two writes
+/// took.
+const MAX_MARK_ATTEMPTS: u32 = 4;
 
-impl Patience {
+impl WaitBudget {
     /// For a call that may wait so long.
     pub fn new(budget: Duration) -> Self {
-        Self { budget, since: None, waiting: None, turn: None, marks: Marks::default() }
+        Self { budget, since: None, waiting: None, lead: None, mark_attempts: MarkAttempts::default() }
     }
 
-    /// Sleeps until the clock reaches `until`, but not for long: what to wait for may be another time by then, when the
-    /// clock has been set. False when the budget is used up. A clock that gets there restores the budget: waiting for
-    /// one tick after another is how a full generator works, not a clock that is behind. Can be cancelled like any
-    /// query.
+    /// Sleeps until the clock reaches `until`, or for a short time: the clock may be set meanwhile. False when the budget is used
+    /// up. A clock that reaches the time restores the budget, since a call for a large batch waits for one tick after another. Can
+    /// be cancelled like any query.
     pub fn wait_until(&mut self, until: UnixMs, layout: &Layout) -> bool {
         let until = Duration::from_millis(until);
         let remaining = || until.saturating_sub(trusted_clock::now(layout));
         self.waiting.get_or_insert_with(Instant::now);
-        self.marks = Marks::default();
+        self.mark_attempts = MarkAttempts::default();
         if !remaining().is_zero() {
             let left = self.budget.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
             if left.is_zero() {
                 return false;
             }
-            self.turn.take_if(|turn| !turn.0.is_mine());
-            if self.turn.is_none() {
-                self.turn = Turn::wait_for(remaining(), left.min(AT_MOST_FOR_A_TURN));
+            self.lead.take_if(|lead| !lead.0.leads());
+            if self.lead.is_none() {
+                self.lead = Lead::wait_for(remaining(), left.min(MAX_WAIT_TO_LEAD));
             }
             let time = remaining();
-            if self.turn.is_some() && !time.is_zero() {
+            if self.lead.is_some() && !time.is_zero() {
                 sleep(time.min(left));
             }
         }
@@ -108,18 +104,18 @@ impl Patience {
         true
     }
 
-    /// Whether a call that needs a tick which the mark, at `limit`, does not cover may have another one written: not if
-    /// each of some, over so much time, covered what the call had needed, and had passed when it came to use it.
-    pub fn bears(&mut self, tick: Tick, limit: Tick, time: Duration) -> bool {
-        let marks = &mut self.marks;
-        let since = *marks.since.get_or_insert_with(Instant::now);
-        marks.count += u32::from(limit > marks.needed);
-        marks.needed = tick;
-        marks.count <= MARKS || since.elapsed() < time
+    /// Whether a call for this tick may have another mark written past `limit`. False once more than [`MAX_MARK_ATTEMPTS`] marks have
+    /// been written for it over at least `time`, and the clock has overtaken each before the call could use it.
+    pub fn may_retry_mark(&mut self, tick: Tick, limit: Tick, time: Duration) -> bool {
+        let attempts = &mut self.mark_attempts;
+        let since = *attempts.since.get_or_insert_with(Instant::now);
+        attempts.count += u32::from(limit > attempts.needed);
+        attempts.needed = tick;
+        attempts.count <= MAX_MARK_ATTEMPTS || since.elapsed() < time
     }
 }
 
-impl Drop for Patience {
+impl Drop for WaitBudget {
     fn drop(&mut self) {
         if let Some(since) = self.waiting {
             shared().statistics.count_wait(since.elapsed());

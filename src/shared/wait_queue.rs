@@ -1,7 +1,7 @@
-//! Whose turn it is to wait for the clock, and who comes next: see [`crate::issue::wait`].
+//! A fair queue of processes that wait for the clock: see [`crate::issue::wait`].
 //!
-//! A turn that is passed on while others queue up is *reserved*: only who is woken may take it, and not the process that has
-//! just had it and comes back for more.
+//! The *leader* sleeps until the clock is there; the others wait behind it. A leader hands the lead off to the first of them. Only a
+//! process that was woken may then take it, so that the former leader cannot come back for more.
 
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -9,124 +9,124 @@ use std::ffi::{c_int, c_long};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nobody's turn.
+/// Nobody leads.
 const FREE: c_int = 0;
 
-/// The turn of whoever is woken.
-const RESERVED: c_int = -1;
+/// The process that is woken next leads.
+const HANDED_OFF: c_int = -1;
 
-/// Whose turn it is, in shared memory.
+/// The queue, in shared memory.
 #[derive(Default)]
-pub struct Turns {
-    /// The process that has the turn, [`FREE`] or [`RESERVED`].
-    holder: AtomicI32,
-    /// How many queue up.
+pub struct WaitQueue {
+    /// The process that leads, [`FREE`] or [`HANDED_OFF`].
+    leader: AtomicI32,
+    /// How many processes wait.
     queued: AtomicU32,
-    /// Who comes next.
-    queue: UnsafeCell<pg_sys::ConditionVariable>,
+    /// They wait here, in the order in which they came.
+    waiters: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
-/// The address of the turns for which this process queues up; 0 for none.
+/// The address of the queue in which this process waits; 0 for none.
 static QUEUED_FOR: AtomicUsize = AtomicUsize::new(0);
 
-impl Turns {
+impl WaitQueue {
     /// Nobody waits. To be called where shared memory is set up.
     pub fn new() -> Self {
         let new = Self::default();
         // SAFETY: writes a condition variable that nobody uses yet, and that may be moved until somebody does.
-        unsafe { pg_sys::ConditionVariableInit(new.queue.get()) };
+        unsafe { pg_sys::ConditionVariableInit(new.waiters.get()) };
         new
     }
 
-    /// Queues up for the turn. False if it has not come in that time. If it is still the same process's then, that one may
-    /// have been stopped, or wait for something far away, and its turn is taken over. Shows this event meanwhile; can be
+    /// Waits until this process leads, and shows this event meanwhile; false if it does not after that time. If the same process
+    /// has led all the time, it may have been stopped or wait for a distant time, and this process takes the lead over. Can be
     /// cancelled like any query.
-    pub fn wait_for(&self, at_most: Duration, wait_event: u32) -> bool {
-        if self.queued.load(Ordering::SeqCst) == 0 && self.take_from(FREE) {
+    pub fn wait_to_lead(&self, at_most: Duration, wait_event: u32) -> bool {
+        if self.queued.load(Ordering::SeqCst) == 0 && self.take_over_from(FREE) {
             return true;
         }
         let deadline = Instant::now() + at_most;
-        let place = Place::last(self);
-        let before = self.holder.load(Ordering::SeqCst);
-        // Once more now: it may have been passed on before this process had queued up.
-        let mut taken = self.take_from(FREE);
+        let queued = QueueGuard::last(self);
+        let before = self.leader.load(Ordering::SeqCst);
+        // Again: the lead may have been handed off before this process was in the queue.
+        let mut taken = self.take_over_from(FREE);
         while !taken {
             let left = deadline.saturating_duration_since(Instant::now());
             let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
-            // SAFETY: prepared by the place in the queue.
-            let timed_out = unsafe { pg_sys::ConditionVariableTimedSleep(self.queue.get(), timeout, wait_event) };
-            taken = self.take_from(RESERVED) || self.take_from(FREE);
+            // SAFETY: prepared by the guard.
+            let timed_out = unsafe { pg_sys::ConditionVariableTimedSleep(self.waiters.get(), timeout, wait_event) };
+            taken = self.take_over_from(HANDED_OFF) || self.take_over_from(FREE);
             if timed_out {
-                taken = taken || self.take_from(before);
+                taken = taken || self.take_over_from(before);
                 break;
             }
         }
-        drop(place);
+        drop(queued);
         taken
     }
 
-    /// Passes the turn on, if this process has it.
-    pub fn pass_on(&self) {
-        let to = if self.queued.load(Ordering::SeqCst) > 0 { RESERVED } else { FREE };
-        if self.holder.compare_exchange(process(), to, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+    /// Hands the lead off, if this process has it.
+    pub fn hand_off(&self) {
+        let to = if self.queued.load(Ordering::SeqCst) > 0 { HANDED_OFF } else { FREE };
+        if self.leader.compare_exchange(process(), to, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             self.wake_next();
         }
     }
 
-    /// Whether this process has the turn, and nobody has taken it over.
-    pub fn is_mine(&self) -> bool {
-        self.holder.load(Ordering::SeqCst) == process()
+    /// Whether this process leads. Another one may have taken the lead over.
+    pub fn leads(&self) -> bool {
+        self.leader.load(Ordering::SeqCst) == process()
     }
 
-    /// Gives up everything: this process ends.
+    /// Leaves the queue and hands off the lead: for a process that ends.
     pub fn leave(&self) {
         if QUEUED_FOR.load(Ordering::Relaxed) == self.address() {
-            self.give_up_place(true);
+            self.leave_queue(true);
         }
-        self.pass_on();
+        self.hand_off();
     }
 
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    fn take_from(&self, holder: c_int) -> bool {
-        self.holder.compare_exchange(holder, process(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    fn take_over_from(&self, leader: c_int) -> bool {
+        self.leader.compare_exchange(leader, process(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     fn wake_next(&self) {
         // SAFETY: initialized when shared memory was set up.
-        unsafe { pg_sys::ConditionVariableSignal(self.queue.get()) };
+        unsafe { pg_sys::ConditionVariableSignal(self.waiters.get()) };
     }
 
-    /// This process may have been woken for a turn that it does not take.
-    fn give_up_place(&self, was_woken: bool) {
+    /// If this process was woken and does not lead, it wakes the next one.
+    fn leave_queue(&self, was_woken: bool) {
         QUEUED_FOR.store(0, Ordering::Relaxed);
         if self.queued.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let _ = self.holder.compare_exchange(RESERVED, FREE, Ordering::SeqCst, Ordering::SeqCst);
+            let _ = self.leader.compare_exchange(HANDED_OFF, FREE, Ordering::SeqCst, Ordering::SeqCst);
         }
-        if was_woken && !self.is_mine() {
+        if was_woken && !self.leads() {
             self.wake_next();
         }
     }
 }
 
-/// A place in the queue, until it is dropped.
-struct Place<'a>(&'a Turns);
+/// This process waits in the queue until it is dropped.
+struct QueueGuard<'a>(&'a WaitQueue);
 
-impl<'a> Place<'a> {
-    fn last(turns: &'a Turns) -> Self {
-        turns.queued.fetch_add(1, Ordering::SeqCst);
-        QUEUED_FOR.store(turns.address(), Ordering::Relaxed);
+impl<'a> QueueGuard<'a> {
+    fn last(queue: &'a WaitQueue) -> Self {
+        queue.queued.fetch_add(1, Ordering::SeqCst);
+        QUEUED_FOR.store(queue.address(), Ordering::Relaxed);
         // SAFETY: initialized when shared memory was set up.
-        unsafe { pg_sys::ConditionVariablePrepareToSleep(turns.queue.get()) };
-        Self(turns)
+        unsafe { pg_sys::ConditionVariablePrepareToSleep(queue.waiters.get()) };
+        Self(queue)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
-        self.0.give_up_place(cancel_sleep());
+        self.0.leave_queue(cancel_sleep());
     }
 }
 
