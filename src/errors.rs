@@ -1,15 +1,15 @@
 //! Every reason to refuse an ID, with its SQLSTATE, its details and what to do.
 
-mod objection;
+mod mark_conflict;
 mod state_file;
 
 pub use state_file::{StateFileError, StatePath};
 
-use crate::config::gucs::Unreadable;
+use crate::config::gucs::InvalidSetting;
 use crate::server_encoding::{characters, quoted, shown};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::identity::{Identity, Objection, Record};
+use snowflake_core::identity::{Identity, MarkConflict, Record};
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeError};
 use snowflake_core::policy::ClockRegression;
 use snowflake_core::{UnixMs, display_time};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Why no ID can be issued.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum IssueError {
     /// The library is not in shared_preload_libraries.
     NotPreloaded,
     /// pg_upgrade is at work.
@@ -26,11 +26,11 @@ pub enum Refusal {
     /// `snowflake_pg.worker_id` is -1; it may be what this layout allows.
     WorkerUnset(Layout),
     /// A variable is configured to something that PostgreSQL can't read.
-    Unreadable(&'static Unreadable),
+    InvalidSetting(&'static InvalidSetting),
     /// `snowflake_pg.layout` is this text, which is no layout.
-    BadLayout(CString, LayoutError),
+    InvalidLayout(CString, LayoutError),
     /// The layout can only be decoded, or the worker or data center does not fit it.
-    Misfit(Layout, SeriesError),
+    InvalidSeries(Layout, SeriesError),
     /// The server is a standby, or has not finished its recovery.
     InRecovery,
     /// The clock lies outside the layout.
@@ -56,14 +56,14 @@ pub enum Refusal {
         shown: UnixMs,
     },
     /// There is no durable mark, and the clock stays behind the time at which IDs begin without one.
-    Held {
+    StartPending {
         /// What the clock shows.
         now: UnixMs,
         /// When IDs begin.
         until: UnixMs,
     },
-    /// MarkAttempts have passed before they were there.
-    Outrun {
+    /// The clock overtook each mark before it was on disk.
+    MarkTooSlow {
         /// How long the last two took.
         last_writes_ms: [u64; 2],
         /// `snowflake_pg.reserve_ahead`.
@@ -74,18 +74,18 @@ pub enum Refusal {
     /// The durable mark can't be read or written.
     StateFile(StateFileError),
     /// The durable mark is not this server's.
-    Objection {
+    MarkConflict {
         /// By which row of the start table.
-        objection: Objection,
+        conflict: MarkConflict,
         /// The record that was found.
         found: Option<Box<Record>>,
         /// What its identity should be.
         own: Box<Identity>,
     },
     /// While the server ran, another directory or record took the place of its own; this is where.
-    Replaced(StatePath),
+    StateDirectoryReplaced(StatePath),
     /// The keeper has not taken the mark through the write-ahead log in this time.
-    WalMark(Duration),
+    MarkNotInWal(Duration),
     /// There is no sequence to take it through, in this database.
     NoSequence(CString),
 }
@@ -107,13 +107,13 @@ pub enum ClockLimit {
     },
 }
 
-impl From<StateFileError> for Refusal {
+impl From<StateFileError> for IssueError {
     fn from(error: StateFileError) -> Self {
         Self::StateFile(error)
     }
 }
 
-impl Refusal {
+impl IssueError {
     /// Raises the refusal as an ERROR. The current user learns where the state directory is only if that user may read
     /// snowflake_pg.state_directory; the server log learns it in any case.
     pub fn raise(self) -> ! {
@@ -121,14 +121,14 @@ impl Refusal {
             Self::StateFile(failure) if !state_file::may_know_directory() => {
                 let hidden = failure.without_directory();
                 ErrorReport::from(failure).report(PgLogLevel::LOG_SERVER_ONLY);
-                report(hidden.into())
+                raise(hidden.into())
             }
-            Self::Replaced(file) if !state_file::may_know_directory() => {
-                let hidden = Self::Replaced(file.without_directory());
-                Self::Replaced(file).report(PgLogLevel::LOG_SERVER_ONLY);
-                report(hidden.into())
+            Self::StateDirectoryReplaced(file) if !state_file::may_know_directory() => {
+                let hidden = Self::StateDirectoryReplaced(file.without_directory());
+                Self::StateDirectoryReplaced(file).log(PgLogLevel::LOG_SERVER_ONLY);
+                raise(hidden.into())
             }
-            refusal => report(refusal.into()),
+            error => raise(error.into()),
         }
     }
 
@@ -141,7 +141,7 @@ impl Refusal {
     }
 
     /// Logs the refusal where nobody has asked for an ID.
-    pub fn report(self, level: PgLogLevel) {
+    pub fn log(self, level: PgLogLevel) {
         ErrorReport::from(self).report(level);
     }
 }
@@ -164,21 +164,21 @@ pub fn forbid_backtraces() {
 }
 
 /// Raises an error report as an ERROR.
-pub fn report(error: ErrorReport) -> ! {
+pub fn raise(error: ErrorReport) -> ! {
     error.report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")
 }
 
 /// An error report without detail and hint.
 #[track_caller]
-pub fn error(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
+pub fn error_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
     ErrorReport::new(code, message.into(), "snowflake_pg")
 }
 
 /// A report for the server log, which is read without the call that it comes from.
 #[track_caller]
 pub fn warning(message: &str) -> ErrorReport {
-    error(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
+    error_report(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
 }
 
 /// What to do about a variable that each server needs a value of its own for.
@@ -189,11 +189,11 @@ fn set_for_this_server(variable: &str, to_what: &str) -> String {
     )
 }
 
-impl From<Refusal> for ErrorReport {
-    fn from(refusal: Refusal) -> Self {
+impl From<IssueError> for ErrorReport {
+    fn from(error: IssueError) -> Self {
         use PgSqlErrorCode::*;
-        match refusal {
-            Refusal::NotPreloaded => error(
+        match error {
+            IssueError::NotPreloaded => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_pg must be loaded via shared_preload_libraries to issue IDs",
             )
@@ -201,52 +201,52 @@ impl From<Refusal> for ErrorReport {
                 "Add snowflake_pg to shared_preload_libraries, set snowflake_pg.worker_id in this server's own \
                  configuration, and restart the server.",
             ),
-            Refusal::BinaryUpgrade => {
-                error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot issue IDs during pg_upgrade")
+            IssueError::BinaryUpgrade => {
+                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot issue IDs during pg_upgrade")
                     .set_hint("Wait until the upgrade is complete.")
             }
-            Refusal::WorkerUnset(layout) => {
+            IssueError::WorkerUnset(layout) => {
                 let range = layout.workers();
-                error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
+                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
                     .set_detail("snowflake_pg.worker_id is not set.")
                     .set_hint(set_for_this_server(
                         "snowflake_pg.worker_id",
                         &format!("to a number from {} to {} that no other server has", range.start(), range.end()),
                     ))
             }
-            Refusal::Unreadable(Unreadable { variable, text, allowed }) => {
-                error(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"{variable}\": \"{text}\""))
+            IssueError::InvalidSetting(InvalidSetting { variable, text, allowed }) => {
+                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"{variable}\": \"{text}\""))
                     .set_detail(allowed)
                     .set_hint(format!("Correct {variable} in the configuration, and restart the server."))
             }
-            Refusal::BadLayout(text, failure) => {
+            IssueError::InvalidLayout(text, failure) => {
                 let text = quoted(&characters(text.to_bytes()));
-                error(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"snowflake_pg.layout\": {text}"))
+                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"snowflake_pg.layout\": {text}"))
                     .set_detail(format!("{}.", shown(&failure.to_string())))
                     .set_hint("Correct snowflake_pg.layout in the configuration, and restart the server.")
             }
-            Refusal::Misfit(_, SeriesError::DecodeOnly(reason)) => {
-                error(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
+            IssueError::InvalidSeries(_, SeriesError::DecodeOnly(reason)) => {
+                error_report(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
                     .set_detail(format!("{reason}."))
                     .set_hint("Set snowflake_pg.layout to another layout, and restart the server.")
             }
-            Refusal::Misfit(layout, SeriesError::Number(kind, number)) => {
+            IssueError::InvalidSeries(layout, SeriesError::Number(kind, number)) => {
                 let variable = match kind {
                     FieldKind::Datacenter => "snowflake_pg.datacenter_id",
                     _ => "snowflake_pg.worker_id",
                 };
-                error(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
+                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
                     .set_detail(format!(
                         "{variable} is {}, and layout {layout} allows {} to {}.",
                         number.value, number.range.0, number.range.1
                     ))
                     .set_hint(set_for_this_server(variable, "to a number in this range"))
             }
-            Refusal::InRecovery => error(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
+            IssueError::InRecovery => error_report(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
                 .set_detail("This server is a standby, or has not finished its recovery.")
                 .set_hint("Connect to the primary. IDs can be decoded on this server."),
-            Refusal::Clock(now, TimeError::BeforeEpoch { epoch }) => {
-                error(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the server's clock is before the epoch of the layout")
+            IssueError::Clock(now, TimeError::BeforeEpoch { epoch }) => {
+                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the server's clock is before the epoch of the layout")
                     .set_detail(format!(
                         "The clock shows {}, and the epoch is {}.",
                         display_time(now),
@@ -256,8 +256,8 @@ impl From<Refusal> for ErrorReport {
                         "Set the clock, or choose an earlier epoch in snowflake_pg.layout and restart the server.",
                     )
             }
-            Refusal::Clock(now, TimeError::AfterEnd { last }) => {
-                error(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "reached the last timestamp of the layout")
+            IssueError::Clock(now, TimeError::AfterEnd { last }) => {
+                error_report(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "reached the last timestamp of the layout")
                     .set_detail(format!(
                         "The clock shows {}, and the last timestamp is {}.",
                         display_time(now),
@@ -265,7 +265,7 @@ impl From<Refusal> for ErrorReport {
                     ))
                     .set_hint("Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md.")
             }
-            Refusal::ClockBehind { last, issued, now, until, limit } => {
+            IssueError::ClockBehind { last, issued, now, until, limit } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
                 let (now, last, until) = (display_time(now), display_time(last), display_time(until));
                 let (limits, when) = match limit {
@@ -277,12 +277,12 @@ impl From<Refusal> for ErrorReport {
                         (format!("snowflake_pg.clock_regression is {regression}, and max_wait {ms} ms"), "")
                     }
                 };
-                error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
+                error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
                     .set_detail(format!("The clock shows {now}, the last {last_what} is {last}; {limits}."))
                     .set_hint(format!("Check the clock. IDs are issued again when it reaches {until}{when}."))
             }
-            Refusal::ClockWentBack { now, shown } => {
-                error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")
+            IssueError::ClockWentBack { now, shown } => {
+                error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")
                     .set_detail(format!(
                         "The clock shows {}, {} ms before a time that it has shown; snowflake_pg.clock_regression is \
                          error.",
@@ -291,8 +291,8 @@ impl From<Refusal> for ErrorReport {
                     ))
                     .set_hint(format!("Check the clock. IDs are issued again when it reaches {}.", display_time(shown)))
             }
-            Refusal::Held { now, until } => {
-                error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
+            IssueError::StartPending { now, until } => {
+                error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
                     .set_detail(format!(
                         "The clock shows {}. No durable mark was found, so IDs begin at {}.",
                         display_time(now),
@@ -300,7 +300,7 @@ impl From<Refusal> for ErrorReport {
                     ))
                     .set_hint("Check the clock. IDs will be issued once it reaches that time.")
             }
-            Refusal::Outrun { last_writes_ms: [last, before], reserve_ahead_ms, max_borrow_ms } => error(
+            IssueError::MarkTooSlow { last_writes_ms: [last, before], reserve_ahead_ms, max_borrow_ms } => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "could not keep the durable mark ahead of the clock",
             )
@@ -313,9 +313,9 @@ impl From<Refusal> for ErrorReport {
                 "Move snowflake_pg.state_directory to a faster disk, or increase snowflake_pg.max_borrow well above the \
                  time of a write. With snowflake_pg.wal_mark = require, a write includes a commit.",
             ),
-            Refusal::StateFile(failure) => failure.into(),
-            Refusal::Objection { objection, found, own } => objection::explain(objection, found.as_deref(), &own),
-            Refusal::Replaced(path) => error(
+            IssueError::StateFile(failure) => failure.into(),
+            IssueError::MarkConflict { conflict, found, own } => mark_conflict::explain(conflict, found.as_deref(), &own),
+            IssueError::StateDirectoryReplaced(path) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state file \"{}\" has been replaced by another server", path),
             )
@@ -324,7 +324,7 @@ impl From<Refusal> for ErrorReport {
                 "Give each server a snowflake_pg.state_directory of its own, put this server's directory back, and \
                  restart it.",
             ),
-            Refusal::WalMark(waited) => error(
+            IssueError::MarkNotInWal(waited) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "could not write the durable mark to WAL in time",
             )
@@ -337,9 +337,9 @@ impl From<Refusal> for ErrorReport {
                 "See the server log for the reason. The background worker may be waiting for a synchronous standby, or \
                  max_worker_processes may be too low.",
             ),
-            Refusal::NoSequence(database) => {
+            IssueError::NoSequence(database) => {
                 let database = database.to_string_lossy();
-                error(
+                error_report(
                     ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                     format!("sequence snowflake_wal_mark does not exist in database \"{database}\""),
                 )

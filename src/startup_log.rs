@@ -4,7 +4,7 @@ use crate::clock;
 use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
-use crate::errors::{Refusal, error, warning};
+use crate::errors::{IssueError, error_report, warning};
 use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
@@ -62,8 +62,8 @@ fn log_configuration() {
     );
     match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(Refusal::WorkerUnset(_)) => {}
-        Err(refusal) => refusal.report(PgLogLevel::WARNING),
+        Err(IssueError::WorkerUnset(_)) => {}
+        Err(error) => error.log(PgLogLevel::WARNING),
     }
     for (variable, value) in [
         (c"snowflake_pg.worker_id", gucs::worker_id().unwrap_or(-1)),
@@ -75,7 +75,7 @@ fn log_configuration() {
         warn_of_shared_worker();
     }
     if gucs::layout().is_ok_and(|layout| gucs::start_margin_ms(&layout) > gucs::max_borrow_ms()) {
-        error(
+        error_report(
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
             "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",
         )
@@ -89,7 +89,7 @@ fn warn_of_the_end(layout: &Layout) {
     const YEAR_MS: u64 = 365 * 86_400_000;
     let now = clock::unix_ms();
     match layout.tick_at(now) {
-        Err(outside) => Refusal::Clock(now, outside).report(PgLogLevel::WARNING),
+        Err(outside) => IssueError::Clock(now, outside).log(PgLogLevel::WARNING),
         Ok(_) if layout.last_time() - now < YEAR_MS => {
             warning("the layout reaches its last timestamp within a year")
                 .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
@@ -112,7 +112,7 @@ fn warn_of_alter_system(name: &CStr, value: i32) {
         }
         None => String::new(),
     };
-    error(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, format!("{variable} is set by ALTER SYSTEM"))
+    error_report(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, format!("{variable} is set by ALTER SYSTEM"))
         .set_detail(format!(
             "Base backups copy postgresql.auto.conf, so a server that is made of one has {variable} = {value}, too, \
              and issues the same IDs.{overridden}"

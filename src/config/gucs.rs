@@ -17,15 +17,15 @@ use std::path::PathBuf;
 mod checks;
 pub mod files;
 mod policy;
-mod readable;
+mod strict;
 mod words;
 
 use checks::{check_datacenter, check_layout, check_worker};
-use readable::{define_choice, define_number, define_number_with_check};
+use strict::{define_choice, define_number, define_number_with_check};
 use words::words;
 
 pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion, sequence_start};
-pub use readable::{Unreadable, unreadable};
+pub use strict::{InvalidSetting, invalid_setting};
 
 const DEFAULT_LAYOUT: &CStr = c"twitter";
 

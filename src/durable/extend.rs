@@ -5,7 +5,7 @@ use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::start::{self, Plan, Written};
 use crate::durable::{lock, request};
-use crate::errors::Refusal;
+use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::PgLogLevel;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick, or lets
 /// another process do it. The caller has to try again afterwards, and before that, if a time is returned, to wait for it.
-pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
+pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     if gucs::wal_mark() == WalMark::Require {
         return request::ask_keeper(layout, tick);
     }
@@ -37,14 +37,14 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
 pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     if gucs::wal_mark() == WalMark::Require {
         shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
-    } else if let Err(refusal) = now(layout).and_then(|now| {
+    } else if let Err(error) = now(layout).and_then(|now| {
         let Some(lock) = lock::try_take() else { return Ok(()) };
         let outcome = write(layout, tick, limit, now, None, None);
         drop(lock);
         outcome.map(|_| ())
     }) {
         // Not to the client, which may be nobody who may know where the directory is.
-        refusal.report(PgLogLevel::LOG_SERVER_ONLY);
+        error.log(PgLogLevel::LOG_SERVER_ONLY);
     }
     shared().wake_keeper();
 }
@@ -57,7 +57,7 @@ pub fn keep(
     limit: Tick,
     mirrored: Option<Mirrored>,
     planned: Option<Plan>,
-) -> Result<(), Refusal> {
+) -> Result<(), IssueError> {
     let now = now(layout)?;
     if let Some(lock) = lock::take_or_wait() {
         let outcome = write(layout, tick, limit, now, mirrored, planned);
@@ -68,7 +68,7 @@ pub fn keep(
 }
 
 /// What the clock shows, to be asked before the lock is taken: it may have to be warned of.
-fn now(layout: &Layout) -> Result<UnixMs, Refusal> {
+fn now(layout: &Layout) -> Result<UnixMs, IssueError> {
     if shared().generator.is_started() { Ok(trusted_clock::now_ms(layout)) } else { Ok(start::plan()?.now) }
 }
 
@@ -80,7 +80,7 @@ fn write(
     now: UnixMs,
     mirrored: Option<Mirrored>,
     planned: Option<Plan>,
-) -> Result<Written, Refusal> {
+) -> Result<Written, IssueError> {
     if shared().generator.is_started() {
         mark::extend(layout, tick, limit, now, mirrored).map(|()| Written::Done)
     } else {

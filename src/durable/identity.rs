@@ -2,7 +2,7 @@
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::state_file::StateDirectory;
-use crate::errors::Refusal;
+use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
 use snowflake_core::identity::{Directory, Identity};
@@ -28,7 +28,7 @@ pub fn is_shared_with_source() -> bool {
 
 /// What tells this server from others, its mark lying in this directory. Only after recovery: a standby has no timeline
 /// of its own. The file in which PostgreSQL keeps the timeline is behind for a while after a promotion.
-pub fn own(directory: Directory) -> Result<Identity, Refusal> {
+pub fn own(directory: Directory) -> Result<Identity, IssueError> {
     let ((datacenter, worker), layout) = worker::numbers()?;
     Ok(Identity {
         // SAFETY: reads shared memory that every backend is attached to.

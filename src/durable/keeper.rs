@@ -11,7 +11,7 @@ use crate::config::gucs::WalMark;
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::start::{self, Plan};
 use crate::durable::{extend, wal};
-use crate::errors::Refusal;
+use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
@@ -122,7 +122,7 @@ struct Keeper {
     /// When it wants to look again.
     next: Option<Instant>,
     /// What was in the way.
-    told: HashMap<Discriminant<Refusal>, Throttle>,
+    told: HashMap<Discriminant<IssueError>, Throttle>,
     /// Whether there was a sequence when the keeper looked.
     has_read: bool,
 }
@@ -141,9 +141,9 @@ impl Keeper {
                     shared().keeper_error.store(0, Ordering::Relaxed);
                     sleep::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
                 }
-                Err(refusal) => {
-                    shared().keeper_error.store(refusal.os_error().unwrap_or(0), Ordering::Relaxed);
-                    self.tell(refusal);
+                Err(error) => {
+                    shared().keeper_error.store(error.os_error().unwrap_or(0), Ordering::Relaxed);
+                    self.tell(error);
                     rest(RETRY);
                 }
             }
@@ -151,7 +151,7 @@ impl Keeper {
     }
 
     /// Does what is to be done, and says when to look again; `None` is when somebody asks.
-    fn look(&mut self) -> Result<Option<Duration>, Refusal> {
+    fn look(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
         let issued = generator.counts().issued;
         let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
@@ -178,7 +178,7 @@ impl Keeper {
     }
 
     /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.
-    fn extend(&mut self, started: bool) -> Result<(), Refusal> {
+    fn extend(&mut self, started: bool) -> Result<(), IssueError> {
         let (layout, shared) = (&self.layout, shared());
         if wal::is_wanted() && !self.has_read {
             self.has_read = wal::read();
@@ -210,20 +210,20 @@ impl Keeper {
     }
 
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.
-    fn without_sequence(&mut self, started: bool) -> Result<(), Refusal> {
+    fn without_sequence(&mut self, started: bool) -> Result<(), IssueError> {
         if gucs::wal_mark() == WalMark::Require {
-            return Err(Refusal::NoSequence(gucs::wal_mark_database()));
+            return Err(IssueError::NoSequence(gucs::wal_mark_database()));
         }
-        self.tell(Refusal::NoSequence(gucs::wal_mark_database()));
+        self.tell(IssueError::NoSequence(gucs::wal_mark_database()));
         let generator = &shared().generator;
         let tick = if started { generator.last_tick() } else { 0 };
         extend::keep(&self.layout, tick, generator.covered_until(), None, None)
     }
 
     /// Logs what is in the way, each thing once a minute.
-    fn tell(&mut self, refusal: Refusal) {
-        if self.told.entry(discriminant(&refusal)).or_default().is_due() {
-            refusal.report(PgLogLevel::WARNING);
+    fn tell(&mut self, error: IssueError) {
+        if self.told.entry(discriminant(&error)).or_default().is_due() {
+            error.log(PgLogLevel::WARNING);
         }
     }
 }

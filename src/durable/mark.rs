@@ -3,7 +3,7 @@
 use crate::config::gucs::{self, WalMark};
 use crate::durable::identity;
 use crate::durable::state_file::StateDirectory;
-use crate::errors::{Refusal, StateFileError, StatePath};
+use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
 use snowflake_core::identity::{Directory, Identity, Record};
 use snowflake_core::layout::{Layout, TimeError};
@@ -27,7 +27,7 @@ pub fn extend(
     limit: Tick,
     now: UnixMs,
     mirrored: Option<Mirrored>,
-) -> Result<(), Refusal> {
+) -> Result<(), IssueError> {
     let generator = &shared().generator;
     if generator.covered_until() > limit {
         return Ok(());
@@ -44,9 +44,9 @@ pub fn extend(
 }
 
 /// The mark that a server wants that needs this tick.
-pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, Refusal> {
+pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueError> {
     if tick > layout.last_tick() {
-        return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
+        return Err(IssueError::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
     let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
     let mark = layout.time_of(shared().generator.covered_until());
@@ -74,8 +74,8 @@ fn last_writes_ms() -> [u64; 2] {
 }
 
 /// MarkAttempts have passed before they were there.
-pub fn outrun() -> Refusal {
-    Refusal::Outrun {
+pub fn too_slow() -> IssueError {
+    IssueError::MarkTooSlow {
         last_writes_ms: last_writes_ms(),
         reserve_ahead_ms: gucs::reserve_ahead_ms(),
         max_borrow_ms: gucs::max_borrow_ms(),
@@ -107,16 +107,20 @@ pub fn allow(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
 }
 
 /// The directory in which the mark of this life lies; an error if another one has taken its place.
-pub fn still_the_same(directory: &StateDirectory) -> Result<Directory, Refusal> {
+pub fn still_the_same(directory: &StateDirectory) -> Result<Directory, IssueError> {
     let [inode, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
     let found = directory.identity()?;
-    if found.is(&Directory { inode, born_ns }) { Ok(found) } else { Err(Refusal::Replaced(directory.file())) }
+    if found.is(&Directory { inode, born_ns }) {
+        Ok(found)
+    } else {
+        Err(IssueError::StateDirectoryReplaced(directory.file()))
+    }
 }
 
 /// An error if a record lies there by now that is another server's. One that was lost or damaged is replaced.
-fn nobody_elses(directory: &StateDirectory, own: &Identity) -> Result<(), Refusal> {
+fn nobody_elses(directory: &StateDirectory, own: &Identity) -> Result<(), IssueError> {
     match directory.read() {
-        Ok(Some(record)) if !record.identity.is(own) => Err(Refusal::Replaced(directory.file())),
+        Ok(Some(record)) if !record.identity.is(own) => Err(IssueError::StateDirectoryReplaced(directory.file())),
         _ => Ok(()),
     }
 }

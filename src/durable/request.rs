@@ -3,7 +3,7 @@
 use crate::config::gucs::{self, WalMark};
 use crate::config::preload;
 use crate::durable::{lock, mark, start, wal};
-use crate::errors::Refusal;
+use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -29,14 +29,14 @@ pub fn wait_for_reading() {
 }
 
 /// Before a DBA decides what the mark is to be: an error if the log may know better, and nobody has looked.
-pub fn must_be_read() -> Result<(), Refusal> {
+pub fn must_be_read() -> Result<(), IssueError> {
     if !preload::is_done() || !wal::is_wanted() || shared().generator.is_started() {
         return Ok(());
     }
     start::may_start()?;
     wait_for_reading();
     if wal::known().is_none() && gucs::wal_mark() == WalMark::Require {
-        return Err(Refusal::WalMark(READING));
+        return Err(IssueError::MarkNotInWal(READING));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn give_up() {
 
 /// Lets the keeper bring the generator to where it may issue `tick`. Returns until when the caller has to wait, like
 /// [`extend::cover`](crate::durable::extend::cover).
-pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal> {
+pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     let shared = shared();
     if !shared.generator.is_started() {
         start::may_start()?;
@@ -101,7 +101,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, Refusal
         }
         if Instant::now() >= until {
             return Err(match shared.keeper_error.load(Ordering::Relaxed) {
-                0 => Refusal::WalMark(max_wait),
+                0 => IssueError::MarkNotInWal(max_wait),
                 error => mark::write_error(error).into(),
             });
         }

@@ -5,7 +5,7 @@ use crate::config::gucs;
 use crate::durable::mark::{self, Mirrored};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, wal};
-use crate::errors::{Refusal, warning};
+use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
@@ -25,14 +25,14 @@ pub fn now_at(found: Option<&Record>) -> UnixMs {
 }
 
 /// Refuses to start where nobody may.
-pub fn may_start() -> Result<(), Refusal> {
+pub fn may_start() -> Result<(), IssueError> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
-        return Err(Refusal::BinaryUpgrade);
+        return Err(IssueError::BinaryUpgrade);
     }
     // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
     if unsafe { pg_sys::RecoveryInProgress() } {
-        return Err(Refusal::InRecovery);
+        return Err(IssueError::InRecovery);
     }
     Ok(())
 }
@@ -62,11 +62,11 @@ impl Plan {
 }
 
 /// Reads the mark, and decides by the start table where IDs begin, or why they can't.
-pub fn plan() -> Result<Plan, Refusal> {
+pub fn plan() -> Result<Plan, IssueError> {
     plan_at(now_at)
 }
 
-fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, Refusal> {
+fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueError> {
     may_start()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
@@ -80,7 +80,7 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, Refusal>
             }
             Ok(Plan { directory, own, found, now, beginning })
         }
-        Err(objection) => Err(Refusal::Objection { objection, found: found.map(Box::new), own: Box::new(own) }),
+        Err(conflict) => Err(IssueError::MarkConflict { conflict, found: found.map(Box::new), own: Box::new(own) }),
     }
 }
 
@@ -95,7 +95,7 @@ pub fn start(
     now: UnixMs,
     mirrored: Option<Mirrored>,
     planned: Option<Plan>,
-) -> Result<Written, Refusal> {
+) -> Result<Written, IssueError> {
     let mut plan = plan_at(|_| now)?;
     let shared = shared();
     if plan.is_held() {
@@ -112,11 +112,11 @@ pub fn start(
     {
         plan.beginning = planned.beginning;
     }
-    let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
+    let now_tick = layout.tick_at(now).map_err(|error| IssueError::Clock(now, error))?;
     let first = plan.first_tick(layout);
     let Some(mark) = mark::allowed(mark::wanted(layout, first, now)?, mirrored) else { return Ok(Written::Done) };
     if mark <= layout.time_of(first) {
-        return Err(mark::outrun());
+        return Err(mark::too_slow());
     }
     let Plan { directory, own, beginning, .. } = plan;
     let written = mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(mirrored))?;

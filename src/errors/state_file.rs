@@ -1,6 +1,6 @@
 //! What can go wrong with the durable mark on disk, in words.
 
-use super::error;
+use super::error_report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use snowflake_core::state_record::Damage;
@@ -97,7 +97,7 @@ impl From<StateFileError> for ErrorReport {
         match failure {
             StateFileError::Io { action, path, source } => {
                 let full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-                error(
+                error_report(
                     if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
                     format!("could not {action} \"{}\": {}", path, reason(&source)),
                 )
@@ -108,18 +108,18 @@ impl From<StateFileError> for ErrorReport {
                     "Check snowflake_pg.state_directory, its disk and its permissions."
                 })
             }
-            StateFileError::WrongOwner(path) => error(
+            StateFileError::WrongOwner(path) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state directory \"{}\" has wrong ownership", path),
             )
             .set_hint("The directory must belong to the user that runs the server."),
-            StateFileError::WrongPermissions(path, mode) => error(
+            StateFileError::WrongPermissions(path, mode) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state directory \"{}\" has invalid permissions", path),
             )
             .set_detail(format!("Permissions are {mode:04o}, and should be u=rwx (0700) or u=rwx,g=rx (0750)."))
             .set_hint("Anyone who can write to this directory can cause duplicate IDs."),
-            StateFileError::Damaged { path, damage } => error(
+            StateFileError::Damaged { path, damage } => error_report(
                 ERRCODE_DATA_CORRUPTED,
                 format!("state file \"{}\" is damaged", path),
             )

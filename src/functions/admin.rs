@@ -5,14 +5,14 @@ use crate::config::{gucs, preload};
 use crate::durable::lock::{self, MarkLock};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, mark, request, start};
-use crate::errors::{Refusal, StateFileError, error, report};
+use crate::errors::{IssueError, StateFileError, error_report, raise};
 use crate::issue::issuer;
 use crate::shared::shared;
 use crate::worker;
 use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
-use snowflake_core::identity::{Objection, Record, above_start_margin, accept, decide};
+use snowflake_core::identity::{MarkConflict, Record, above_start_margin, accept, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
@@ -29,7 +29,7 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
     floor.map(timestamptz)
 }
 
-fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
+fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     request::must_be_read()?;
     let Some(now) = now()? else { return Ok(None) };
     let lock = lock_stopped()?;
@@ -40,13 +40,13 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     let own = identity::own(directory.identity()?)?;
     let Some(found) = directory.read()? else { return Ok(None) };
     let facts = start::facts(&own.layout, now);
-    let Err(objection) = decide(Some(&found), &own, facts) else { return Ok(None) };
+    let Err(conflict) = decide(Some(&found), &own, facts) else { return Ok(None) };
     // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
-    own.layout.tick_at(now).map_err(|outside| Refusal::Clock(now, outside))?;
+    own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
     let forced = || above_start_margin(found.mark, facts);
     let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
-        report(
-            error(
+        raise(
+            error_report(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "new IDs could equal old ones because the layout has changed",
             )
@@ -60,13 +60,13 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
     must_fit(mark, &own.layout);
     mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
     drop(lock);
-    let what = match objection {
-        Objection::Copy => "a copied directory",
-        Objection::OtherCluster => "another cluster's durable mark",
-        Objection::NewerTimeline => "the durable mark of a newer timeline",
-        Objection::OtherLayout => "another layout",
+    let what = match conflict {
+        MarkConflict::Copy => "a copied directory",
+        MarkConflict::OtherCluster => "another cluster's durable mark",
+        MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
+        MarkConflict::OtherLayout => "another layout",
     };
-    let layout_too = objection != Objection::OtherLayout && found.identity.layout != own.layout;
+    let layout_too = conflict != MarkConflict::OtherLayout && found.identity.layout != own.layout;
     let too = if layout_too { " and another layout" } else { "" };
     say(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
@@ -74,7 +74,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, Refusal> {
 
 /// What the clock shows at a start with the mark that lies there; `None` on a server that has started. To be asked
 /// before the lock is taken: the clock may have to be warned of.
-fn now() -> Result<Option<UnixMs>, Refusal> {
+fn now() -> Result<Option<UnixMs>, IssueError> {
     configured()?;
     start::may_start()?;
     if shared().generator.is_started() {
@@ -89,7 +89,7 @@ fn now() -> Result<Option<UnixMs>, Refusal> {
 fn snowflake_reset_state(floor: TimestampWithTimeZone) {
     let (layout, _) = or_raise(configured());
     let Some(mark) = unix_ms(floor).filter(|&at| floor.is_finite() && layout.tick_at(at).is_ok()) else {
-        report(error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is outside the layout").set_detail(
+        raise(error_report(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is outside the layout").set_detail(
             format!(
                 "IDs of this layout have timestamps from {} to {}.",
                 display_time(layout.epoch()),
@@ -98,8 +98,8 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
         ))
     };
     if mark > clock::unix_ms().saturating_add(gucs::max_forward_jump_ms()) {
-        report(
-            error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is too far ahead of the clock")
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is too far ahead of the clock")
                 .set_detail(format!("snowflake_pg.max_forward_jump is {} ms.", gucs::max_forward_jump_ms()))
                 .set_hint(
                     "If IDs may stop until the clock reaches it, increase snowflake_pg.max_forward_jump and \
@@ -111,7 +111,7 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
 }
 
 /// Never closer to the clock than a server without a mark begins: IDs may be ahead of it.
-fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
+fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     request::must_be_read()?;
     let now = start::now_at(None);
     let lock = lock_stopped()?;
@@ -121,8 +121,8 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
-        _ => report(
-            error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
+        _ => raise(
+            error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
                 "To raise the lowest ID that can come next, call snowflake_advance(). To lower it, stop the server and \
                  remove the file.",
             ),
@@ -139,17 +139,20 @@ fn reset_state(floor: UnixMs) -> Result<(), Refusal> {
 /// layout that ends later.
 fn must_fit(mark: UnixMs, layout: &Layout) {
     if mark > layout.end() {
-        report(
-            error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout ends before IDs would begin")
-                .set_detail(format!(
-                    "IDs would begin at {}, and the last timestamp of layout {layout} is {}.",
-                    display_time(mark),
-                    display_time(layout.last_time())
-                ))
-                .set_hint(
-                    "Check snowflake_pg.layout. If the sequence snowflake_wal_mark has a wrong value, set it to a \
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the layout ends before IDs would begin",
+            )
+            .set_detail(format!(
+                "IDs would begin at {}, and the last timestamp of layout {layout} is {}.",
+                display_time(mark),
+                display_time(layout.last_time())
+            ))
+            .set_hint(
+                "Check snowflake_pg.layout. If the sequence snowflake_wal_mark has a wrong value, set it to a \
                      lower one, and restart the server.",
-                ),
+            ),
         )
     }
 }
@@ -160,20 +163,20 @@ fn snowflake_advance(past: i64, force: bool) {
     or_raise(advance(past, force));
 }
 
-fn advance(past: i64, force: bool) -> Result<(), Refusal> {
+fn advance(past: i64, force: bool) -> Result<(), IssueError> {
     let (layout, _) = configured()?;
     let Ok(id) = u64::try_from(past) else { return Ok(()) }; // Every ID is greater.
     let tick = (id <= layout.max_id()).then(|| layout.first_tick_from(layout.issued_at(id)));
     let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
-        report(
-            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout is greater")
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "no ID of the layout is greater")
                 .set_detail(format!("The value is {past}, and the layout is {layout}.")),
         )
     };
     let (now, at) = (clock::unix_ms(), layout.time_of(tick));
     if at > now.saturating_add(gucs::max_forward_jump_ms()) && !force {
-        report(
-            error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID is too far ahead of the clock")
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID is too far ahead of the clock")
                 .set_detail(format!(
                     "Its timestamp is {}, the clock shows {}, and snowflake_pg.max_forward_jump is {} ms.",
                     display_time(at),
@@ -201,16 +204,16 @@ fn snowflake_accept_clock() {
     trusted_clock::accept();
 }
 
-fn or_raise<T>(result: Result<T, Refusal>) -> T {
-    result.unwrap_or_else(|refusal| refusal.raise())
+fn or_raise<T>(result: Result<T, IssueError>) -> T {
+    result.unwrap_or_else(|error| error.raise())
 }
 
-fn configured() -> Result<(Layout, snowflake_core::layout::Series), Refusal> {
-    if preload::is_done() { worker::layout_and_series() } else { Err(Refusal::NotPreloaded) }
+fn configured() -> Result<(Layout, snowflake_core::layout::Series), IssueError> {
+    if preload::is_done() { worker::layout_and_series() } else { Err(IssueError::NotPreloaded) }
 }
 
 /// Takes the lock on a server that could issue IDs, and has the keeper look at what was done when it is released.
-fn lock_stopped() -> Result<impl Drop, Refusal> {
+fn lock_stopped() -> Result<impl Drop, IssueError> {
     configured()?;
     start::may_start()?;
     struct Locked(Option<MarkLock>);

@@ -3,7 +3,7 @@
 use super::layout::{bits, configured, named, outside};
 use super::row::{Row, column};
 use super::time::{timestamptz, unix_ms};
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::layout::{FieldKind, Layout, PartsError, TimeError};
 
@@ -85,19 +85,22 @@ fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], 
         at.map_err(PartsError::Time).and_then(|at| layout.pack(at, datacenter.into(), worker.into(), sequence.into()));
     match packed {
         Ok(id) => Some(id.cast_signed()),
-        Err(PartsError::Time(failure)) => report(outside(layout, failure)),
+        Err(PartsError::Time(failure)) => raise(outside(layout, failure)),
         Err(PartsError::Number(kind, misfit)) => {
             let name = match kind {
                 FieldKind::Datacenter => "datacenter_id",
                 FieldKind::Worker => "worker_id",
                 FieldKind::Timestamp | FieldKind::Sequence => "sequence",
             };
-            report(
-                error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} does not fit the layout"))
-                    .set_detail(format!(
-                        "{name} is {}, and layout {layout} allows {} to {}.",
-                        misfit.value, misfit.range.0, misfit.range.1
-                    )),
+            raise(
+                error_report(
+                    PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                    format!("{name} does not fit the layout"),
+                )
+                .set_detail(format!(
+                    "{name} is {}, and layout {layout} allows {} to {}.",
+                    misfit.value, misfit.range.0, misfit.range.1
+                )),
             )
         }
     }

@@ -3,7 +3,7 @@
 use super::layout::{configured, named};
 use super::range::must_sort;
 use super::time::display_interval;
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
 
@@ -23,16 +23,16 @@ fn distance(length: Interval, layout: &Layout) -> i64 {
     must_sort(layout);
     use PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
     if length.months() != 0 {
-        report(
-            error(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months or of infinity has no fixed length")
+        raise(
+            error_report(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months or of infinity has no fixed length")
                 .set_detail(format!("The value is {}.", display_interval(length)))
                 .set_hint("Use days, which have 24 hours each."),
         );
     }
     let micros = i128::from(length.days()) * 86_400_000_000 + i128::from(length.micros());
     let refuse = |code, message: &str| {
-        report(
-            error(code, message)
+        raise(
+            error_report(code, message)
                 .set_detail(format!("The value is {}, and the layout is {layout}.", display_interval(length))),
         )
     };

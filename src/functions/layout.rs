@@ -5,7 +5,7 @@ use super::row::{Row, column};
 use super::time::{interval, timestamptz};
 use crate::clock;
 use crate::config::layout_cache;
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted, shown};
 use crate::worker;
 use pgrx::prelude::*;
@@ -14,15 +14,15 @@ use snowflake_core::layout::{Layout, PRESETS, TimeError};
 
 /// The layout of functions that are not told another one.
 pub fn configured() -> Layout {
-    worker::layout_in_force().unwrap_or_else(|refusal| refusal.raise())
+    worker::layout_in_force().unwrap_or_else(|error| error.raise())
 }
 
 /// The layout that an argument names.
 pub fn named(text: &[u8]) -> Layout {
     layout_cache::by_text(text).unwrap_or_else(|failure| {
         let text = quoted(&characters(text));
-        report(
-            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))
                 .set_detail(format!("{}.", shown(&failure.to_string())))
                 .set_hint("See the view snowflake_layouts."),
         )
@@ -42,11 +42,11 @@ pub fn bits(id: i64, layout: &Layout) -> u64 {
 #[cold]
 fn refuse(id: i64, layout: &Layout) -> ! {
     if id < 0 {
-        report(negative(id));
+        raise(negative(id));
     }
     let max = layout.max_id();
-    report(
-        error(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID does not fit the layout")
+    raise(
+        error_report(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID does not fit the layout")
             .set_detail(format!("The ID is {id}, and the greatest one of layout {layout} is {max}.")),
     )
 }
@@ -57,7 +57,7 @@ pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::Erro
         TimeError::BeforeEpoch { .. } => "timestamp is before the epoch of the layout",
         TimeError::AfterEnd { .. } => "timestamp is after the end of the layout",
     };
-    error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, message).set_detail(format!(
+    error_report(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, message).set_detail(format!(
         "IDs of this layout have timestamps from {} to {}.",
         display_time(layout.epoch()),
         display_time(layout.last_time())

@@ -1,7 +1,7 @@
 //! Issuing IDs.
 
 use crate::config::preload;
-use crate::errors::{Refusal, error, report};
+use crate::errors::{IssueError, error_report, raise};
 use crate::issue::issuer;
 use crate::shared::shared;
 use pgrx::prelude::*;
@@ -28,25 +28,28 @@ extern "C" fn pg_finfo_snowflake_nextval() -> &'static pg_sys::Pg_finfo_record {
 #[inline(never)]
 #[pg_guard]
 extern "C-unwind" fn slow_path() -> i64 {
-    issuer::take().unwrap_or_else(|refusal| refuse(refusal))
+    issuer::take().unwrap_or_else(|error| refuse(error))
 }
 
 /// The next `count` IDs, all taken when the call begins.
 #[pg_extern(sql = false)]
 fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
     let Some(wanted) = u32::try_from(count).ok().filter(|wanted| (1..=MAX_BATCH).contains(wanted)) else {
-        report(
-            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("count must be between 1 and {MAX_BATCH}"))
-                .set_detail(format!("The count is {count}.")),
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("count must be between 1 and {MAX_BATCH}"),
+            )
+            .set_detail(format!("The count is {count}.")),
         );
     };
-    SetOfIterator::new(issuer::next_batch(wanted).unwrap_or_else(|refusal| refuse(refusal)))
+    SetOfIterator::new(issuer::next_batch(wanted).unwrap_or_else(|error| refuse(error)))
 }
 
 #[cold]
-fn refuse(refusal: Refusal) -> ! {
+fn refuse(error: IssueError) -> ! {
     if preload::is_done() {
         shared().statistics.refusals.fetch_add(1, Ordering::Relaxed);
     }
-    refusal.raise()
+    error.raise()
 }

@@ -7,7 +7,7 @@ use super::range::must_sort;
 use super::row::{Row, column};
 use super::time::{display_interval, timestamptz};
 use crate::clock;
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted};
 use parent::Parent;
 use pgrx::prelude::*;
@@ -42,18 +42,24 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
     must_sort(&layout);
     let every = length(every);
     let Some(ahead) = u32::try_from(ahead).ok().filter(|&ahead| ahead <= MAX_AHEAD) else {
-        report(
-            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("ahead must be between 0 and {MAX_AHEAD}"))
-                .set_detail(format!("The value is {ahead}.")),
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("ahead must be between 0 and {MAX_AHEAD}"),
+            )
+            .set_detail(format!("The value is {ahead}.")),
         )
     };
     let parent = Parent::lock(parent);
     // Under the lock, which may have been waited for.
     let periods = periods::ids(&layout, every, clock::unix_ms(), ahead).unwrap_or_else(|last| {
-        report(
-            error(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "the layout ends before the last partition begins")
-                .set_detail(format!("The layout is {layout}, and its last timestamp {}.", display_time(last)))
-                .set_hint("Ask for fewer partitions ahead, or for shorter ones."),
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                "the layout ends before the last partition begins",
+            )
+            .set_detail(format!("The layout is {layout}, and its last timestamp {}.", display_time(last)))
+            .set_hint("Ask for fewer partitions ahead, or for shorter ones."),
         )
     });
     let missing = periods.into_iter().flat_map(|period| periods::uncovered(period, &parent.covered));
@@ -71,8 +77,8 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
 fn create(parent: &Parent, ids: &Range<u64>, time: Range<u64>) -> pg_sys::Oid {
     let name = parent.partition_name(&periods::suffix(time.start));
     if parent.find(&name).is_some() {
-        report(
-            error(
+        raise(
+            error_report(
                 PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
                 format!("relation {} already exists", quoted(&characters(name.to_bytes()))),
             )
@@ -89,8 +95,8 @@ fn create(parent: &Parent, ids: &Range<u64>, time: Range<u64>) -> pg_sys::Oid {
 
 fn length(every: Interval) -> Every {
     Every::new(every.months(), every.days(), every.micros()).unwrap_or_else(|| {
-        report(
-            error(
+        raise(
+            error_report(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                 "every must be a number of months, or a whole number of seconds",
             )

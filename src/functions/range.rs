@@ -2,7 +2,7 @@
 
 use super::layout::{configured, named, outside};
 use super::time::unix_ms;
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::layout::{DecodeOnly, Layout, TimeError};
@@ -31,8 +31,8 @@ fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
     match tick {
         Ok(tick) => i64::try_from(layout.min_id(tick)).unwrap_or_else(|_| {
             let end = layout.issued_at(i64::MAX.cast_unsigned());
-            report(
-                error(
+            raise(
+                error_report(
                     PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
                     "timestamp is after the last bigint of the layout",
                 )
@@ -44,7 +44,7 @@ fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
                 TimeError::BeforeEpoch { .. } => "-infinity",
                 TimeError::AfterEnd { .. } => "infinity",
             };
-            report(outside(layout, failure).set_hint(format!("For a range that is open on this side, use '{open}'.")))
+            raise(outside(layout, failure).set_hint(format!("For a range that is open on this side, use '{open}'.")))
         }
     }
 }
@@ -52,8 +52,8 @@ fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
 /// Refuses a layout by which a range of time is no range of IDs.
 pub fn must_sort(layout: &Layout) {
     if !layout.sorts_by_time() {
-        report(
-            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "IDs of this layout do not sort by time")
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "IDs of this layout do not sort by time")
                 .set_detail(format!("{}.", DecodeOnly::TimestampNotHighest(*layout)))
                 .set_hint("Compare snowflake_timestamp(id, layout) instead."),
         )

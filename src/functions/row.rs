@@ -1,6 +1,6 @@
 //! Rows as results.
 
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -62,7 +62,7 @@ impl<const N: usize> Row<N> {
         let (value, returned) = self.0.get(at)?.0?;
         // SAFETY: reads the catalog.
         if returned != expected && !unsafe { pg_sys::IsBinaryCoercible(returned, expected) } {
-            report(mismatch(returned, expected, at + 1));
+            raise(mismatch(returned, expected, at + 1));
         }
         Some(value)
     }
@@ -70,12 +70,15 @@ impl<const N: usize> Row<N> {
 
 /// In PostgreSQL's words.
 fn mismatch(returned: pg_sys::Oid, expected: pg_sys::Oid, position: usize) -> ErrorReport {
-    error(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, "function return row and query-specified return row do not match")
-        .set_detail(format!(
-            "Returned type {} at ordinal position {position}, but query expects {}.",
-            name(returned),
-            name(expected)
-        ))
+    error_report(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        "function return row and query-specified return row do not match",
+    )
+    .set_detail(format!(
+        "Returned type {} at ordinal position {position}, but query expects {}.",
+        name(returned),
+        name(expected)
+    ))
 }
 
 fn name(of: pg_sys::Oid) -> String {
@@ -118,7 +121,7 @@ unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
         let class = unsafe { pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &mut made) };
         if class != pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE || made.is_null() {
             // In PostgreSQL's words.
-            report(error(
+            raise(error_report(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 "function returning record called in context that cannot accept type record",
             ));

@@ -5,7 +5,7 @@ use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
 use crate::durable::identity;
-use crate::errors::{Refusal, error};
+use crate::errors::{IssueError, error_report};
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
@@ -29,7 +29,7 @@ fn status() -> [Column; COLUMNS] {
     let Shared { generator, statistics, .. } = shared();
     let issued = generator.counts().issued;
     let state = match worker::layout_and_series() {
-        Err(Refusal::WorkerUnset(_)) => "worker unset",
+        Err(IssueError::WorkerUnset(_)) => "worker unset",
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => {
@@ -91,7 +91,7 @@ fn status() -> [Column; COLUMNS] {
 fn warn_in_create_extension() {
     // SAFETY: a flag of this process.
     if unsafe { pg_sys::creating_extension } {
-        error(
+        error_report(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "snowflake_pg is not loaded via shared_preload_libraries",
         )

@@ -1,7 +1,7 @@
 //! IDs as short texts.
 
 use super::argument::number;
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted, shown};
 use pgrx::prelude::*;
 use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
@@ -33,17 +33,20 @@ fn snowflake_from_text_with_alphabet(text: &[u8], encoding: &[u8], alphabet: &[u
 fn named(encoding: &[u8]) -> Encoding {
     let name = characters(encoding);
     name.parse().unwrap_or_else(|known: UnknownEncoding| {
-        report(
-            error(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("unrecognized encoding: {}", quoted(&name)))
-                .set_hint(format!("{known}.")),
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("unrecognized encoding: {}", quoted(&name)),
+            )
+            .set_hint(format!("{known}.")),
         )
     })
 }
 
 fn with_alphabet(encoding: Encoding, alphabet: &str) -> Notation<'_> {
     Notation::with_alphabet(encoding, alphabet).unwrap_or_else(|failure: AlphabetError| {
-        report(
-            error(
+        raise(
+            error_report(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid alphabet for {encoding}: {}", quoted(alphabet)),
             )
@@ -65,8 +68,8 @@ fn read(notation: Notation<'_>, text: &[u8]) -> i64 {
                     (PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "value is out of range for a Snowflake ID")
                 }
             };
-            report(
-                error(code, format!("{message}: {}", quoted(&text)))
+            raise(
+                error_report(code, format!("{message}: {}", quoted(&text)))
                     .set_detail(format!("{}.", shown(&failure.to_string())))
                     .set_hint(format!(
                         "IDs are written from {} to {}, with the digits {}.",

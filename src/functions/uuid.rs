@@ -1,7 +1,7 @@
 //! IDs as UUIDs.
 
 use super::argument::number;
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 use snowflake_core::uuid::{UuidError, from_id, to_id};
@@ -24,8 +24,8 @@ fn snowflake_from_uuid(uuid: Uuid) -> i64 {
                     PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE
                 }
             };
-            report(
-                error(code, format!("UUID \"{uuid}\" does not hold a Snowflake ID"))
+            raise(
+                error_report(code, format!("UUID \"{uuid}\" does not hold a Snowflake ID"))
                     .set_detail(format!("{failure}."))
                     .set_hint("Only UUIDs from snowflake_to_uuid() can be converted back."),
             )

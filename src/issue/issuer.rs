@@ -5,7 +5,7 @@
 
 use crate::config::{gucs, preload};
 use crate::durable::{extend, mark, request};
-use crate::errors::{ClockLimit, Refusal};
+use crate::errors::{ClockLimit, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::shared::shared;
 use crate::worker;
@@ -34,13 +34,13 @@ pub fn join() -> Option<i64> {
 }
 
 /// The next ID, whatever it takes.
-pub fn take() -> Result<i64, Refusal> {
+pub fn take() -> Result<i64, IssueError> {
     let issuer = issuer()?;
     issuer.take(1).map(|span| issuer.id_at(span.first))
 }
 
 /// The next `count` IDs (at least 1), ascending; neighbours where they share a tick that nobody else draws from.
-pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
+pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, IssueError> {
     let issuer = issuer()?;
     let mut spans = Vec::new();
     let mut missing = count;
@@ -55,7 +55,7 @@ pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, Refusal> {
 }
 
 /// Makes every ID from now on lie in a later tick than this one.
-pub fn advance(past: Tick) -> Result<(), Refusal> {
+pub fn advance(past: Tick) -> Result<(), IssueError> {
     let issuer = issuer()?;
     let mut budget = WaitBudget::new(issuer.max_wait());
     while past >= issuer.generator.covered_until() {
@@ -67,10 +67,10 @@ pub fn advance(past: Tick) -> Result<(), Refusal> {
 
 static ISSUER: OnceCell<Issuer> = OnceCell::new();
 
-fn issuer() -> Result<&'static Issuer, Refusal> {
+fn issuer() -> Result<&'static Issuer, IssueError> {
     ISSUER.get_or_try_init(|| {
         if !preload::is_done() {
-            return Err(Refusal::NotPreloaded);
+            return Err(IssueError::NotPreloaded);
         }
         let (layout, series) = worker::layout_and_series()?;
         Ok(Issuer { layout, series, generator: &shared().generator, max_age: tsc::max_age() })
@@ -85,12 +85,12 @@ impl Issuer {
     }
 
     /// The tick that the clock shows, and the count until which it goes on.
-    fn now(&self) -> Result<(Tick, u64), Refusal> {
+    fn now(&self) -> Result<(Tick, u64), IssueError> {
         // The counter first: what it has counted since only shortens the time.
         let count = tsc::now();
         let now = trusted_clock::now(&self.layout);
         let ms = UnixMs::try_from(now.as_millis()).unwrap_or(UnixMs::MAX);
-        let tick = self.layout.tick_at(ms).map_err(|error| Refusal::Clock(ms, error))?;
+        let tick = self.layout.tick_at(ms).map_err(|error| IssueError::Clock(ms, error))?;
         let end = Duration::from_millis(self.layout.time_of(tick) + self.layout.tick_ms());
         Ok((tick, count.wrapping_add(tsc::counts_in(end.saturating_sub(now)))))
     }
@@ -108,7 +108,7 @@ impl Issuer {
 
     /// Takes up to `want` positions. Does what the generator asks for until it gives.
     #[cold]
-    fn take(&self, want: u32) -> Result<Span, Refusal> {
+    fn take(&self, want: u32) -> Result<Span, IssueError> {
         let policy = gucs::policy(self.layout.tick_ms());
         let mut budget = WaitBudget::new(self.max_wait());
         loop {
@@ -131,14 +131,14 @@ impl Issuer {
                 Outcome::Wait(tick) => self.wait(&mut budget, self.layout.time_of(tick))?,
                 Outcome::Behind(shown) => {
                     let (now, shown) = (self.layout.time_of(now), self.layout.time_of(shown));
-                    return Err(Refusal::ClockWentBack { now, shown });
+                    return Err(IssueError::ClockWentBack { now, shown });
                 }
             }
         }
     }
 
     /// Has the mark extended past `tick`, as early as there is reason to.
-    fn extend(&self, tick: Tick, budget: &mut WaitBudget) -> Result<(), Refusal> {
+    fn extend(&self, tick: Tick, budget: &mut WaitBudget) -> Result<(), IssueError> {
         let limit = self.generator.covered_until();
         if tick < limit {
             if self.generator.take_on_extension() {
@@ -149,7 +149,7 @@ impl Issuer {
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
         if !budget.may_retry_mark(tick, limit, request::max_wait()) {
-            return Err(mark::outrun());
+            return Err(mark::too_slow());
         }
         let since = Instant::now();
         let covered = extend::cover(&self.layout, tick);
@@ -161,12 +161,12 @@ impl Issuer {
     }
 
     /// Waits for the clock, as long as the call may.
-    fn wait(&self, budget: &mut WaitBudget, until: UnixMs) -> Result<(), Refusal> {
+    fn wait(&self, budget: &mut WaitBudget, until: UnixMs) -> Result<(), IssueError> {
         if budget.wait_until(until, &self.layout) {
             return Ok(());
         }
         if !self.generator.is_started() {
-            return Err(Refusal::Held { now: clock::unix_ms(), until });
+            return Err(IssueError::StartPending { now: clock::unix_ms(), until });
         }
         let last = shared().last_timestamp(&self.layout);
         let issued = self.generator.counts().issued > 0;
@@ -176,7 +176,7 @@ impl Issuer {
         } else {
             ClockLimit::MaxWait { ms: gucs::max_wait_ms(), regression: policy.clock_regression }
         };
-        Err(Refusal::ClockBehind { last, issued, now: clock::unix_ms(), until, limit })
+        Err(IssueError::ClockBehind { last, issued, now: clock::unix_ms(), until, limit })
     }
 
     /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the

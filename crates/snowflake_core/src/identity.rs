@@ -94,7 +94,7 @@ pub enum Cause {
 
 /// Why nothing can be concluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objection {
+pub enum MarkConflict {
     /// The directory is a copy, and its original may be issuing the same IDs.
     Copy,
     /// The mark is another cluster's.
@@ -127,8 +127,8 @@ pub fn above_start_margin(mark: UnixMs, facts: Facts) -> UnixMs {
 /// | found | same | same | any | newer than the mark's | same | begins above the start margin |
 /// | found | same | same | same | same | same | begins at the mark, whatever came through the log |
 ///
-/// Another layout is the last objection: to a server that may be a copy beside its original, that has to be said.
-pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Beginning, Objection> {
+/// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
+pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Beginning, MarkConflict> {
     let floor = above_start_margin(found.map_or(0, |record| record.mark), facts);
     let Some(Record { mark, identity }) = found else { return Ok(Beginning { floor, cause: Cause::Missing }) };
     let same_directory = identity.directory.is(&own.directory);
@@ -136,13 +136,13 @@ pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Be
     let same_worker = (identity.datacenter, identity.worker) == (own.datacenter, own.worker);
     let other_layout = identity.layout != own.layout;
     if !same_cluster && (same_directory || same_worker) {
-        Err(Objection::OtherCluster)
+        Err(MarkConflict::OtherCluster)
     } else if same_worker && identity.timeline > own.timeline {
-        Err(Objection::NewerTimeline)
+        Err(MarkConflict::NewerTimeline)
     } else if same_worker && identity.timeline == own.timeline && !same_directory {
-        Err(Objection::Copy)
+        Err(MarkConflict::Copy)
     } else if other_layout {
-        Err(Objection::OtherLayout)
+        Err(MarkConflict::OtherLayout)
     } else if !same_worker {
         Ok(Beginning { floor, cause: Cause::OtherWorker })
     } else if identity.timeline < own.timeline {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// What is decided when the record found differs from the server's own in this.
-    fn found(differ: impl Fn(&mut Identity)) -> Result<Beginning, Objection> {
+    fn found(differ: impl Fn(&mut Identity)) -> Result<Beginning, MarkConflict> {
         let mut identity = own();
         differ(&mut identity);
         decide(Some(&Record { mark: MARK, identity }), &own(), FACTS)
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_copy_on_the_same_timeline_is_refused() {
-        assert_eq!(found(copied), Err(Objection::Copy));
+        assert_eq!(found(copied), Err(MarkConflict::Copy));
     }
 
     #[test]
@@ -233,40 +233,40 @@ mod tests {
     #[test]
     fn another_layout_is_refused_whatever_else_has_changed_and_does_not_hide_a_copy() {
         let epoch = |old: &mut Identity| old.layout = "twitter epoch=2024-01-01T00:00:00Z".parse().unwrap();
-        assert_eq!(found(epoch), Err(Objection::OtherLayout));
+        assert_eq!(found(epoch), Err(MarkConflict::OtherLayout));
         let worker_too = found(|old| {
             epoch(old);
             old.worker = 6;
         });
-        assert_eq!(worker_too, Err(Objection::OtherLayout));
+        assert_eq!(worker_too, Err(MarkConflict::OtherLayout));
         let too = |differ: fn(&mut Identity)| {
             found(|old| {
                 epoch(old);
                 differ(old);
             })
         };
-        assert_eq!(too(copied), Err(Objection::Copy));
-        assert_eq!(too(|old| old.timeline = 4), Err(Objection::NewerTimeline));
-        assert_eq!(too(|old| old.system_identifier = 8), Err(Objection::OtherCluster));
-        assert_eq!(too(|old| old.timeline = 2), Err(Objection::OtherLayout));
+        assert_eq!(too(copied), Err(MarkConflict::Copy));
+        assert_eq!(too(|old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
+        assert_eq!(too(|old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+        assert_eq!(too(|old| old.timeline = 2), Err(MarkConflict::OtherLayout));
     }
 
     #[test]
     fn another_clusters_mark_is_refused_where_its_ids_or_its_directory_are_ours() {
-        assert_eq!(found(|old| old.system_identifier = 8), Err(Objection::OtherCluster));
+        assert_eq!(found(|old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
         for timeline in [2, 3, 4] {
             let foreign = found(|old| {
                 old.system_identifier = 8;
                 old.timeline = timeline;
                 copied(old);
             });
-            assert_eq!(foreign, Err(Objection::OtherCluster));
+            assert_eq!(foreign, Err(MarkConflict::OtherCluster));
         }
         let shared = found(|old| {
             old.system_identifier = 8;
             old.worker = 6;
         });
-        assert_eq!(shared, Err(Objection::OtherCluster));
+        assert_eq!(shared, Err(MarkConflict::OtherCluster));
         let brought_along = found(|old| {
             old.system_identifier = 8;
             old.worker = 6;
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_mark_of_a_newer_timeline_is_refused() {
-        assert_eq!(found(|old| old.timeline = 4), Err(Objection::NewerTimeline));
+        assert_eq!(found(|old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
     }
 
     #[test]

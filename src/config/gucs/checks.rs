@@ -91,8 +91,8 @@ fn check_number(number: c_int, range: fn(&Layout) -> RangeInclusive<u64>) -> Res
 
 /// Accepts a value, or gives PostgreSQL the DETAIL of its refusal.
 fn accept(checked: Result<(), String>) -> bool {
-    let Err(objection) = checked else { return true };
-    let detail = CString::new(format!("{}.", shown(&objection))).unwrap_or_default();
+    let Err(reason) = checked else { return true };
+    let detail = CString::new(format!("{}.", shown(&reason))).unwrap_or_default();
     // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
     let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
     // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after the hook, in the same thread.

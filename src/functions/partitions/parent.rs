@@ -3,7 +3,7 @@
 //! Read from PostgreSQL's caches and not by queries: they show what is there now, also to a transaction whose snapshot is
 //! older (REPEATABLE READ), and in any encoding.
 
-use crate::errors::{error, report};
+use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted, shown};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
@@ -136,7 +136,7 @@ fn open(table: pg_sys::Oid, lock: u32) -> PgRelation {
     // SAFETY: looks for the relation when it has the lock; null if there is none.
     let relation = unsafe { pg_sys::try_relation_open(table, lock) };
     if relation.is_null() {
-        report(error(
+        raise(error_report(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("relation with OID {} does not exist", table.to_u32()),
         ));
@@ -172,8 +172,8 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
     let table = || quoted(&characters(name(relation).to_bytes()));
     let hint = "Create it with PARTITION BY RANGE (id), where id is the column of the IDs.";
     if class(relation).relkind.cast_unsigned() != pg_sys::RELKIND_PARTITIONED_TABLE {
-        report(
-            error(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, format!("{} is not a partitioned table", table()))
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, format!("{} is not a partitioned table", table()))
                 .set_hint(hint),
         );
     }
@@ -194,8 +194,8 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
         let name = copied(unsafe { pg_sys::format_type_be(column.atttypid) });
         format!(", of type {}", shown(&characters(name.to_bytes())))
     });
-    report(
-        error(
+    raise(
+        error_report(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
             format!("{} is not partitioned by range of a single bigint column", table()),
         )

@@ -11,7 +11,7 @@ use std::ffi::CStr;
 
 /// What is configured and can't be read.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct InvalidSetting {
     /// The variable.
     pub variable: &'static str,
     /// What it is configured to.
@@ -21,21 +21,17 @@ pub struct Unreadable {
 }
 
 /// The first one that was found.
-static UNREADABLE: OnceCell<Unreadable> = OnceCell::new();
+static INVALID: OnceCell<InvalidSetting> = OnceCell::new();
 
 /// What is configured and can't be read. No ID is issued until that is mended, and the server has been restarted.
-pub fn unreadable() -> Option<&'static Unreadable> {
-    UNREADABLE.get()
+pub fn invalid_setting() -> Option<&'static InvalidSetting> {
+    INVALID.get()
 }
 
 /// Before PostgreSQL replaces it by the default.
-fn note_unless_readable(
-    name: &'static CStr,
-    is_readable: impl FnOnce(&CStr) -> bool,
-    allowed: impl FnOnce() -> String,
-) {
-    if let Some(text) = configured(name).filter(|text| !is_readable(text)) {
-        UNREADABLE.get_or_init(|| Unreadable {
+fn record_unless_valid(name: &'static CStr, is_valid: impl FnOnce(&CStr) -> bool, allowed: impl FnOnce() -> String) {
+    if let Some(text) = configured(name).filter(|text| !is_valid(text)) {
+        INVALID.get_or_init(|| InvalidSetting {
             variable: name.to_str().expect("a name in ASCII"),
             text: text.to_string_lossy().into_owned(),
             allowed: allowed(),
@@ -76,14 +72,14 @@ pub(super) unsafe fn define_number_with_check(
     flags: GucFlags,
     check: pg_sys::GucIntCheckHook,
 ) {
-    let is_readable = |text: &CStr| {
+    let is_valid = |text: &CStr| {
         let mut number = 0;
         let unit = flags.bits();
         // SAFETY: reads a C string and writes a number, as PostgreSQL itself does for its own variables.
         let is_number = unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, unit, std::ptr::null_mut()) };
         is_number && (least..=greatest).contains(&number)
     };
-    note_unless_readable(name, is_readable, || {
+    record_unless_valid(name, is_valid, || {
         let unit = if flags.contains(GucFlags::UNIT_MS) {
             ", in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\""
         } else {
@@ -118,8 +114,8 @@ pub(super) fn define_choice<T: GucEnum>(
             (word.to_str().expect("a word in ASCII"), entry.hidden)
         })
     };
-    let is_readable = |text: &CStr| words().any(|(word, _)| word.as_bytes().eq_ignore_ascii_case(text.to_bytes()));
-    note_unless_readable(name, is_readable, || {
+    let is_valid = |text: &CStr| words().any(|(word, _)| word.as_bytes().eq_ignore_ascii_case(text.to_bytes()));
+    record_unless_valid(name, is_valid, || {
         let shown: Vec<_> = words().filter(|(_, hidden)| !hidden).map(|(word, _)| word).collect();
         format!("Available values: {}.", shown.join(", "))
     });

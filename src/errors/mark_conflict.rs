@@ -1,16 +1,16 @@
 //! What stands against beginning from a durable mark, in words: see the start table in [`snowflake_core::identity`].
 
-use super::error;
+use super::error_report;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
-use snowflake_core::identity::{Directory, Identity, Objection, Record};
+use snowflake_core::identity::{Directory, Identity, MarkConflict, Record};
 
 /// Why a record that was found does not say where to begin.
-pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identity) -> ErrorReport {
+pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {
     let found = found.map_or(own, |record| &record.identity);
-    let (message, detail, hint) = match objection {
-        Objection::Copy => (
+    let (message, detail, hint) = match conflict {
+        MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
                 "Its durable mark was written in another directory ({}) than it lies in ({}), by worker {}.",
@@ -21,7 +21,7 @@ pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identi
             "If the other server may still run, give this server its own snowflake_pg.worker_id and restart it. If the \
              other server will never run again, call snowflake_accept_identity().",
         ),
-        Objection::OtherCluster => (
+        MarkConflict::OtherCluster => (
             "the durable mark belongs to another database cluster".to_owned(),
             format!(
                 "It was written by the cluster with system identifier {}, and this one has {}.",
@@ -30,12 +30,12 @@ pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identi
             "Two clusters must not share a snowflake_pg.state_directory. If this cluster replaces the other one, as \
              after pg_upgrade, call snowflake_accept_identity().",
         ),
-        Objection::NewerTimeline => (
+        MarkConflict::NewerTimeline => (
             "the durable mark was written on a newer timeline".to_owned(),
             format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
             "Another server may continue from there with the same IDs. If none will, call snowflake_accept_identity().",
         ),
-        Objection::OtherLayout => (
+        MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
             // Where only the layout differs, all IDs up to the mark are this server's own.
@@ -48,12 +48,12 @@ pub(super) fn explain(objection: Objection, found: Option<&Record>, own: &Identi
             },
         ),
     };
-    let detail = match objection {
-        Objection::OtherLayout => detail + &other_source(found, own),
+    let detail = match conflict {
+        MarkConflict::OtherLayout => detail + &other_source(found, own),
         _ if found.layout == own.layout => detail,
         _ => format!("{detail} The layout has also changed: it was {}, and is {}.", found.layout, own.layout),
     };
-    error(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
+    error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
 }
 
 /// What else differs beside the layout: whose IDs the mark speaks of.
