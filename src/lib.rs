@@ -56,7 +56,7 @@ extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
 pub extern "C-unwind" fn _PG_init() {
     errors::forbid_backtraces();
     if preload::is_under_way() {
-        preload::note();
+        preload::record();
         gucs::define();
         tsc::measure();
         shared::reserve(|| {

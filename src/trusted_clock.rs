@@ -93,7 +93,7 @@ fn warn_of_jump(now: UnixMs, expected: Option<UnixMs>) {
 
 /// Counts that the clock has gone back by `step_ms`, to `now`, and warns of it once a minute at most.
 #[cold]
-pub fn note_regression(now: UnixMs, step_ms: u64, policy: ClockRegression) {
+pub fn record_regression(now: UnixMs, step_ms: u64, policy: ClockRegression) {
     shared().statistics.count_regression(now, step_ms);
     if shared().regression_warnings.is_due() {
         let max_borrow_ms = gucs::max_borrow_ms();

@@ -177,7 +177,7 @@ pub fn define() {
 }
 
 /// What the configuration file, the command line or SET say of a variable, also of one that is not defined.
-pub fn configured(name: &CStr) -> Option<CString> {
+pub fn raw_setting(name: &CStr) -> Option<CString> {
     // SAFETY: the name is a C string; a variable that nobody has set gives NULL, as missing_ok is true.
     let value = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
     // SAFETY: a C string if not NULL, and copied before anything can change the variable.
@@ -197,7 +197,7 @@ pub fn datacenter_id() -> i32 {
 /// The layout as it is written in the configuration. Without preload PostgreSQL does not know the variable, but keeps
 /// what is said of it all the same.
 pub fn layout_text() -> CString {
-    let text = if preload::is_done() { LAYOUT.get() } else { configured(c"snowflake_pg.layout") };
+    let text = if preload::is_done() { LAYOUT.get() } else { raw_setting(c"snowflake_pg.layout") };
     text.unwrap_or_else(|| DEFAULT_LAYOUT.to_owned())
 }
 

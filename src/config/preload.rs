@@ -13,8 +13,8 @@ pub fn is_under_way() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Notes that the postmaster has loaded the library.
-pub fn note() {
+/// Records that the postmaster has loaded the library.
+pub fn record() {
     PRELOADED.store(true, Ordering::Relaxed);
 }
 

@@ -2,8 +2,8 @@
 //! one that comes near it, or by the keeper.
 
 use crate::config::gucs::{self, WalMark};
-use crate::durable::mark::{self, Mirrored};
-use crate::durable::start::{self, Plan, Written};
+use crate::durable::mark::{self, LoggedMark};
+use crate::durable::start::{self, Plan, WriteOutcome};
 use crate::durable::{lock, request};
 use crate::errors::IssueError;
 use crate::shared::shared;
@@ -20,7 +20,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
         return request::ask_keeper(layout, tick);
     }
     if gucs::wal_mark() == WalMark::Prefer && !shared().generator.is_started() {
-        start::may_start()?;
+        start::check_may_start()?;
         request::wait_for_reading();
     }
     let now = now(layout)?;
@@ -29,7 +29,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
     drop(lock);
     // It goes on from here as long as IDs are asked for.
     shared().wake_keeper();
-    outcome.map(start::after_release)
+    outcome.map(start::log_start)
 }
 
 /// Extends the mark while there is still room between `tick` and `limit`, which it covers, unless somebody is at it. A
@@ -55,14 +55,14 @@ pub fn keep(
     layout: &Layout,
     tick: Tick,
     limit: Tick,
-    mirrored: Option<Mirrored>,
+    logged: Option<LoggedMark>,
     planned: Option<Plan>,
 ) -> Result<(), IssueError> {
     let now = now(layout)?;
     if let Some(lock) = lock::take_or_wait() {
-        let outcome = write(layout, tick, limit, now, mirrored, planned);
+        let outcome = write(layout, tick, limit, now, logged, planned);
         drop(lock);
-        start::after_release(outcome?);
+        start::log_start(outcome?);
     }
     Ok(())
 }
@@ -78,12 +78,12 @@ fn write(
     tick: Tick,
     limit: Tick,
     now: UnixMs,
-    mirrored: Option<Mirrored>,
+    logged: Option<LoggedMark>,
     planned: Option<Plan>,
-) -> Result<Written, IssueError> {
+) -> Result<WriteOutcome, IssueError> {
     if shared().generator.is_started() {
-        mark::extend(layout, tick, limit, now, mirrored).map(|()| Written::Done)
+        mark::extend(layout, tick, limit, now, logged).map(|()| WriteOutcome::Done)
     } else {
-        start::start(layout, now, mirrored, planned)
+        start::start(layout, now, logged, planned)
     }
 }

@@ -22,7 +22,7 @@ pub fn is_shared_with_source() -> bool {
         && found().is_some_and(|(identity, here)| {
             identity.system_identifier == system_identifier
                 && (identity.datacenter, identity.worker) == own
-                && !identity.directory.is(&here)
+                && !identity.directory.same_directory(&here)
         })
 }
 

@@ -8,7 +8,7 @@
 
 use crate::config::gucs;
 use crate::config::gucs::WalMark;
-use crate::durable::mark::{self, Mirrored};
+use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan};
 use crate::durable::{extend, wal};
 use crate::errors::IssueError;
@@ -60,7 +60,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
     wal::connect();
-    Keeper { layout, issued: 0, next: None, told: HashMap::new(), has_read: false }.run();
+    Keeper { layout, issued: 0, next: None, throttles: HashMap::new(), has_read: false }.run();
 }
 
 /// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby. Takes no
@@ -122,7 +122,7 @@ struct Keeper {
     /// When it wants to look again.
     next: Option<Instant>,
     /// What was in the way.
-    told: HashMap<Discriminant<IssueError>, Throttle>,
+    throttles: HashMap<Discriminant<IssueError>, Throttle>,
     /// Whether there was a sequence when the keeper looked.
     has_read: bool,
 }
@@ -136,14 +136,14 @@ impl Keeper {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
             }
-            match self.look() {
+            match self.work() {
                 Ok(next) => {
                     shared().keeper_error.store(0, Ordering::Relaxed);
                     sleep::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
                 }
                 Err(error) => {
                     shared().keeper_error.store(error.os_error().unwrap_or(0), Ordering::Relaxed);
-                    self.tell(error);
+                    self.log(error);
                     rest(RETRY);
                 }
             }
@@ -151,7 +151,7 @@ impl Keeper {
     }
 
     /// Does what is to be done, and says when to look again; `None` is when somebody asks.
-    fn look(&mut self) -> Result<Option<Duration>, IssueError> {
+    fn work(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
         let issued = generator.counts().issued;
         let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
@@ -181,7 +181,7 @@ impl Keeper {
     fn extend(&mut self, started: bool) -> Result<(), IssueError> {
         let (layout, shared) = (&self.layout, shared());
         if wal::is_wanted() && !self.has_read {
-            self.has_read = wal::read();
+            self.has_read = wal::read_mark();
             if !self.has_read {
                 return self.without_sequence(started);
             }
@@ -194,19 +194,19 @@ impl Keeper {
             let plan = start::plan()?;
             (plan.now, plan.first_tick(layout), Some(plan))
         };
-        let mut mirrored = None;
-        if wal::is_wanted() && !plan.as_ref().is_some_and(Plan::is_held) {
+        let mut logged = None;
+        if wal::is_wanted() && !plan.as_ref().is_some_and(Plan::is_pending) {
             let mark = mark::wanted(layout, tick, now)?;
             let began = Instant::now();
-            if !wal::write(mark) {
+            if !wal::write_mark(mark) {
                 return self.without_sequence(started);
             }
             // A wait for a synchronous standby also ends when the process has to. Then nobody has acknowledged the mark.
             end_if_told();
-            mirrored = Some(Mirrored { mark, took: began.elapsed() });
+            logged = Some(LoggedMark { mark, took: began.elapsed() });
         }
         // Anew: a call that has ended meanwhile must not find the mark where it wanted it.
-        extend::keep(layout, needed(), limit, mirrored, plan.filter(|_| mirrored.is_some()))
+        extend::keep(layout, needed(), limit, logged, plan.filter(|_| logged.is_some()))
     }
 
     /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.
@@ -214,15 +214,15 @@ impl Keeper {
         if gucs::wal_mark() == WalMark::Require {
             return Err(IssueError::NoSequence(gucs::wal_mark_database()));
         }
-        self.tell(IssueError::NoSequence(gucs::wal_mark_database()));
+        self.log(IssueError::NoSequence(gucs::wal_mark_database()));
         let generator = &shared().generator;
         let tick = if started { generator.last_tick() } else { 0 };
         extend::keep(&self.layout, tick, generator.covered_until(), None, None)
     }
 
     /// Logs what is in the way, each thing once a minute.
-    fn tell(&mut self, error: IssueError) {
-        if self.told.entry(discriminant(&error)).or_default().is_due() {
+    fn log(&mut self, error: IssueError) {
+        if self.throttles.entry(discriminant(&error)).or_default().is_due() {
             error.log(PgLogLevel::WARNING);
         }
     }

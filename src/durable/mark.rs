@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// A mark that has been through the write-ahead log.
 #[derive(Clone, Copy)]
-pub struct Mirrored {
+pub struct LoggedMark {
     /// The mark.
     pub mark: UnixMs,
     /// How long the log took.
@@ -26,7 +26,7 @@ pub fn extend(
     tick: Tick,
     limit: Tick,
     now: UnixMs,
-    mirrored: Option<Mirrored>,
+    logged: Option<LoggedMark>,
 ) -> Result<(), IssueError> {
     let generator = &shared().generator;
     if generator.covered_until() > limit {
@@ -34,11 +34,11 @@ pub fn extend(
     }
     let needed = tick.max(generator.last_tick());
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    let own = identity::own(still_the_same(&directory)?)?;
-    nobody_elses(&directory, &own)?;
-    if let Some(mark) = allowed(wanted(layout, needed, now)?, mirrored) {
-        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;
-        allow(layout, needed, now, mark);
+    let own = identity::own(check_unchanged(&directory)?)?;
+    check_owner(&directory, &own)?;
+    if let Some(mark) = writable(wanted(layout, needed, now)?, logged) {
+        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;
+        publish(layout, needed, now, mark);
     }
     Ok(())
 }
@@ -55,17 +55,17 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
 
 /// The mark that may be written: with `require` none above what has been through the log, which may have taken a while.
 /// (Less is wanted by then if the call has ended that wanted it.)
-pub fn allowed(wanted: UnixMs, mirrored: Option<Mirrored>) -> Option<UnixMs> {
-    match (gucs::wal_mark(), mirrored) {
+pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
+    match (gucs::wal_mark(), logged) {
         (WalMark::Require, None) => None,
-        (WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),
-        (_, mirrored) => Some(wanted.max(mirrored.map_or(0, |mirrored| mirrored.mark))),
+        (WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),
+        (_, logged) => Some(wanted.max(logged.map_or(0, |logged| logged.mark))),
     }
 }
 
 /// How long the mark was on its way through the log.
-pub fn log_time(mirrored: Option<Mirrored>) -> Duration {
-    mirrored.map_or(Duration::ZERO, |mirrored| mirrored.took)
+pub fn log_time(logged: Option<LoggedMark>) -> Duration {
+    logged.map_or(Duration::ZERO, |logged| logged.took)
 }
 
 /// How long the last two writes of the mark took, in milliseconds, the last one first.
@@ -73,7 +73,7 @@ fn last_writes_ms() -> [u64; 2] {
     [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed))
 }
 
-/// MarkAttempts have passed before they were there.
+/// The error when the clock overtakes each mark before it is on disk.
 pub fn too_slow() -> IssueError {
     IssueError::MarkTooSlow {
         last_writes_ms: last_writes_ms(),
@@ -101,16 +101,16 @@ pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Re
 }
 
 /// Lets the generator use a mark that is durable.
-pub fn allow(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
+pub fn publish(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
     let soft_limit = reservation::soft_limit(now, layout.time_of(needed), mark);
     shared().generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
 }
 
 /// The directory in which the mark of this life lies; an error if another one has taken its place.
-pub fn still_the_same(directory: &StateDirectory) -> Result<Directory, IssueError> {
+pub fn check_unchanged(directory: &StateDirectory) -> Result<Directory, IssueError> {
     let [inode, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
     let found = directory.identity()?;
-    if found.is(&Directory { inode, born_ns }) {
+    if found.same_directory(&Directory { inode, born_ns }) {
         Ok(found)
     } else {
         Err(IssueError::StateDirectoryReplaced(directory.file()))
@@ -118,9 +118,11 @@ pub fn still_the_same(directory: &StateDirectory) -> Result<Directory, IssueErro
 }
 
 /// An error if a record lies there by now that is another server's. One that was lost or damaged is replaced.
-fn nobody_elses(directory: &StateDirectory, own: &Identity) -> Result<(), IssueError> {
+fn check_owner(directory: &StateDirectory, own: &Identity) -> Result<(), IssueError> {
     match directory.read() {
-        Ok(Some(record)) if !record.identity.is(own) => Err(IssueError::StateDirectoryReplaced(directory.file())),
+        Ok(Some(record)) if !record.identity.same_source(own) => {
+            Err(IssueError::StateDirectoryReplaced(directory.file()))
+        }
         _ => Ok(()),
     }
 }

@@ -22,9 +22,9 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 /// Lets a backend that is about to start the generator wait a moment for the keeper, which has to read the mark first.
 pub fn wait_for_reading() {
     let until = Instant::now() + READING;
-    while wal::known().is_none() && Instant::now() < until {
+    while wal::known_mark().is_none() && Instant::now() < until {
         shared().wake_keeper();
-        lock::wait_for_change(|| wal::known().is_some(), Duration::from_millis(100));
+        lock::wait_for_change(|| wal::known_mark().is_some(), Duration::from_millis(100));
     }
 }
 
@@ -33,9 +33,9 @@ pub fn must_be_read() -> Result<(), IssueError> {
     if !preload::is_done() || !wal::is_wanted() || shared().generator.is_started() {
         return Ok(());
     }
-    start::may_start()?;
+    start::check_may_start()?;
     wait_for_reading();
-    if wal::known().is_none() && gucs::wal_mark() == WalMark::Require {
+    if wal::known_mark().is_none() && gucs::wal_mark() == WalMark::Require {
         return Err(IssueError::MarkNotInWal(READING));
     }
     Ok(())
@@ -57,7 +57,7 @@ impl Want {
     }
 
     /// Again and again, since another backend that gives up lowers the common word.
-    fn say(&self) {
+    fn post(&self) {
         shared().wanted.fetch_max(self.0 + 1, Ordering::Relaxed);
         shared().wake_keeper();
     }
@@ -82,8 +82,8 @@ fn give_up() {
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     let shared = shared();
     if !shared.generator.is_started() {
-        start::may_start()?;
-        if wal::known().is_some() {
+        start::check_may_start()?;
+        if wal::known_mark().is_some() {
             start::plan()?; // If it can't be started, this says why.
         }
     }
@@ -91,9 +91,9 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
     let until = Instant::now() + max_wait;
     let want = Want::new(tick);
     loop {
-        let hold_until = shared.hold_until.load(Ordering::Relaxed);
-        if trusted_clock::now_ms(layout) < hold_until {
-            return Ok(Some(hold_until));
+        let start_not_before = shared.start_not_before.load(Ordering::Relaxed);
+        if trusted_clock::now_ms(layout) < start_not_before {
+            return Ok(Some(start_not_before));
         }
         let covered = || tick < shared.generator.covered_until();
         if covered() {
@@ -105,7 +105,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
                 error => mark::write_error(error).into(),
             });
         }
-        want.say();
+        want.post();
         lock::wait_for_change(covered, Duration::from_millis(100));
     }
 }

@@ -45,9 +45,9 @@ fn lower_mark() -> Option<()> {
     }
     let lowest = layout.time_of(generator.last_tick() + 1);
     let directory = StateDirectory::open(&gucs::state_directory()).ok()?;
-    let own = identity::own(mark::still_the_same(&directory).ok()?).ok()?;
+    let own = identity::own(mark::check_unchanged(&directory).ok()?).ok()?;
     let found = directory.read().ok()??;
-    if lowest < found.mark && found.identity.is(&own) {
+    if lowest < found.mark && found.identity.same_source(&own) {
         directory.write(&Record { mark: lowest, ..found }).ok()?;
     }
     Some(())

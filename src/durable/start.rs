@@ -2,30 +2,30 @@
 //! [`snowflake_core::identity`].
 
 use crate::config::gucs;
-use crate::durable::mark::{self, Mirrored};
+use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, wal};
 use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
-use snowflake_core::identity::{Beginning, Cause, Facts, Identity, Record, decide};
+use snowflake_core::identity::{Identity, Record, StartContext, StartPoint, StartReason, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs, display_time};
 use std::sync::atomic::Ordering;
 
 /// What matters at a start beside the record.
-pub fn facts(layout: &Layout, now: UnixMs) -> Facts {
-    Facts { now, start_margin_ms: gucs::start_margin_ms(layout), wal_mark: wal::known() }
+pub fn context(layout: &Layout, now: UnixMs) -> StartContext {
+    StartContext { now, start_margin_ms: gucs::start_margin_ms(layout), wal_mark: wal::known_mark() }
 }
 
 /// What the clock shows at a start that finds this record.
-pub fn now_at(found: Option<&Record>) -> UnixMs {
+pub fn now_at_start(found: Option<&Record>) -> UnixMs {
     trusted_clock::now_ms_above(found.map_or(0, |record| record.mark))
 }
 
 /// Refuses to start where nobody may.
-pub fn may_start() -> Result<(), IssueError> {
+pub fn check_may_start() -> Result<(), IssueError> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         return Err(IssueError::BinaryUpgrade);
@@ -45,40 +45,40 @@ pub struct Plan {
     /// What the clock shows.
     pub now: UnixMs,
     /// Where IDs begin.
-    beginning: Beginning,
+    start_point: StartPoint,
 }
 
 impl Plan {
     /// The first tick. Position 0 is what a generator holds that was not started, so tick 0 is never issued.
     pub fn first_tick(&self, layout: &Layout) -> Tick {
-        layout.first_tick_from(self.beginning.floor).max(1)
+        layout.first_tick_from(self.start_point.floor).max(1)
     }
 
     /// Whether there is no mark, and the time has not come yet at which IDs begin without one.
-    pub fn is_held(&self) -> bool {
-        let hold_until = shared().hold_until.load(Ordering::Relaxed);
-        self.beginning.cause == Cause::Missing && (hold_until == 0 || self.now < hold_until)
+    pub fn is_pending(&self) -> bool {
+        let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
+        self.start_point.reason == StartReason::Missing && (start_not_before == 0 || self.now < start_not_before)
     }
 }
 
 /// Reads the mark, and decides by the start table where IDs begin, or why they can't.
 pub fn plan() -> Result<Plan, IssueError> {
-    plan_at(now_at)
+    plan_at(now_at_start)
 }
 
 fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueError> {
-    may_start()?;
+    check_may_start()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     let found = directory.read()?;
     let now = now(found.as_ref());
-    match decide(found.as_ref(), &own, facts(&own.layout, now)) {
-        Ok(mut beginning) => {
-            let hold_until = shared().hold_until.load(Ordering::Relaxed);
-            if beginning.cause == Cause::Missing && hold_until > 0 {
-                beginning.floor = hold_until;
+    match decide(found.as_ref(), &own, context(&own.layout, now)) {
+        Ok(mut start_point) => {
+            let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
+            if start_point.reason == StartReason::Missing && start_not_before > 0 {
+                start_point.floor = start_not_before;
             }
-            Ok(Plan { directory, own, found, now, beginning })
+            Ok(Plan { directory, own, found, now, start_point })
         }
         Err(conflict) => Err(IssueError::MarkConflict { conflict, found: found.map(Box::new), own: Box::new(own) }),
     }
@@ -93,85 +93,89 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
 pub fn start(
     layout: &Layout,
     now: UnixMs,
-    mirrored: Option<Mirrored>,
+    logged: Option<LoggedMark>,
     planned: Option<Plan>,
-) -> Result<Written, IssueError> {
+) -> Result<WriteOutcome, IssueError> {
     let mut plan = plan_at(|_| now)?;
     let shared = shared();
-    if plan.is_held() {
-        let until = shared.hold_until.load(Ordering::Relaxed);
+    if plan.is_pending() {
+        let until = shared.start_not_before.load(Ordering::Relaxed);
         if until > 0 {
-            return Ok(Written::Held(until));
+            return Ok(WriteOutcome::Pending(until));
         }
-        shared.hold_until.store(plan.beginning.floor, Ordering::Relaxed);
-        return Ok(Written::Found(plan.beginning));
+        shared.start_not_before.store(plan.start_point.floor, Ordering::Relaxed);
+        return Ok(WriteOutcome::Found(plan.start_point));
     }
     // Only time has passed while the log was written: then IDs begin where they were to, below the mark in it.
     if let Some(planned) = planned
         && (planned.found, planned.own) == (plan.found, plan.own)
     {
-        plan.beginning = planned.beginning;
+        plan.start_point = planned.start_point;
     }
     let now_tick = layout.tick_at(now).map_err(|error| IssueError::Clock(now, error))?;
     let first = plan.first_tick(layout);
-    let Some(mark) = mark::allowed(mark::wanted(layout, first, now)?, mirrored) else { return Ok(Written::Done) };
+    let Some(mark) = mark::writable(mark::wanted(layout, first, now)?, logged) else { return Ok(WriteOutcome::Done) };
     if mark <= layout.time_of(first) {
         return Err(mark::too_slow());
     }
-    let Plan { directory, own, beginning, .. } = plan;
-    let written = mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(mirrored))?;
+    let Plan { directory, own, start_point, .. } = plan;
+    let written = mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(logged))?;
     shared.directory[0].store(written.inode, Ordering::Relaxed);
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);
     // For good: a clock that is set back later is an ordinary one that is behind.
-    let held = shared.hold_until.swap(0, Ordering::Relaxed) > 0;
+    let was_pending = shared.start_not_before.swap(0, Ordering::Relaxed) > 0;
     shared.generator.start(first, now_tick);
-    mark::allow(layout, first, now, mark);
-    Ok(match beginning.cause {
-        _ if held => Written::Done,
-        Cause::Restart if !written.is(&own.directory) => Written::FoundBelow(beginning),
-        _ => Written::Found(beginning),
+    mark::publish(layout, first, now, mark);
+    Ok(match start_point.reason {
+        _ if was_pending => WriteOutcome::Done,
+        StartReason::Restart if !written.same_directory(&own.directory) => WriteOutcome::FoundBelow(start_point),
+        _ => WriteOutcome::Found(start_point),
     })
 }
 
 /// What was done under the lock.
-pub enum Written {
+pub enum WriteOutcome {
     /// It was found where IDs begin; this has to be told.
-    Found(Beginning),
+    Found(StartPoint),
     /// The same, and the mark came with the lower layer of a file system.
-    FoundBelow(Beginning),
+    FoundBelow(StartPoint),
     /// Nothing may be issued before this time.
-    Held(UnixMs),
+    Pending(UnixMs),
     /// What could be done is done.
     Done,
 }
 
 /// Logs what was found: not under the lock, since a client that asks for log messages and does not read them must not hold
 /// up everybody else.
-pub fn after_release(written: Written) -> Option<UnixMs> {
+pub fn log_start(written: WriteOutcome) -> Option<UnixMs> {
     match written {
-        Written::Found(beginning) => {
-            tell(beginning);
+        WriteOutcome::Found(start_point) => {
+            log_start_point(start_point);
             None
         }
-        Written::FoundBelow(beginning) => {
-            tell(beginning);
+        WriteOutcome::FoundBelow(start_point) => {
+            log_start_point(start_point);
             warn_of_lower_layer();
             None
         }
-        Written::Held(until) => Some(until),
-        Written::Done => None,
+        WriteOutcome::Pending(until) => Some(until),
+        WriteOutcome::Done => None,
     }
 }
 
-fn tell(Beginning { floor, cause }: Beginning) {
+fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
-    let message = match cause {
-        Cause::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
-        Cause::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
-        Cause::Promotion => return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}"),
+    let message = match reason {
+        StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
+        StartReason::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
+        StartReason::Promotion => {
+            return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}");
+        }
         // Nobody else issues IDs of a worker that this server alone has.
-        Cause::OtherWorker => return log!("snowflake_pg: durable mark of another worker found, IDs begin at {time}"),
-        Cause::PromotedCopy => "durable mark of another directory and an older timeline found",
+        StartReason::OtherWorker => {
+            return log!("snowflake_pg: durable mark of another worker found, IDs begin at {time}");
+        }
+        StartReason::PromotedCopy => "durable mark of another directory and an older timeline found",
     };
     warning(&format!("{message}, IDs begin at {time}"))
         .set_detail("Its server must not issue IDs of this worker any more.")

@@ -35,7 +35,7 @@ const SETTINGS: [(&CStr, &CStr); 5] = [
 ];
 
 /// The mark that came through the log, as far as the keeper has read it.
-pub fn known() -> Option<UnixMs> {
+pub fn known_mark() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)
 }
 
@@ -52,7 +52,7 @@ pub fn connect() {
 }
 
 /// As the keeper: reads the mark, and makes it known; false, and known as none, if there is no sequence.
-pub fn read() -> bool {
+pub fn read_mark() -> bool {
     let found: Option<i64> = BackgroundWorker::transaction(|| {
         Spi::get_one(&format!("SELECT coalesce(pg_catalog.pg_sequence_last_value(oid), 0) FROM ({SEQUENCE}) sequence"))
     })
@@ -66,7 +66,7 @@ pub fn read() -> bool {
 
 /// As the keeper: writes a mark, and waits until it is flushed and, with synchronous replication, has arrived; false if
 /// there is no sequence.
-pub fn write(mark: UnixMs) -> bool {
+pub fn write_mark(mark: UnixMs) -> bool {
     let Ok(mark) = i64::try_from(mark) else { return false };
     let written: Option<i64> = BackgroundWorker::transaction(|| {
         Spi::get_one_with_args(

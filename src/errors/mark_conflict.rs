@@ -39,7 +39,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
             // Where only the layout differs, all IDs up to the mark are this server's own.
-            if found.is(&Identity { layout: found.layout, ..*own }) {
+            if found.same_source(&Identity { layout: found.layout, ..*own }) {
                 "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_identity(), which lets \
                  no new ID equal an old one."
             } else {
@@ -59,7 +59,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
 /// What else differs beside the layout: whose IDs the mark speaks of.
 fn other_source(found: &Identity, own: &Identity) -> String {
     let mut text = String::new();
-    if !found.directory.is(&own.directory) {
+    if !found.directory.same_directory(&own.directory) {
         text += &format!(
             " Its durable mark was written in another directory ({}) than it lies in ({}).",
             place(found.directory),

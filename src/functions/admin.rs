@@ -31,7 +31,7 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
 
 fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     request::must_be_read()?;
-    let Some(now) = now()? else { return Ok(None) };
+    let Some(now) = now_unless_started()? else { return Ok(None) };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
         return Ok(None);
@@ -39,12 +39,12 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
     let Some(found) = directory.read()? else { return Ok(None) };
-    let facts = start::facts(&own.layout, now);
-    let Err(conflict) = decide(Some(&found), &own, facts) else { return Ok(None) };
+    let context = start::context(&own.layout, now);
+    let Err(conflict) = decide(Some(&found), &own, context) else { return Ok(None) };
     // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
-    let forced = || above_start_margin(found.mark, facts);
-    let Some(mark) = accept(&found, &own, facts).or_else(|| force.then(forced)) else {
+    let forced = || above_start_margin(found.mark, context);
+    let Some(mark) = accept(&found, &own, context).or_else(|| force.then(forced)) else {
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -68,26 +68,26 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     };
     let layout_too = conflict != MarkConflict::OtherLayout && found.identity.layout != own.layout;
     let too = if layout_too { " and another layout" } else { "" };
-    say(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
+    log_action(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
 }
 
 /// What the clock shows at a start with the mark that lies there; `None` on a server that has started. To be asked
 /// before the lock is taken: the clock may have to be warned of.
-fn now() -> Result<Option<UnixMs>, IssueError> {
-    configured()?;
-    start::may_start()?;
+fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
+    layout_and_series()?;
+    start::check_may_start()?;
     if shared().generator.is_started() {
         return Ok(None);
     }
     let found = StateDirectory::open(&gucs::state_directory())?.read()?;
-    Ok(Some(start::now_at(found.as_ref())))
+    Ok(Some(start::now_at_start(found.as_ref())))
 }
 
 /// Puts a new durable mark in the place of a damaged one.
 #[pg_extern(sql = false)]
 fn snowflake_reset_state(floor: TimestampWithTimeZone) {
-    let (layout, _) = or_raise(configured());
+    let (layout, _) = or_raise(layout_and_series());
     let Some(mark) = unix_ms(floor).filter(|&at| floor.is_finite() && layout.tick_at(at).is_ok()) else {
         raise(error_report(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is outside the layout").set_detail(
             format!(
@@ -113,11 +113,11 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
 /// Never closer to the clock than a server without a mark begins: IDs may be ahead of it.
 fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     request::must_be_read()?;
-    let now = start::now_at(None);
+    let now = start::now_at_start(None);
     let lock = lock_stopped()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let own = identity::own(directory.identity()?)?;
-    let mark = above_start_margin(floor, start::facts(&own.layout, now));
+    let mark = above_start_margin(floor, start::context(&own.layout, now));
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
@@ -131,7 +131,7 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     must_fit(mark, &own.layout);
     mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
     drop(lock);
-    say(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
+    log_action(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn snowflake_advance(past: i64, force: bool) {
 }
 
 fn advance(past: i64, force: bool) -> Result<(), IssueError> {
-    let (layout, _) = configured()?;
+    let (layout, _) = layout_and_series()?;
     let Ok(id) = u64::try_from(past) else { return Ok(()) }; // Every ID is greater.
     let tick = (id <= layout.max_id()).then(|| layout.first_tick_from(layout.issued_at(id)));
     let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
@@ -187,17 +187,17 @@ fn advance(past: i64, force: bool) -> Result<(), IssueError> {
         )
     }
     issuer::advance(tick)?;
-    say(&format!("advanced past {past}, IDs begin after {}", display_time(at)));
+    log_action(&format!("advanced past {past}, IDs begin after {}", display_time(at)));
     Ok(())
 }
 
 /// Trusts the clock, however far it has jumped ahead.
 #[pg_extern(sql = false)]
 fn snowflake_accept_clock() {
-    or_raise(configured());
+    or_raise(layout_and_series());
     let now = clock::unix_ms();
     if shared().jump_guard.has_jumped() {
-        say(&format!("accepted the clock, which says {}", display_time(now)));
+        log_action(&format!("accepted the clock, which says {}", display_time(now)));
     } else {
         notice!("the clock is already trusted");
     }
@@ -208,14 +208,14 @@ fn or_raise<T>(result: Result<T, IssueError>) -> T {
     result.unwrap_or_else(|error| error.raise())
 }
 
-fn configured() -> Result<(Layout, snowflake_core::layout::Series), IssueError> {
+fn layout_and_series() -> Result<(Layout, snowflake_core::layout::Series), IssueError> {
     if preload::is_done() { worker::layout_and_series() } else { Err(IssueError::NotPreloaded) }
 }
 
 /// Takes the lock on a server that could issue IDs, and has the keeper look at what was done when it is released.
 fn lock_stopped() -> Result<impl Drop, IssueError> {
-    configured()?;
-    start::may_start()?;
+    layout_and_series()?;
+    start::check_may_start()?;
     struct Locked(Option<MarkLock>);
     impl Drop for Locked {
         fn drop(&mut self) {
@@ -231,7 +231,7 @@ fn lock_stopped() -> Result<impl Drop, IssueError> {
 }
 
 /// Logs what was done, and who did it. Not under the lock, as nothing is that a client may be sent.
-fn say(what: &str) {
+fn log_action(what: &str) {
     // SAFETY: every session has a user,
     let user = unsafe { pg_sys::GetSessionUserId() };
     // SAFETY: and who was dropped meanwhile has no name.

@@ -1,6 +1,6 @@
 //! Taking IDs apart, and putting them together.
 
-use super::layout::{bits, configured, named, outside};
+use super::layout::{bits, layout_in_force, layout_named, outside};
 use super::row::{Row, column};
 use super::time::{timestamptz, unix_ms};
 use crate::errors::{error_report, raise};
@@ -10,13 +10,13 @@ use snowflake_core::layout::{FieldKind, Layout, PartsError, TimeError};
 /// When an ID was issued.
 #[pg_extern(sql = false)]
 fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
-    timestamp(id, &configured())
+    timestamp(id, &layout_in_force())
 }
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
 fn snowflake_timestamp_with_layout(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
-    timestamp(id, &named(layout))
+    timestamp(id, &layout_named(layout))
 }
 
 fn timestamp(id: i64, layout: &Layout) -> TimestampWithTimeZone {
@@ -26,13 +26,13 @@ fn timestamp(id: i64, layout: &Layout) -> TimestampWithTimeZone {
 /// Everything an ID says, as a row.
 #[pg_extern(sql = false)]
 fn snowflake_decode(id: i64) -> Row<4> {
-    decode(id, &configured())
+    decode(id, &layout_in_force())
 }
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
 fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row<4> {
-    decode(id, &named(layout))
+    decode(id, &layout_named(layout))
 }
 
 fn decode(id: i64, layout: &Layout) -> Row<4> {
@@ -54,7 +54,7 @@ fn snowflake_compose(
     worker_id: Option<i32>,
     sequence: Option<i32>,
 ) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence], &configured())
+    compose(issued_at, [datacenter_id, worker_id, sequence], &layout_in_force())
 }
 
 /// The same, by another layout.
@@ -66,7 +66,7 @@ fn snowflake_compose_with_layout(
     sequence: Option<i32>,
     layout: Option<&[u8]>,
 ) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence], &named(layout?))
+    compose(issued_at, [datacenter_id, worker_id, sequence], &layout_named(layout?))
 }
 
 /// NULL gives NULL, but where the layout has no such field: there decoding gives NULL, too.
@@ -109,13 +109,13 @@ fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], 
 /// The bits of an ID, drawn for people.
 #[pg_extern(sql = false)]
 fn snowflake_explain(id: i64) -> String {
-    explain(id, &configured())
+    explain(id, &layout_in_force())
 }
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
 fn snowflake_explain_with_layout(id: i64, layout: &[u8]) -> String {
-    explain(id, &named(layout))
+    explain(id, &layout_named(layout))
 }
 
 fn explain(id: i64, layout: &Layout) -> String {

@@ -1,6 +1,6 @@
 //! Lengths of time as distances between IDs.
 
-use super::layout::{configured, named};
+use super::layout::{layout_in_force, layout_named};
 use super::range::must_sort;
 use super::time::display_interval;
 use crate::errors::{error_report, raise};
@@ -10,13 +10,13 @@ use snowflake_core::layout::Layout;
 /// How far apart IDs are that were issued this long apart, in whole ticks.
 #[pg_extern(sql = false)]
 fn snowflake_interval(length: Interval) -> i64 {
-    distance(length, &configured())
+    distance(length, &layout_in_force())
 }
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
 fn snowflake_interval_with_layout(length: Interval, layout: &[u8]) -> i64 {
-    distance(length, &named(layout))
+    distance(length, &layout_named(layout))
 }
 
 fn distance(length: Interval, layout: &Layout) -> i64 {

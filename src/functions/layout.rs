@@ -13,12 +13,12 @@ use snowflake_core::display_time;
 use snowflake_core::layout::{Layout, PRESETS, TimeError};
 
 /// The layout of functions that are not told another one.
-pub fn configured() -> Layout {
+pub fn layout_in_force() -> Layout {
     worker::layout_in_force().unwrap_or_else(|error| error.raise())
 }
 
 /// The layout that an argument names.
-pub fn named(text: &[u8]) -> Layout {
+pub fn layout_named(text: &[u8]) -> Layout {
     layout_cache::by_text(text).unwrap_or_else(|failure| {
         let text = quoted(&characters(text));
         raise(

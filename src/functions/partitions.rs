@@ -2,7 +2,7 @@
 
 mod parent;
 
-use super::layout::{configured, named};
+use super::layout::{layout_in_force, layout_named};
 use super::range::must_sort;
 use super::row::{Row, column};
 use super::time::{display_interval, timestamptz};
@@ -22,7 +22,7 @@ const MAX_AHEAD: u32 = 1000;
 /// Makes the partitions of the period that holds the present, and of the `ahead` following ones, as far as there are none.
 #[pg_extern(sql = false)]
 fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row<3>> {
-    SetOfIterator::new(create_partitions(parent, every, ahead, configured()))
+    SetOfIterator::new(create_partitions(parent, every, ahead, layout_in_force()))
 }
 
 /// The same by a layout of one's own.
@@ -33,7 +33,7 @@ fn snowflake_create_partitions_with_layout(
     ahead: i32,
     layout: &[u8],
 ) -> SetOfIterator<'static, Row<3>> {
-    SetOfIterator::new(create_partitions(parent, every, ahead, named(layout)))
+    SetOfIterator::new(create_partitions(parent, every, ahead, layout_named(layout)))
 }
 
 fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row<3>> {

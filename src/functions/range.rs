@@ -1,6 +1,6 @@
 //! IDs as points in time, for selecting rows by when they were made.
 
-use super::layout::{configured, named, outside};
+use super::layout::{layout_in_force, layout_named, outside};
 use super::time::unix_ms;
 use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
@@ -10,13 +10,13 @@ use snowflake_core::layout::{DecodeOnly, Layout, TimeError};
 /// The lowest ID of the tick in which a point in time lies. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
-    min_id(at, &configured())
+    min_id(at, &layout_in_force())
 }
 
 /// The same, by another layout.
 #[pg_extern(sql = false)]
 fn snowflake_min_id_with_layout(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
-    min_id(at, &named(layout))
+    min_id(at, &layout_named(layout))
 }
 
 fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {

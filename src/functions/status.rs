@@ -40,7 +40,7 @@ fn status() -> [Column; COLUMNS] {
             }
         }
         Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
-        Ok(_) if !generator.is_started() && shared().hold_until.load(Ordering::Relaxed) > 0 => "waiting",
+        Ok(_) if !generator.is_started() && shared().start_not_before.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
         Ok(_) if issued == 0 => "idle",
         Ok(_) => "ready",

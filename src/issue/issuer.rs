@@ -115,7 +115,7 @@ impl Issuer {
             let found = self.generator.snapshot();
             let (now, open_until) = self.now()?;
             if let Some(step) = self.generator.observe_clock(found, now) {
-                trusted_clock::note_regression(
+                trusted_clock::record_regression(
                     self.layout.time_of(now),
                     step * self.layout.tick_ms(),
                     policy.clock_regression,

@@ -24,8 +24,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the mark is published before it is on disk",
         edits: &[(
             "src/durable/mark.rs",
-            "        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;\n        allow(layout, needed, now, mark);",
-            "        allow(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(mirrored))?;",
+            "        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;\n        publish(layout, needed, now, mark);",
+            "        publish(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
@@ -40,7 +40,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
-        edits: &[("src/durable/keeper.rs", "            end_if_told();\n            mirrored", "            mirrored")],
+        edits: &[("src/durable/keeper.rs", "            end_if_told();\n            logged", "            logged")],
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
@@ -56,8 +56,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the keeper does not look again at what is wanted when the log has the mark",
         edits: &[(
             "src/durable/mark.rs",
-            "(WalMark::Require, Some(mirrored)) => Some(wanted.min(mirrored.mark)),",
-            "(WalMark::Require, Some(mirrored)) => Some(mirrored.mark),",
+            "(WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),",
+            "(WalMark::Require, Some(logged)) => Some(logged.mark),",
         )],
         against: Servers { binary: "faults", tests: "row_28" },
     },
@@ -79,8 +79,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "there is no floor after a crash",
         edits: &[(
             "crates/snowflake_core/src/identity.rs",
-            "Ok(Beginning { floor: *mark, cause: Cause::Restart })",
-            "Ok(Beginning { floor: *mark & 1, cause: Cause::Restart })",
+            "Ok(StartPoint { floor: *mark, reason: StartReason::Restart })",
+            "Ok(StartPoint { floor: *mark & 1, reason: StartReason::Restart })",
         )],
         against: Servers { binary: "faults", tests: "row_03" },
     },
@@ -125,15 +125,15 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a start without a mark does not wait for its guard",
-        edits: &[("src/durable/start.rs", "    if plan.is_held() {", "    if false {")],
+        edits: &[("src/durable/start.rs", "    if plan.is_pending() {", "    if false {")],
         against: Servers { binary: "faults", tests: "row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/durable/start.rs",
-            "= mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(mirrored))?;\n    shared.directory[0]",
-            "= own.directory;\n    let _ = mark::log_time(mirrored);\n    shared.directory[0]",
+            "= mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(logged))?;\n    shared.directory[0]",
+            "= own.directory;\n    let _ = mark::log_time(logged);\n    shared.directory[0]",
         )],
         against: Servers { binary: "crashes", tests: "" },
     },
@@ -168,8 +168,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a state directory that was swapped is not noticed",
         edits: &[(
             "src/durable/mark.rs",
-            "if found.is(&Directory { inode, born_ns }) {",
-            "if found.is(&Directory { inode, born_ns }) || true {",
+            "if found.same_directory(&Directory { inode, born_ns }) {",
+            "if found.same_directory(&Directory { inode, born_ns }) || true {",
         )],
         against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
     },
@@ -177,8 +177,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "another server's mark is replaced",
         edits: &[(
             "src/durable/mark.rs",
-            "Ok(Some(record)) if !record.identity.is(own) =>",
-            "Ok(Some(record)) if !record.identity.is(own) && !record.identity.is(&record.identity) =>",
+            "Ok(Some(record)) if !record.identity.same_source(own) =>",
+            "Ok(Some(record)) if !record.identity.same_source(own) && !record.identity.same_source(&record.identity) =>",
         )],
         against: Servers { binary: "admin", tests: "two_servers_that_share" },
     },
@@ -186,8 +186,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a shutdown lowers another server's mark",
         edits: &[(
             "src/durable/shutdown.rs",
-            "if lowest < found.mark && found.identity.is(&own) {",
-            "if lowest < found.mark && found.identity.is(&found.identity) {",
+            "if lowest < found.mark && found.identity.same_source(&own) {",
+            "if lowest < found.mark && found.identity.same_source(&found.identity) {",
         )],
         against: Servers { binary: "admin", tests: "a_server_that_stops" },
     },
@@ -238,13 +238,13 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_30" },
     },
     Mutant {
-        name: "a standby is never told that it has its primary's worker",
-        edits: &[("src/durable/identity.rs", "&& !identity.directory.is(&here)", "&& false")],
+        name: "a standby is never throttles that it has its primary's worker",
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "&& false")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {
         name: "a former primary is taken for a copy of itself",
-        edits: &[("src/durable/identity.rs", "&& !identity.directory.is(&here)", "")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {

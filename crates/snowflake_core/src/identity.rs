@@ -19,7 +19,7 @@ pub struct Directory {
 impl Directory {
     /// Whether this is the same directory. A copy is made later than its original, so the time of birth alone tells
     /// them apart; inode numbers count only without one, as some network file systems assign them anew at every mount.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn same_directory(&self, other: &Self) -> bool {
         if self.born_ns > 0 && other.born_ns > 0 { self.born_ns == other.born_ns } else { self.inode == other.inode }
     }
 }
@@ -43,8 +43,8 @@ pub struct Identity {
 
 impl Identity {
     /// Whether this is the same source of IDs.
-    pub fn is(&self, other: &Self) -> bool {
-        self.directory.is(&other.directory) && *self == Self { directory: self.directory, ..*other }
+    pub fn same_source(&self, other: &Self) -> bool {
+        self.directory.same_directory(&other.directory) && *self == Self { directory: self.directory, ..*other }
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Record {
 
 /// What else matters at a start.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct StartContext {
     /// What the clock shows.
     pub now: UnixMs,
     /// See [`crate::reservation::start_margin_ms`].
@@ -70,16 +70,16 @@ pub struct Facts {
 
 /// Where IDs begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct StartPoint {
     /// The first timestamp that may be issued.
     pub floor: UnixMs,
     /// What the floor rests on.
-    pub cause: Cause,
+    pub reason: StartReason,
 }
 
 /// What was concluded from what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum StartReason {
     /// The server was here before, and was stopped or crashed.
     Restart,
     /// It has been promoted, or recovered to a point in time, where it was.
@@ -108,8 +108,8 @@ pub enum MarkConflict {
 /// Above everything that can have been issued by whoever left this mark, and by others whose clocks are right, and above
 /// the mark in the log, which can be a little behind. (Not by the margin above the mark: each of some promotions in a row
 /// would take a server further ahead of its clock.)
-pub fn above_start_margin(mark: UnixMs, facts: Facts) -> UnixMs {
-    facts.now.max(facts.wal_mark.unwrap_or(0)).saturating_add(facts.start_margin_ms).max(mark)
+pub fn above_start_margin(mark: UnixMs, context: StartContext) -> UnixMs {
+    context.now.max(context.wal_mark.unwrap_or(0)).saturating_add(context.start_margin_ms).max(mark)
 }
 
 /// Where the server `own` begins when it finds this record, or why it can't.
@@ -128,10 +128,10 @@ pub fn above_start_margin(mark: UnixMs, facts: Facts) -> UnixMs {
 /// | found | same | same | same | same | same | begins at the mark, whatever came through the log |
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
-pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Beginning, MarkConflict> {
-    let floor = above_start_margin(found.map_or(0, |record| record.mark), facts);
-    let Some(Record { mark, identity }) = found else { return Ok(Beginning { floor, cause: Cause::Missing }) };
-    let same_directory = identity.directory.is(&own.directory);
+pub fn decide(found: Option<&Record>, own: &Identity, context: StartContext) -> Result<StartPoint, MarkConflict> {
+    let floor = above_start_margin(found.map_or(0, |record| record.mark), context);
+    let Some(Record { mark, identity }) = found else { return Ok(StartPoint { floor, reason: StartReason::Missing }) };
+    let same_directory = identity.directory.same_directory(&own.directory);
     let same_cluster = identity.system_identifier == own.system_identifier;
     let same_worker = (identity.datacenter, identity.worker) == (own.datacenter, own.worker);
     let other_layout = identity.layout != own.layout;
@@ -144,18 +144,21 @@ pub fn decide(found: Option<&Record>, own: &Identity, facts: Facts) -> Result<Be
     } else if other_layout {
         Err(MarkConflict::OtherLayout)
     } else if !same_worker {
-        Ok(Beginning { floor, cause: Cause::OtherWorker })
+        Ok(StartPoint { floor, reason: StartReason::OtherWorker })
     } else if identity.timeline < own.timeline {
-        Ok(Beginning { floor, cause: if same_directory { Cause::Promotion } else { Cause::PromotedCopy } })
+        Ok(StartPoint {
+            floor,
+            reason: if same_directory { StartReason::Promotion } else { StartReason::PromotedCopy },
+        })
     } else {
-        Ok(Beginning { floor: *mark, cause: Cause::Restart })
+        Ok(StartPoint { floor: *mark, reason: StartReason::Restart })
     }
 }
 
 /// The mark of a server for which somebody vouches that nobody else issues its IDs; `None` if new IDs might equal old ones
 /// all the same, because they have another layout.
-pub fn accept(found: &Record, own: &Identity, facts: Facts) -> Option<UnixMs> {
-    let floor = above_start_margin(found.mark, facts);
+pub fn accept(found: &Record, own: &Identity, context: StartContext) -> Option<UnixMs> {
+    let floor = above_start_margin(found.mark, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
     let above =
         found.identity.layout == own.layout || lowest(&own.layout, floor) >= lowest(&found.identity.layout, found.mark);
@@ -167,7 +170,7 @@ mod tests {
     use super::*;
 
     const NOW: UnixMs = 1_800_000_000_000;
-    const FACTS: Facts = Facts { now: NOW, start_margin_ms: 2000, wal_mark: None };
+    const CONTEXT: StartContext = StartContext { now: NOW, start_margin_ms: 2000, wal_mark: None };
     const MARK: UnixMs = NOW - 5000;
 
     fn own() -> Identity {
@@ -182,10 +185,10 @@ mod tests {
     }
 
     /// What is decided when the record found differs from the server's own in this.
-    fn found(differ: impl Fn(&mut Identity)) -> Result<Beginning, MarkConflict> {
+    fn found(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
         let mut identity = own();
         differ(&mut identity);
-        decide(Some(&Record { mark: MARK, identity }), &own(), FACTS)
+        decide(Some(&Record { mark: MARK, identity }), &own(), CONTEXT)
     }
 
     fn copied(identity: &mut Identity) {
@@ -196,18 +199,18 @@ mod tests {
 
     #[test]
     fn a_restart_begins_at_the_mark() {
-        assert_eq!(found(|_| ()), Ok(Beginning { floor: MARK, cause: Cause::Restart }));
+        assert_eq!(found(|_| ()), Ok(StartPoint { floor: MARK, reason: StartReason::Restart }));
     }
 
     #[test]
     fn a_promotion_begins_above_the_start_margin_also_in_a_copy() {
-        let beginning = |cause| Ok(Beginning { floor: PAST_THE_GUARD, cause });
-        assert_eq!(found(|old| old.timeline = 2), beginning(Cause::Promotion));
+        let beginning = |reason| Ok(StartPoint { floor: PAST_THE_GUARD, reason });
+        assert_eq!(found(|old| old.timeline = 2), beginning(StartReason::Promotion));
         let promoted_copy = found(|old| {
             old.timeline = 2;
             copied(old);
         });
-        assert_eq!(promoted_copy, beginning(Cause::PromotedCopy));
+        assert_eq!(promoted_copy, beginning(StartReason::PromotedCopy));
     }
 
     #[test]
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_copy_with_a_worker_of_its_own_simply_works() {
-        let beginning = Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::OtherWorker });
+        let beginning = Ok(StartPoint { floor: PAST_THE_GUARD, reason: StartReason::OtherWorker });
         assert_eq!(found(|old| old.worker = 6), beginning);
         assert_eq!(found(|old| old.datacenter = 2), beginning);
         for timeline in [2, 4] {
@@ -272,7 +275,7 @@ mod tests {
             old.worker = 6;
             copied(old);
         });
-        assert_eq!(brought_along, Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::OtherWorker }));
+        assert_eq!(brought_along, Ok(StartPoint { floor: PAST_THE_GUARD, reason: StartReason::OtherWorker }));
     }
 
     #[test]
@@ -282,44 +285,47 @@ mod tests {
 
     #[test]
     fn a_missing_mark_begins_above_the_start_margin() {
-        assert_eq!(decide(None, &own(), FACTS), Ok(Beginning { floor: PAST_THE_GUARD, cause: Cause::Missing }));
+        assert_eq!(
+            decide(None, &own(), CONTEXT),
+            Ok(StartPoint { floor: PAST_THE_GUARD, reason: StartReason::Missing })
+        );
     }
 
     #[test]
     fn the_mark_of_the_write_ahead_log_counts_unless_the_own_one_is_known_to_be_newer() {
         let wal_mark = Some(NOW + 9000);
-        let facts = Facts { wal_mark, ..FACTS };
-        assert_eq!(decide(None, &own(), facts).unwrap().floor, NOW + 11_000);
+        let context = StartContext { wal_mark, ..CONTEXT };
+        assert_eq!(decide(None, &own(), context).unwrap().floor, NOW + 11_000);
         let mut record = Record { mark: MARK, identity: own() };
-        assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, MARK);
+        assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, MARK);
         record.identity.timeline = 2;
-        assert_eq!(decide(Some(&record), &own(), facts).unwrap().floor, NOW + 11_000);
-        let old = Facts { wal_mark: Some(NOW - 9000), ..FACTS };
+        assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, NOW + 11_000);
+        let old = StartContext { wal_mark: Some(NOW - 9000), ..CONTEXT };
         assert_eq!(decide(Some(&record), &own(), old).unwrap().floor, PAST_THE_GUARD);
     }
 
     #[test]
     fn a_promotion_never_begins_below_the_mark_and_some_in_a_row_do_not_add_up() {
         let record = |mark| Record { mark, identity: Identity { timeline: 2, ..own() } };
-        assert_eq!(decide(Some(&record(NOW + 60_000)), &own(), FACTS).unwrap().floor, NOW + 60_000);
-        assert_eq!(decide(Some(&record(NOW + 2000)), &own(), FACTS).unwrap().floor, PAST_THE_GUARD);
+        assert_eq!(decide(Some(&record(NOW + 60_000)), &own(), CONTEXT).unwrap().floor, NOW + 60_000);
+        assert_eq!(decide(Some(&record(NOW + 2000)), &own(), CONTEXT).unwrap().floor, PAST_THE_GUARD);
     }
 
     /// A reboot, a remount or another host must never look like a copy.
     #[test]
     fn a_directory_is_the_same_whatever_becomes_of_its_inode_number_as_long_as_its_birth_is_known() {
         let elsewhere = |old: &mut Identity| old.directory.inode = 99;
-        assert_eq!(found(elsewhere).unwrap().cause, Cause::Restart);
+        assert_eq!(found(elsewhere).unwrap().reason, StartReason::Restart);
         let unborn = |inode| Directory { inode, born_ns: 0 };
-        assert!(unborn(1).is(&unborn(1)) && !unborn(1).is(&unborn(2)));
-        assert!(unborn(11).is(&own().directory), "a file system that has begun to tell");
+        assert!(unborn(1).same_directory(&unborn(1)) && !unborn(1).same_directory(&unborn(2)));
+        assert!(unborn(11).same_directory(&own().directory), "a file system that has begun to tell");
     }
 
     #[test]
     fn an_accepted_mark_begins_above_the_start_margin() {
         let mut record = Record { mark: NOW + 100, identity: own() };
         record.identity.system_identifier = 8;
-        assert_eq!(accept(&record, &own(), FACTS), Some(NOW + 2000));
+        assert_eq!(accept(&record, &own(), CONTEXT), Some(NOW + 2000));
     }
 
     #[test]
@@ -327,7 +333,7 @@ mod tests {
         let accepted = |old: &str, new: &str| {
             let own = Identity { layout: new.parse().unwrap(), ..own() };
             let record = Record { mark: NOW + 100, identity: Identity { layout: old.parse().unwrap(), ..own } };
-            accept(&record, &own, FACTS).is_some()
+            accept(&record, &own, CONTEXT).is_some()
         };
         assert!(accepted("twitter", "flat"), "the same bits under other names");
         assert!(accepted("twitter epoch=2024-01-01T00:00:00Z", "twitter"), "an earlier epoch makes IDs greater");

@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 use snowflake_core::generator::{Generator, Outcome};
-use snowflake_core::identity::{Directory, Facts, Identity, Record, decide};
+use snowflake_core::identity::{Directory, Identity, Record, StartContext, decide};
 use snowflake_core::layout::Layout;
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::{Position, Tick, UnixMs, reservation};
@@ -113,7 +113,7 @@ struct Server {
     /// What stood in the state file when the generator was started.
     found: Option<UnixMs>,
     /// Until when a server that has found no mark waits.
-    hold_until: Option<UnixMs>,
+    start_not_before: Option<UnixMs>,
     policy: Policy,
     /// Every position that a client has received, in order.
     received: Vec<Position>,
@@ -141,7 +141,7 @@ impl Server {
             disk_works: true,
             generator: Generator::new(layout.sequence_bits()),
             found: None,
-            hold_until: None,
+            start_not_before: None,
             policy,
             received: Vec::new(),
             advanced: 0,
@@ -166,7 +166,7 @@ impl Server {
                 self.die();
                 self.disk = None;
                 self.call(1);
-                self.clock = self.hold_until.unwrap_or(self.clock);
+                self.clock = self.start_not_before.unwrap_or(self.clock);
                 self.call(1);
             }
             Event::Shutdown => {
@@ -209,7 +209,7 @@ impl Server {
     /// Loses what is in shared memory. No server is back at once.
     fn die(&mut self) {
         self.generator = Generator::new(self.layout.sequence_bits());
-        self.hold_until = None;
+        self.start_not_before = None;
         self.pass(RESTART);
     }
 
@@ -238,10 +238,10 @@ impl Server {
         let start_margin_ms =
             reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
         let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
-        let facts = Facts { now: self.clock, start_margin_ms, wal_mark: None };
+        let facts = StartContext { now: self.clock, start_margin_ms, wal_mark: None };
         let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
         if found.is_none() {
-            floor = *self.hold_until.get_or_insert(floor);
+            floor = *self.start_not_before.get_or_insert(floor);
             if self.clock < floor {
                 return false;
             }

@@ -3,7 +3,7 @@
 //! A value that PostgreSQL can't read when the server starts is replaced by the default, with a WARNING. IDs of the default could
 //! be another server's, or rest on a weaker guard than was meant. So what can't be read is noted before.
 
-use super::configured;
+use super::raw_setting;
 use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_sys;
@@ -30,7 +30,7 @@ pub fn invalid_setting() -> Option<&'static InvalidSetting> {
 
 /// Before PostgreSQL replaces it by the default.
 fn record_unless_valid(name: &'static CStr, is_valid: impl FnOnce(&CStr) -> bool, allowed: impl FnOnce() -> String) {
-    if let Some(text) = configured(name).filter(|text| !is_valid(text)) {
+    if let Some(text) = raw_setting(name).filter(|text| !is_valid(text)) {
         INVALID.get_or_init(|| InvalidSetting {
             variable: name.to_str().expect("a name in ASCII"),
             text: text.to_string_lossy().into_owned(),
