@@ -84,7 +84,7 @@ pub enum IssueError {
     },
     /// While the server ran, another directory or record took the place of its own; this is where.
     StateDirectoryReplaced(StatePath),
-    /// The keeper has not taken the mark through the write-ahead log in this time.
+    /// The keeper has not taken the mark through WAL in this time.
     MarkNotInWal(Duration),
     /// There is no sequence to take it through, in this database.
     NoSequence(CString),

@@ -38,23 +38,23 @@ pub struct Shared {
     pub tick_queue: WaitQueue,
     /// Calls that wait for a clock that is further behind.
     pub clock_queue: WaitQueue,
-    /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. WriteOutcome
+    /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
     pub start_not_before: AtomicU64,
-    /// How long the last two writes of the mark took, in milliseconds. WriteOutcome under the lock.
+    /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
     pub last_writes_ms: [AtomicU64; 2],
-    /// The inode number and the birth of the directory in which the mark lies. WriteOutcome under the lock, when the
+    /// The inode number and the birth of the directory in which the mark lies. Written under the lock, when the
     /// generator starts.
     pub directory: [AtomicU64; 2],
-    /// The mark that came through the write-ahead log, plus 1; 0 until the keeper has looked. WriteOutcome by the keeper.
+    /// The mark that came through WAL, plus 1; 0 until the keeper has looked. Written by the keeper.
     pub wal_mark: AtomicU64,
     /// The greatest tick that anybody wants covered, plus 1. Raised by backends that may not extend the mark themselves,
     /// and lowered to 0 by those that give up.
     pub wanted: AtomicU64,
-    /// The operating system's number of the error that keeps the keeper from writing the mark; 0 while it can. WriteOutcome
+    /// The operating system's number of the error that keeps the keeper from writing the mark; 0 while it can. Written
     /// by the keeper.
     pub keeper_error: AtomicI32,
-    /// The keeper's latch; null while there is no keeper. WriteOutcome by the keeper.
+    /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
     /// Held while the generator is started and while the mark is written; for [`crate::durable::lock`].
     pub mark_lock: UnsafeCell<pg_sys::LWLock>,

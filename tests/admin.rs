@@ -151,7 +151,7 @@ fn the_owner_of_the_wal_mark_database_cannot_make_the_keeper_run_anything() {
 
 /// A promoted standby relies on what the sequence says, also when nobody has drawn an ID since.
 #[test]
-fn the_mark_in_the_log_survives_an_extension_that_is_created_anew() {
+fn the_mark_in_wal_survives_an_extension_that_is_created_anew() {
     let cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

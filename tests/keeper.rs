@@ -1,5 +1,5 @@
 //! The keeper writes the durable mark as seldom as it can, whatever the settings of sessions are; and what becomes of one that
-//! has to go through the log.
+//! has to go through WAL.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -51,7 +51,7 @@ fn a_server_under_load_writes_once_in_half_a_reservation() {
     assert!((2..=halves + 1).contains(&u128::from(writes)), "{writes} writes in {halves} halves of a reservation");
 }
 
-/// A server that issues IDs, no mark of which is used that has not been through the log.
+/// A server that issues IDs, no mark of which is used that has not been through WAL.
 fn with_required_mark(builder: Builder) -> Cluster {
     let cluster = builder.worker(1).set("snowflake_pg.wal_mark", "require").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -70,11 +70,11 @@ fn ahead_ms(time: u64) -> i64 {
     i64::try_from(time).expect("this age") - i64::try_from(real_time()).expect("this age")
 }
 
-fn mark_in_log(cluster: &Cluster) -> u64 {
+fn mark_in_wal(cluster: &Cluster) -> u64 {
     value(&mut cluster.connect(), "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark")
 }
 
-/// It begins at a distance from the clock, as a promoted one does, and the clock goes on while the log is written.
+/// It begins at a distance from the clock, as a promoted one does, and the clock goes on while WAL is written.
 #[test]
 fn a_server_with_another_worker_starts_however_long_a_commit_takes() {
     let mut cluster = with_required_mark(Cluster::builder());
@@ -105,9 +105,9 @@ fn calls_get_ids_where_a_commit_takes_longer_than_the_mark_runs_ahead() {
     witness.report().assert_unique_and_ordered();
 }
 
-/// Each start would take the mark in the log further, and a promoted standby begins above it.
+/// Each start would take the mark in WAL further, and a promoted standby begins above it.
 #[test]
-fn a_server_that_waits_out_its_start_margin_takes_nothing_through_the_log() {
+fn a_server_that_waits_out_its_start_margin_takes_nothing_through_wal() {
     let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     Witness::of(&cluster).next_id().expect("an ID");
@@ -116,7 +116,7 @@ fn a_server_that_waits_out_its_start_margin_takes_nothing_through_the_log() {
     for crash in 0..6 {
         cluster.start();
         sleep(Duration::from_millis(300));
-        let ahead = ahead_ms(mark_in_log(&cluster));
+        let ahead = ahead_ms(mark_in_wal(&cluster));
         assert!(ahead <= 2050, "{ahead} ms ahead of the clock after {crash} crashes");
         cluster.kill_all();
     }
@@ -124,12 +124,12 @@ fn a_server_that_waits_out_its_start_margin_takes_nothing_through_the_log() {
     Witness::of(&cluster).next_id().expect("an ID");
 }
 
-/// The keeper, which is not in the log with a mark yet, must not take the one from the file for a reason to begin.
+/// The keeper, which is not in WAL with a mark yet, must not take the one from the file for a reason to begin.
 #[test]
 fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_wal() {
     let mut cluster = with_required_mark(Cluster::builder());
     cluster.stop(Signal::INT);
-    // Until the mark in the log has passed.
+    // Until the mark in WAL has passed.
     sleep(Duration::from_secs(3));
     let away = cluster.host().join("away");
     for _ in 0..5 {
@@ -142,7 +142,7 @@ fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_
         fs::rename(&away, cluster.mark_file()).expect("the mark");
         let until = Instant::now() + Duration::from_millis(1500);
         while Instant::now() < until {
-            assert!(cluster.mark() <= mark_in_log(&cluster), "the mark in the file is above the one in the log");
+            assert!(cluster.mark() <= mark_in_wal(&cluster), "the mark in the file is above the one in WAL");
             sleep(Duration::from_millis(20));
         }
         cluster.stop(Signal::INT);
@@ -195,7 +195,7 @@ fn an_advance_that_fails_leaves_the_mark_where_it_was() {
 
 /// The keeper's transaction has to write, and no session that draws IDs has one that may.
 #[test]
-fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_the_log() {
+fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_wal() {
     let mut cluster = Cluster::builder()
         .worker(1)
         .set("snowflake_pg.wal_mark", "require")
@@ -210,7 +210,7 @@ fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_t
         for _ in 0..3 {
             let id = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
             let logged = value(&mut client, "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark");
-            assert!(issued_at(id) < logged, "{id} is above the mark {logged} in the log, after {restarts} restarts");
+            assert!(issued_at(id) < logged, "{id} is above the mark {logged} in WAL, after {restarts} restarts");
             // Past this mark: the next ID needs another one.
             sleep(2 * RESERVE_AHEAD);
         }

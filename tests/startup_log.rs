@@ -4,7 +4,7 @@ use std::fs;
 use testbed::{Builder, Cluster, Signal, value};
 
 #[test]
-fn the_whole_configuration_is_one_line_of_the_log() {
+fn the_whole_configuration_is_one_line_of_the_server_log() {
     let cluster = Cluster::builder().worker(5).set("snowflake_pg.max_borrow", "7s").start();
     let line = "LOG:  snowflake_pg 0.1.0: worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms \
                 epoch=2010-11-04T01:42:54.657Z), clock_regression = borrow, sequence_exhaustion = wait, sequence_start = \

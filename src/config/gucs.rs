@@ -51,14 +51,14 @@ pub enum TimeStampCounter {
 
 words!(TimeStampCounter { Auto = c"auto", Off = c"off" | c"false" | c"no" | c"0" });
 
-/// Whether the durable mark also goes through the write-ahead log, and so to standbys.
+/// Whether the durable mark also goes through WAL, and so to standbys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMark {
     /// It does not.
     Off,
     /// It does; where it can't, IDs are issued all the same.
     Prefer,
-    /// No ID is issued above the mark in the log.
+    /// No ID is issued above the mark in WAL.
     Require,
 }
 
@@ -243,7 +243,7 @@ pub fn time_stamp_counter() -> TimeStampCounter {
     TIME_STAMP_COUNTER.get()
 }
 
-/// Whether the mark goes through the write-ahead log.
+/// Whether the mark goes through WAL.
 pub fn wal_mark() -> WalMark {
     WAL_MARK.get()
 }

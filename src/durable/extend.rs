@@ -49,7 +49,7 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     shared().wake_keeper();
 }
 
-/// As the keeper: starts the generator if need be, by the plan for which the mark was chosen that has been through the log; or
+/// As the keeper: starts the generator if need be, by the plan for which the mark was chosen that has been through WAL; or
 /// extends the mark, which covers what is below `limit`, past `tick`.
 pub fn keep(
     layout: &Layout,

@@ -1,9 +1,9 @@
 //! The keeper: a background worker that does early what a backend would otherwise have to do while its client waits.
 //!
-//! When the server starts, it starts the generator, so that the log says at once what a DBA has to know, and the start margin of
+//! When the server starts, it starts the generator, so that the server log says at once what a DBA has to know, and the start margin of
 //! a start without a mark has usually passed before the first call. While IDs are asked for, it extends the mark before
 //! anybody comes near it. When none are, it sleeps until a backend wakes it. Without it everything works, but for a call
-//! now and then that takes as long as the disk does (and for a mark that has to go through the write-ahead log, which
+//! now and then that takes as long as the disk does (and for a mark that has to go through WAL, which
 //! only the keeper can do).
 
 use crate::config::gucs;
@@ -109,7 +109,7 @@ fn rest(time: Duration) {
 fn end_if_told() {
     // SAFETY: a flag of this process.
     if unsafe { pg_sys::ProcDiePending } != 0 {
-        // Without a FATAL in the log of every shutdown. After 0 the postmaster would not start a keeper again.
+        // Without a FATAL in the server log at every shutdown. After 0 the postmaster would not start a keeper again.
         // SAFETY: nothing is held here.
         unsafe { pg_sys::proc_exit(1) };
     }
@@ -177,7 +177,7 @@ impl Keeper {
         mark.saturating_sub(latest) < gucs::reserve_ahead_ms() * 3 / 4
     }
 
-    /// Starts the generator, or extends the mark; through the write-ahead log before, where it has to go there.
+    /// Starts the generator, or extends the mark; through WAL before, where it has to go there.
     fn extend(&mut self, started: bool) -> Result<(), IssueError> {
         let (layout, shared) = (&self.layout, shared());
         if wal::is_wanted() && !self.has_read {

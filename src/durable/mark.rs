@@ -11,12 +11,12 @@ use snowflake_core::{Tick, UnixMs, reservation};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A mark that has been through the write-ahead log.
+/// A mark that has been through WAL.
 #[derive(Clone, Copy)]
 pub struct LoggedMark {
     /// The mark.
     pub mark: UnixMs,
-    /// How long the log took.
+    /// How long that took.
     pub took: Duration,
 }
 
@@ -53,7 +53,7 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms).min(layout.end()))
 }
 
-/// The mark that may be written: with `require` none above what has been through the log, which may have taken a while.
+/// The mark that may be written: with `require` none above what has been through WAL, which may have taken a while.
 /// (Less is wanted by then if the call has ended that wanted it.)
 pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
     match (gucs::wal_mark(), logged) {
@@ -63,7 +63,7 @@ pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
     }
 }
 
-/// How long the mark was on its way through the log.
+/// How long the mark was on its way through WAL.
 pub fn log_time(logged: Option<LoggedMark>) -> Duration {
     logged.map_or(Duration::ZERO, |logged| logged.took)
 }
@@ -88,7 +88,7 @@ pub fn write_error(number: i32) -> StateFileError {
     StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable, and notes how long that took, its way through the log included. Returns what
+/// Makes a record durable, and notes how long that took, its way through WAL included. Returns what
 /// [`StateDirectory::write`] does.
 pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<Directory, StateFileError> {
     let began = Instant::now();

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long a backend waits for the keeper to look, before it starts without.
 const READING: Duration = Duration::from_secs(2);
 
-/// How long a call waits for a mark at least, whatever `max_wait` says: the log may have to go to another server.
+/// How long a call waits for a mark at least, whatever `max_wait` says: WAL may have to reach another server.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets a backend that is about to start the generator wait a moment for the keeper, which has to read the mark first.
@@ -28,7 +28,7 @@ pub fn wait_for_reading() {
     }
 }
 
-/// Before a DBA decides what the mark is to be: an error if the log may know better, and nobody has looked.
+/// Before a DBA decides what the mark is to be: an error if WAL may know better, and nobody has looked.
 pub fn must_be_read() -> Result<(), IssueError> {
     if !preload::is_done() || !wal::is_wanted() || shared().generator.is_started() {
         return Ok(());

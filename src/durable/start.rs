@@ -106,7 +106,7 @@ pub fn start(
         shared.start_not_before.store(plan.start_point.floor, Ordering::Relaxed);
         return Ok(WriteOutcome::Found(plan.start_point));
     }
-    // Only time has passed while the log was written: then IDs begin where they were to, below the mark in it.
+    // Only time has passed while WAL was written: then IDs begin where they were to, below the mark in it.
     if let Some(planned) = planned
         && (planned.found, planned.own) == (plan.found, plan.own)
     {

@@ -1,8 +1,8 @@
-//! The durable mark on its way to standbys: the keeper mirrors it into a sequence, whose changes go through the write-ahead
-//! log like all data. A standby that is promoted reads there how far its old primary may have come.
+//! The durable mark on its way to standbys: the keeper mirrors it into a sequence, whose changes go through WAL
+//! like all data. A standby that is promoted reads there how far its old primary may have come.
 //!
 //! A sequence, because its value is set outside of transactions' visibility, is in every base backup, and is replayed by
-//! servers that do not have this library. Setting it takes a transaction ID, so that the commit flushes the log and waits
+//! servers that do not have this library. Setting it takes a transaction ID, so that the commit flushes WAL and waits
 //! for synchronous standbys as any other does.
 
 use crate::config::gucs::{self, WalMark};
@@ -34,7 +34,7 @@ const SETTINGS: [(&CStr, &CStr); 5] = [
     (c"role", c"none"),
 ];
 
-/// The mark that came through the log, as far as the keeper has read it.
+/// The mark that came through WAL, as far as the keeper has read it.
 pub fn known_mark() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)
 }
@@ -82,7 +82,7 @@ pub fn write_mark(mark: UnixMs) -> bool {
     written.is_some()
 }
 
-/// Whether the mark has to go through the log.
+/// Whether the mark has to go through WAL.
 pub fn is_wanted() -> bool {
     gucs::wal_mark() != WalMark::Off
 }

@@ -46,7 +46,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 27,
-        promise: "a_keeper_that_is_terminated_is_waited_for_where_the_mark_has_to_go_through_the_log",
+        promise: "a_keeper_that_is_terminated_is_waited_for_where_the_mark_has_to_go_through_wal",
         short: 1,
         full: 5,
         run: required_keeper_terminated,

@@ -14,7 +14,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 24,
-        promise: "the_same_holds_when_the_mark_has_to_go_through_the_log",
+        promise: "the_same_holds_when_the_mark_has_to_go_through_wal",
         short: 1,
         full: 3,
         run: |rounds| in_rounds(rounds, || upgraded("require")),

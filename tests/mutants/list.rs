@@ -53,7 +53,7 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
-        name: "the keeper does not look again at what is wanted when the log has the mark",
+        name: "the keeper does not look again at what is wanted when WAL has the mark",
         edits: &[(
             "src/durable/mark.rs",
             "(WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),",
@@ -197,7 +197,7 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_16" },
     },
     Mutant {
-        name: "a promoted standby does not look for the mark in the log",
+        name: "a promoted standby does not look for the mark in WAL",
         edits: &[(
             "src/durable/wal.rs",
             "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)",

@@ -39,11 +39,11 @@ pub use counters::Counts;
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Generator {
-    /// The last position issued. WriteOutcome by every caller that takes positions, by compare-and-swap: Release, so that who
+    /// The last position issued. Written by every caller that takes positions, by compare-and-swap: Release, so that who
     /// joins a tick (Acquire) sees what its opener saw of the mark.
     state: AtomicU64,
     /// Until which count of a steady counter the open tick may be joined without a look at the clock. Advisory: it bounds how
-    /// late a timestamp is, not uniqueness, so Relaxed. WriteOutcome by callers that have read the clock; 0 at first.
+    /// late a timestamp is, not uniqueness, so Relaxed. Written by callers that have read the clock; 0 at first.
     open_until: AtomicU64,
     /// The low bits of a position, which number the IDs of a tick. Never written after [`Generator::new`]; here, since who takes
     /// a position has this cache line already.
@@ -55,7 +55,7 @@ pub struct Generator {
     /// takes on the extension; read by every caller that opens a tick (Acquire).
     soft_limit: AtomicU64,
     /// How many ticks the clock is behind the timestamps issued; 0 when it is not. Advisory: it bounds the pace, not
-    /// uniqueness, so Relaxed. WriteOutcome by callers that find the clock behind, and set to 0 by the first that does not.
+    /// uniqueness, so Relaxed. Written by callers that find the clock behind, and set to 0 by the first that does not.
     clock_lag: AtomicU64,
     /// What the clock showed last, to those who opened a tick or found that it had gone back. Relaxed: a value can only be
     /// one that the clock has really shown.

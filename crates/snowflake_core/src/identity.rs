@@ -64,7 +64,7 @@ pub struct StartContext {
     pub now: UnixMs,
     /// See [`crate::reservation::start_margin_ms`].
     pub start_margin_ms: u64,
-    /// The mark that came through the write-ahead log, if there is one.
+    /// The mark that came through WAL, if there is one.
     pub wal_mark: Option<UnixMs>,
 }
 
@@ -106,7 +106,7 @@ pub enum MarkConflict {
 }
 
 /// Above everything that can have been issued by whoever left this mark, and by others whose clocks are right, and above
-/// the mark in the log, which can be a little behind. (Not by the margin above the mark: each of some promotions in a row
+/// the mark in WAL, which can be a little behind. (Not by the margin above the mark: each of some promotions in a row
 /// would take a server further ahead of its clock.)
 pub fn above_start_margin(mark: UnixMs, context: StartContext) -> UnixMs {
     context.now.max(context.wal_mark.unwrap_or(0)).saturating_add(context.start_margin_ms).max(mark)
@@ -125,7 +125,7 @@ pub fn above_start_margin(mark: UnixMs, context: StartContext) -> UnixMs {
 /// | found | same | same | other | same | | refused |
 /// | found | same | same | any | any | other | refused |
 /// | found | same | same | any | newer than the mark's | same | begins above the start margin |
-/// | found | same | same | same | same | same | begins at the mark, whatever came through the log |
+/// | found | same | same | same | same | same | begins at the mark, whatever came through WAL |
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, context: StartContext) -> Result<StartPoint, MarkConflict> {

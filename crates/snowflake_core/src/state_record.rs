@@ -33,7 +33,7 @@ pub enum Damage {
     /// Not a state file at all.
     #[error("The file does not begin as a state file does")]
     Magic,
-    /// WriteOutcome by a version of the extension that this one does not know.
+    /// Written by a version of the extension that this one does not know.
     #[error("The file has format version {0}, expected {VERSION}")]
     Version(u32),
     /// Too short or too long.

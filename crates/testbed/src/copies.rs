@@ -81,7 +81,7 @@ impl Cluster {
         fs::write(&configuration, ours).expect("postgresql.conf");
     }
 
-    /// Archives write-ahead log in a directory of its own from the next start on.
+    /// Archives WAL in a directory of its own from the next start on.
     pub fn archive(&self) {
         let archive = self.make_directory("archive");
         self.configure("archive_mode", "on");

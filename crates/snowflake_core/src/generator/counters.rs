@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 #[repr(C, align(128))]
 pub(super) struct Counters {
     /// IDs issued in ticks that are closed, less the numbers that the open one has left out at its start, and less what the
-    /// tick below the floor seems to have given (wrapping). WriteOutcome by whoever opens the next tick, as are the others.
+    /// tick below the floor seems to have given (wrapping). Written by whoever opens the next tick, as are the others.
     issued: AtomicU64,
     /// Ticks opened.
     opened: AtomicU64,
@@ -19,7 +19,7 @@ pub(super) struct Counters {
     borrowed: AtomicU64,
     /// The first position of its tick that was issued ahead of the clock.
     borrowed_from: AtomicU64,
-    /// IDs issued from the history. WriteOutcome by whoever takes them.
+    /// IDs issued from the history. Written by whoever takes them.
     history: AtomicU64,
     /// As the generator's. Never written again.
     sequence_bits: u32,
