@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::Cluster;
+use testbed::{Cluster, project};
 
 /// A fenced block: its language, and its lines.
 struct Block {
@@ -42,59 +42,86 @@ fn psql(cluster: &Cluster, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Runs the SQL of a document, and compares what it prints with the block that follows, if that is of text. Says how often.
+/// Runs the SQL of a document, and compares what it prints with the block that follows, if that is of text or a sample. Says how
+/// often.
 fn run(cluster: &Cluster, document: &str) -> usize {
     let blocks = blocks(document);
     let mut compared = 0;
     for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.language == "sql") {
         let printed = psql(cluster, &block.text);
-        if let Some(shown) = blocks.get(at + 1).filter(|next| next.language == "text") {
-            assert_eq!(printed.trim_end(), shown.text.trim_end(), "{}", block.text);
-            compared += 1;
+        let Some(shown) = blocks.get(at + 1) else { continue };
+        match shown.language.as_str() {
+            "text" => assert_eq!(printed.trim_end(), shown.text.trim_end(), "{}", block.text),
+            "sample" => assert_eq!(without_values(&printed), without_values(&shown.text), "{}", block.text),
+            _ => continue,
         }
+        compared += 1;
     }
     compared
 }
 
+/// What is the same each time that it is printed: all but numbers, and the widths that they need.
+fn without_values(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_ascii_digit() || c == '.' { '0' } else { c }).collect();
+    let mut squeezed: Vec<char> = text.trim_end().chars().collect();
+    squeezed.dedup_by(|next, c| next == c && matches!(c, '0' | ' ' | '-'));
+    squeezed.into_iter().collect()
+}
+
 #[test]
-fn the_sql_of_the_readme_runs_and_prints_what_the_readme_shows() {
+fn the_sql_of_the_readme_runs_as_typed_and_prints_what_it_shows() {
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
     assert!(run(&cluster, include_str!("../README.md")) > 0, "the README shows no output");
 }
 
 #[test]
-fn the_sql_about_the_clock_runs_and_prints_what_is_shown() {
-    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert!(run(&cluster, include_str!("../docs/clock.md")) > 0, "no output is shown");
+fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
+    for name in ["administration", "alternatives", "clock", "faq", "formats", "layouts", "partitions"] {
+        let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        let document = fs::read_to_string(project().join(format!("docs/{name}.md"))).expect("a document");
+        let compared = run(&cluster, &document);
+        assert!(compared > 0 || name == "administration", "{name} shows no output");
+    }
 }
 
-#[test]
-fn the_sql_about_layouts_runs_and_prints_what_is_shown() {
-    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert!(run(&cluster, include_str!("../docs/layouts.md")) > 0, "no output is shown");
-}
-
-#[test]
-fn the_sql_about_the_alternatives_runs_and_prints_what_is_shown() {
-    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert!(run(&cluster, include_str!("../docs/alternatives.md")) > 0, "no output is shown");
-}
-
-#[test]
-fn every_link_to_a_file_leads_to_one() {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let documents = [project.clone(), project.join("docs"), project.join("docs/benchmarks")];
-    let entries = documents.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory of documents"));
+/// The documents, with their text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let directories = ["", "docs", "docs/benchmarks"].map(|directory| project().join(directory));
+    let entries = directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory of documents"));
     let paths = entries.map(|entry| entry.expect("an entry").path());
+    let documents = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.map(|path| (path.clone(), fs::read_to_string(&path).expect("a document"))).collect()
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(document: &str) -> Vec<String> {
+    let mut in_block = false;
+    let headings = document.lines().filter(|line| {
+        in_block ^= line.starts_with("```");
+        !in_block && line.starts_with('#')
+    });
+    let is_kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let anchor = |heading: &str| {
+        let title = heading.trim_start_matches('#').trim().to_lowercase();
+        title.chars().filter(is_kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_to_a_file_or_a_heading_leads_to_one() {
     let mut links = 0;
-    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
-        let text = fs::read_to_string(&path).expect("a document");
-        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
-        for target in targets.filter(|target| !target.is_empty() && !target.contains(':')) {
-            assert!(path.with_file_name(target).exists(), "{}: {target}", path.display());
+    for (path, text) in documents() {
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+        for target in targets.filter(|target| !target.contains(':')) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let linked = if file.is_empty() { path.clone() } else { path.with_file_name(file) };
+            assert!(linked.exists(), "{}: {target}", path.display());
+            if !anchor.is_empty() {
+                let linked = fs::read_to_string(linked).expect("a document");
+                assert!(anchors(&linked).iter().any(|known| known == anchor), "{}: {target}", path.display());
+            }
             links += 1;
         }
     }
