@@ -237,7 +237,7 @@ fn a_state_directory_that_others_can_get_at_is_refused() {
     let refused = error(&mut cluster.connect(), NEXTVAL);
     assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().ends_with("has invalid permissions"), "{refused:?}");
-    assert_eq!(refused.detail(), Some("Permissions are 0755, and should be 0700 or 0750."));
+    assert_eq!(refused.detail(), Some("Permissions are 0755, and should be u=rwx (0700) or u=rwx,g=rx (0750)."));
     for mode in [0o700, 0o750] {
         fs::set_permissions(&directory, Permissions::from_mode(mode)).expect("own directory");
         cluster.connect().batch_execute(NEXTVAL).expect("a directory of its own");
