@@ -1,18 +1,19 @@
-//! Keeps a durable mark ahead of the IDs. Two rules make them unique on any clock and through any crash:
+//! Keeps a durable mark ahead of the IDs. Two invariants make IDs unique on any clock and through any crash:
 //!
-//! - **I1**: every timestamp issued is below the mark on disk. So the mark is written first, and the generator is
-//!   allowed to use it afterwards. See [`extend`].
+//! - **I1**: every timestamp issued is below the mark on disk. [`extend`] writes the mark before the generator may use it.
 //! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read. See [`start`].
 //!
-//! The mark is written under a [`lock`], once for everybody who waits for it: by the [`keeper`] while IDs are asked for, by the
-//! backend that comes near it first, or by any that comes to it. No demand, no writes.
+//! One process writes the mark, under a [`lock`], for all that wait for it: the [`keeper`] while IDs are issued, else the backend
+//! that comes near the mark or reaches it. An idle server writes nothing.
 //!
 //! ```text
-//! keeper ─┬─> extend ──> request ──┐    request: a backend asks the keeper, where the mark goes through the WAL
-//!         │      └──────────────> start ──> mark ──> state_file
-//!         └─> wal                         identity: whose mark it is; lock: who may write it
-//! shutdown ──────────────────────────────> mark            lowers it when the server ends as planned
+//! keeper ──> extend ──> request ──> start ──> mark ──> state_file
+//!    └────────────────────────────────────────> wal
+//! shutdown ─────────────────────────────────> mark
 //! ```
+//!
+//! [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is. [`shutdown`] lowers the
+//! mark when the server stops as planned.
 
 pub mod extend;
 pub mod identity;

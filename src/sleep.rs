@@ -1,4 +1,4 @@
-//! How a process sleeps.
+//! How a process sleeps, and what `pg_stat_activity` shows meanwhile.
 
 use pgrx::prelude::*;
 use std::ffi::c_long;
@@ -7,28 +7,26 @@ use std::time::Duration;
 /// Shorter than any sleep.
 const BRIEF: Duration = Duration::from_micros(5);
 
-/// Sleeps shorter than this are exact to well under a tick, and are not worth a latch.
+/// Shorter sleeps are exact to well under a tick, and need no latch.
 pub const SHORT: Duration = Duration::from_millis(2);
 
 /// A sleeper looks at the clock at least this often, since it may be set at any time.
 const LONG: Duration = Duration::from_millis(20);
 
-/// Sleeps for this time, or less: a latch may be set by somebody. Can be cancelled like any query.
+/// Sleeps until the clock may be there: for this time, or less if something sets the latch. Can be cancelled like any query.
 pub fn sleep(time: Duration) {
     if time < BRIEF {
         std::hint::spin_loop();
     } else if time < SHORT {
-        show_wait_event(wait_event());
-        std::thread::sleep(time);
-        show_wait_event(0);
+        shown(WaitEvent::Clock, || std::thread::sleep(time));
     } else {
-        on_latch(Some(time.min(LONG)), wait_event());
+        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());
     }
     pgrx::check_for_interrupts!();
 }
 
-/// Sleeps until somebody wakes this process, or for this time, and shows this event meanwhile. Ends the process when the
-/// postmaster is gone.
+/// Sleeps until the latch of this process is set, or for this time, and shows this event meanwhile. Ends the process if the postmaster
+/// has ended.
 pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     let mut events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
     let mut timeout = -1;
@@ -44,24 +42,45 @@ pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     unsafe { pg_sys::ResetLatch(latch) };
 }
 
-/// What `pg_stat_activity` shows of a process that waits for the clock.
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-pub fn wait_event() -> u32 {
-    static EVENT: once_cell::sync::OnceCell<u32> = once_cell::sync::OnceCell::new();
-    // SAFETY: gives the number of this name, a C string, in every process the same.
-    *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeClock".as_ptr()) })
+/// Shows this event while the work is done.
+pub fn shown<T>(event: WaitEvent, work: impl FnOnce() -> T) -> T {
+    show_wait_event(event.number());
+    let done = work();
+    show_wait_event(0);
+    done
 }
 
-/// What `pg_stat_activity` shows of a process that waits for the clock: before PostgreSQL 17 extensions have no names
-/// for it.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-pub fn wait_event() -> u32 {
-    pg_sys::PG_WAIT_EXTENSION
+/// What `pg_stat_activity` shows of a process that waits.
+#[derive(Clone, Copy)]
+pub enum WaitEvent {
+    /// For the clock.
+    Clock,
+    /// For the disk, while it writes the mark.
+    MarkWrite,
+}
+
+impl WaitEvent {
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    pub fn number(self) -> u32 {
+        static NUMBERS: [once_cell::sync::OnceCell<u32>; 2] = [const { once_cell::sync::OnceCell::new() }; 2];
+        let name = match self {
+            Self::Clock => c"SnowflakeClock",
+            Self::MarkWrite => c"SnowflakeMarkWrite",
+        };
+        // SAFETY: returns the number of this name, a C string; the same one in every process.
+        *NUMBERS[self as usize].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
+    }
+
+    /// Before PostgreSQL 17, events of extensions have no names.
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    pub fn number(self) -> u32 {
+        pg_sys::PG_WAIT_EXTENSION
+    }
 }
 
 /// As pgstat_report_wait_start() and _end() do, which are inline functions.
 fn show_wait_event(event: u32) {
-    // SAFETY: points to a word that belongs to this process, as soon as it has started.
+    // SAFETY: points to a word of this process, as soon as it has started.
     let shown = unsafe { pg_sys::my_wait_event_info };
     // SAFETY: as above; others only read it.
     unsafe { shown.write_volatile(event) };

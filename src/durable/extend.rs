@@ -1,5 +1,5 @@
-//! I1: the mark is extended before a timestamp is issued that it does not cover: by the backend that comes to it, early by the
-//! one that comes near it, or by the keeper.
+//! I1: the mark is extended before a timestamp above it is issued. The keeper does it, or the backend that comes near the mark, or the
+//! backend that reaches it.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
@@ -13,8 +13,8 @@ use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
 
-/// Brings the generator to where it may issue `tick`: starts it if need be, or extends the mark past the tick, or lets
-/// another process do it. The caller has to try again afterwards, and before that, if a time is returned, to wait for it.
+/// Starts the generator or extends the mark past `tick`, or waits while another process does. The caller tries again afterwards. If a
+/// time is returned, it waits for that time first.
 pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     if gucs::wal_mark() == WalMark::Require {
         return request::ask_keeper(layout, tick);
@@ -27,13 +27,13 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
     let Some(lock) = lock::take_or_wait() else { return Ok(None) };
     let outcome = write(layout, tick, tick, now, None, None);
     drop(lock);
-    // It goes on from here as long as IDs are asked for.
+    // The keeper continues from here while IDs are issued.
     shared().wake_keeper();
     outcome.map(start::log_start)
 }
 
-/// Extends the mark while there is still room between `tick` and `limit`, which it covers, unless somebody is at it. A
-/// failure is only logged: at the limit it will be an error.
+/// Extends the mark while there is still room between `tick` and `limit`, unless another process holds the lock. A failure is only
+/// logged: it becomes an error at the limit.
 pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     if gucs::wal_mark() == WalMark::Require {
         shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
@@ -43,14 +43,14 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
         drop(lock);
         outcome.map(|_| ())
     }) {
-        // Not to the client, which may be nobody who may know where the directory is.
+        // Not to the client, who may not be allowed to know the directory.
         error.log(PgLogLevel::LOG_SERVER_ONLY);
     }
     shared().wake_keeper();
 }
 
-/// As the keeper: starts the generator if need be, by the plan for which the mark was chosen that has been through WAL; or
-/// extends the mark, which covers what is below `limit`, past `tick`.
+/// As the keeper: starts the generator, or extends the mark from `limit` past `tick`. `planned` is the start for which the mark in WAL
+/// was chosen.
 pub fn keep(
     layout: &Layout,
     tick: Tick,
@@ -67,7 +67,7 @@ pub fn keep(
     Ok(())
 }
 
-/// What the clock shows, to be asked before the lock is taken: it may have to be warned of.
+/// What the clock shows. To be asked before the lock is taken, since it may log a warning.
 fn now(layout: &Layout) -> Result<UnixMs, IssueError> {
     if shared().generator.is_started() { Ok(trusted_clock::now_ms(layout)) } else { Ok(start::plan()?.now) }
 }

@@ -1,10 +1,8 @@
-//! The keeper: a background worker that does early what a backend would otherwise have to do while its client waits.
+//! The keeper: a background worker that writes the mark early, so that no client waits for it.
 //!
-//! When the server starts, it starts the generator, so that the server log says at once what a DBA has to know, and the start margin of
-//! a start without a mark has usually passed before the first call. While IDs are asked for, it extends the mark before
-//! anybody comes near it. When none are, it sleeps until a backend wakes it. Without it everything works, but for a call
-//! now and then that takes as long as the disk does (and for a mark that has to go through WAL, which
-//! only the keeper can do).
+//! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start margin has usually
+//! passed before the first call. While IDs are issued, the keeper extends the mark before a backend comes near it. Otherwise it sleeps
+//! until a backend wakes it. Without a keeper, an occasional call takes as long as the disk. Only the keeper can take a mark through WAL.
 
 use crate::config::gucs;
 use crate::config::gucs::WalMark;
@@ -26,14 +24,14 @@ use std::mem::{Discriminant, discriminant};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// After how long the postmaster starts a keeper again that has ended.
+/// How long after its end the postmaster starts a keeper again.
 const RESTART: Duration = Duration::from_secs(5);
 
-/// How long the keeper waits after a failure before it tries again, whoever wakes it.
+/// How long the keeper waits after a failure, even if a backend wakes it.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Asks the postmaster for a keeper. Only while preloading. Not for pg_upgrade, which drops the very database that the keeper
-/// holds a session in; nothing is issued meanwhile.
+/// Asks the postmaster for a keeper. Only while preloading. Not during pg_upgrade, which drops the database in which the keeper would
+/// hold a session; no ID is issued then.
 pub fn register() {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
@@ -63,40 +61,28 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     Keeper { layout, issued: 0, next: None, throttles: HashMap::new(), has_read: false }.run();
 }
 
-/// Takes SIGTERM as backends do: pgrx's own handler is not noticed where PostgreSQL waits for a synchronous standby. Takes no
-/// notice of SIGINT, which would end that wait without an answer.
+// pgrx declares it as a function of Rust's, which cannot be a signal handler.
+// SAFETY: as PostgreSQL declares it, in tcop/tcopprot.h.
+unsafe extern "C-unwind" {
+    fn die(signal: c_int);
+}
+
+/// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which does not end PostgreSQL's wait for a synchronous
+/// standby. Ignores SIGINT, which would end that wait without an acknowledgment.
 fn handle_signals() {
-    #[pg_guard]
-    unsafe extern "C-unwind" fn die(_signal: c_int) {
-        // What is interrupted may be about to look at its error.
-        // SAFETY: asks where this thread's own error is.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: lies there as long as the thread lives.
-        let interrupted = unsafe { *errno };
-        // SAFETY: flags for signal handlers to set.
-        unsafe { pg_sys::InterruptPending = 1 };
-        // SAFETY: the same.
-        unsafe { pg_sys::ProcDiePending = 1 };
-        // SAFETY: set when the process started.
-        let latch = unsafe { pg_sys::MyLatch };
-        // SAFETY: a process's own latch may be set in a handler.
-        unsafe { pg_sys::SetLatch(latch) };
-        // SAFETY: as above.
-        unsafe { *errno = interrupted };
-    }
     #[pg_guard]
     unsafe extern "C-unwind" fn ignore(_signal: c_int) {}
     #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
     use pg_sys::pqsignal;
     #[cfg(feature = "pg18")]
     use pg_sys::pqsignal_be as pqsignal;
-    // SAFETY: the handler does nothing but what a handler may.
+    // SAFETY: the handler of PostgreSQL's own backends.
     unsafe { pqsignal(c_int::try_from(pg_sys::SIGTERM).expect("a signal"), Some(die)) };
-    // SAFETY: the same.
+    // SAFETY: the handler does nothing.
     unsafe { pqsignal(c_int::try_from(pg_sys::SIGINT).expect("a signal"), Some(ignore)) };
 }
 
-/// Sleeps for this time, whoever wants something: backends that wait for the keeper wake it again and again.
+/// Sleeps for this time, even if backends that wait for the keeper wake it.
 fn rest(time: Duration) {
     let until = Instant::now() + time;
     while let Some(remaining) = until.checked_duration_since(Instant::now()) {
@@ -105,25 +91,25 @@ fn rest(time: Duration) {
     }
 }
 
-/// Ends the keeper if it was told to.
+/// Ends the keeper if it has received SIGTERM.
 fn end_if_told() {
     // SAFETY: a flag of this process.
     if unsafe { pg_sys::ProcDiePending } != 0 {
-        // Without a FATAL in the server log at every shutdown. After 0 the postmaster would not start a keeper again.
-        // SAFETY: nothing is held here.
+        // Without a FATAL in the server log at every shutdown. After exit code 0 the postmaster would not start a keeper again.
+        // SAFETY: the keeper holds no lock here.
         unsafe { pg_sys::proc_exit(1) };
     }
 }
 
 struct Keeper {
     layout: Layout,
-    /// IDs issued when the keeper looked last.
+    /// How many IDs had been issued when the keeper last looked.
     issued: u64,
-    /// When it wants to look again.
+    /// When it looks again.
     next: Option<Instant>,
-    /// What was in the way.
+    /// For warnings of each kind of error.
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
-    /// Whether there was a sequence when the keeper looked.
+    /// Whether the keeper has found the sequence.
     has_read: bool,
 }
 
@@ -150,18 +136,18 @@ impl Keeper {
         }
     }
 
-    /// Does what is to be done, and says when to look again; `None` is when somebody asks.
+    /// Extends the mark if that is due, and returns when to look again; `None` is when a backend asks.
     fn work(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
         let issued = generator.counts().issued;
         let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
         let started = generator.is_started();
         if started && issued == self.issued && !wanted {
-            // Woken before its time it looks again then: IDs may be asked for in a moment.
+            // It was woken early, and looks again at its time.
             return Ok(self.next.and_then(|next| next.checked_duration_since(Instant::now())));
         }
         self.issued = issued;
-        // A backend that has just extended the mark wakes the keeper to go on from there.
+        // A backend that has just extended the mark wakes the keeper to continue from there.
         if !started || wanted || wal::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
@@ -170,14 +156,14 @@ impl Keeper {
         Ok(Some(period))
     }
 
-    /// Whether a fair part of the reservation is used up.
+    /// Whether a quarter of the reservation is used up.
     fn is_due(&self) -> bool {
         let mark = self.layout.time_of(shared().generator.covered_until());
         let latest = trusted_clock::now_ms(&self.layout).max(shared().last_timestamp(&self.layout));
         mark.saturating_sub(latest) < gucs::reserve_ahead_ms() * 3 / 4
     }
 
-    /// Starts the generator, or extends the mark; through WAL before, where it has to go there.
+    /// Starts the generator or extends the mark, through WAL first if `wal_mark` says so.
     fn extend(&mut self, started: bool) -> Result<(), IssueError> {
         let (layout, shared) = (&self.layout, shared());
         if wal::is_wanted() && !self.has_read {
@@ -201,15 +187,15 @@ impl Keeper {
             if !wal::write_mark(mark) {
                 return self.without_sequence(started);
             }
-            // A wait for a synchronous standby also ends when the process has to. Then nobody has acknowledged the mark.
+            // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark then.
             end_if_told();
             logged = Some(LoggedMark { mark, took: began.elapsed() });
         }
-        // Anew: a call that has ended meanwhile must not find the mark where it wanted it.
+        // Evaluated again: a call that has ended meanwhile must not move the mark to where it wanted it.
         extend::keep(layout, needed(), limit, logged, plan.filter(|_| logged.is_some()))
     }
 
-    /// Goes on where the extension was not created in the database of the sequence: unless the mark is required there.
+    /// Continues without the sequence, unless `wal_mark` requires it.
     fn without_sequence(&mut self, started: bool) -> Result<(), IssueError> {
         if gucs::wal_mark() == WalMark::Require {
             return Err(IssueError::NoSequence(gucs::wal_mark_database()));
@@ -220,7 +206,7 @@ impl Keeper {
         extend::keep(&self.layout, tick, generator.covered_until(), None, None)
     }
 
-    /// Logs what is in the way, each thing once a minute.
+    /// Logs each kind of error once a minute.
     fn log(&mut self, error: IssueError) {
         if self.throttles.entry(discriminant(&error)).or_default().is_due() {
             error.log(PgLogLevel::WARNING);

@@ -1,4 +1,13 @@
-//! The lock under which the mark changes, and the wait for whoever has it.
+//! The lock under which the mark changes, and the wait for the process that holds it.
+//!
+//! # Note about locking
+//!
+//! The lock is an LWLock that is held while the mark is written and flushed. A disk can take seconds for that, and a process that waits
+//! for an LWLock cannot be cancelled. So no process waits for it: [`try_take`] takes it conditionally, and [`take_or_wait`] sleeps on a
+//! condition variable that the holder signals when it releases the lock. The holder itself cannot be cancelled before the flush ends.
+//!
+//! pgrx's `PgLwLock` has no conditional acquire. The tranche is a new one whenever shared memory is set up (see [`crate::shared`]): the
+//! counter of tranches is in shared memory too, and starts again with it.
 
 use crate::shared::shared;
 use pgrx::pg_sys;
@@ -7,7 +16,7 @@ use std::time::Duration;
 /// The lock under which the mark changes; released when it is dropped.
 pub struct MarkLock(());
 
-/// Takes the lock, if nobody has it.
+/// Takes the lock, if no process holds it.
 pub fn try_take() -> Option<MarkLock> {
     // SAFETY: initialized when shared memory was set up.
     unsafe { pg_sys::LWLockConditionalAcquire(shared().mark_lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) }
@@ -25,8 +34,8 @@ impl Drop for MarkLock {
     }
 }
 
-/// Takes the lock, or waits until whoever has it releases it, having perhaps done what was to be done. Can be cancelled like
-/// any query, which waiting for an LWLock can't: a disk may take seconds.
+/// Takes the lock. If another process holds it, waits for the release and returns `None`: that process may have done the work. Can be
+/// cancelled like any query.
 pub fn take_or_wait() -> Option<MarkLock> {
     let mut lock = try_take();
     if lock.is_none() {
@@ -39,8 +48,7 @@ pub fn take_or_wait() -> Option<MarkLock> {
     lock
 }
 
-/// Sleeps until the mark may have changed, unless `done` says that there is no need; no longer than `at_most`. Can be
-/// cancelled like any query.
+/// Sleeps until the mark may have changed, for `at_most`, unless `done` returns true. Can be cancelled like any query.
 pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
     let released = shared().mark_changed.get();
     // SAFETY: initialized when shared memory was set up.
@@ -54,7 +62,7 @@ pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
     unsafe { pg_sys::ConditionVariableCancelSleep() };
 }
 
-/// Wakes everybody who waits for the mark.
+/// Wakes all processes that wait for the mark.
 pub fn wake_waiters() {
     // SAFETY: initialized when shared memory was set up.
     unsafe { pg_sys::ConditionVariableBroadcast(shared().mark_changed.get()) };

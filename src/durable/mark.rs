@@ -1,26 +1,27 @@
-//! What it takes to write the mark: how far it goes, whose it must still be, and what the generator may do afterwards.
+//! Writes the mark: how far ahead it goes, whose it must be, and how far the generator may go afterwards.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::identity;
 use crate::durable::state_file::StateDirectory;
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
+use crate::sleep::{self, WaitEvent};
 use snowflake_core::identity::{Directory, Identity, Record};
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::{Tick, UnixMs, reservation};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A mark that has been through WAL.
+/// A mark that is in WAL.
 #[derive(Clone, Copy)]
 pub struct LoggedMark {
     /// The mark.
     pub mark: UnixMs,
-    /// How long that took.
+    /// How long it took to get there.
     pub took: Duration,
 }
 
-/// Under the lock: extends the mark past `tick`, if nobody has extended it past `limit` meanwhile.
+/// Under the lock: extends the mark past `tick`, unless another process has extended it past `limit`.
 pub fn extend(
     layout: &Layout,
     tick: Tick,
@@ -43,7 +44,7 @@ pub fn extend(
     Ok(())
 }
 
-/// The mark that a server wants that needs this tick.
+/// The mark that covers this tick, `reserve_ahead` ahead of the clock or more.
 pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueError> {
     if tick > layout.last_tick() {
         return Err(IssueError::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
@@ -53,8 +54,8 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms).min(layout.end()))
 }
 
-/// The mark that may be written: with `require` none above what has been through WAL, which may have taken a while.
-/// (Less is wanted by then if the call has ended that wanted it.)
+/// The mark that may be written: with `wal_mark = require`, none above the mark in WAL. (That one is higher than the wanted one if the
+/// call that needed it has ended meanwhile.)
 pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
     match (gucs::wal_mark(), logged) {
         (WalMark::Require, None) => None,
@@ -63,12 +64,12 @@ pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
     }
 }
 
-/// How long the mark was on its way through WAL.
+/// How long it took to write the mark to WAL.
 pub fn log_time(logged: Option<LoggedMark>) -> Duration {
     logged.map_or(Duration::ZERO, |logged| logged.took)
 }
 
-/// How long the last two writes of the mark took, in milliseconds, the last one first.
+/// How long the last two writes of the mark took, in milliseconds; the last one first.
 fn last_writes_ms() -> [u64; 2] {
     [0, 1].map(|i| shared().last_writes_ms[i].load(Ordering::Relaxed))
 }
@@ -82,17 +83,16 @@ pub fn too_slow() -> IssueError {
     }
 }
 
-/// A failure to write the mark that another process has met, by the operating system's number.
+/// The error of another process that could not write the mark, by its errno.
 pub fn write_error(number: i32) -> StateFileError {
     let path = StatePath::directory(&gucs::state_directory());
     StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable, and notes how long that took, its way through WAL included. Returns what
-/// [`StateDirectory::write`] does.
+/// Makes a record durable, and records how long that took, with the time for WAL. Returns what [`StateDirectory::write`] returns.
 pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<Directory, StateFileError> {
     let began = Instant::now();
-    let written = directory.write(record)?;
+    let written = sleep::shown(WaitEvent::MarkWrite, || directory.write(record))?;
     let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
     let [last, before] = &shared().last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
@@ -100,13 +100,13 @@ pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Re
     Ok(written)
 }
 
-/// Lets the generator use a mark that is durable.
+/// Lets the generator use a durable mark.
 pub fn publish(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
     let soft_limit = reservation::soft_limit(now, layout.time_of(needed), mark);
     shared().generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
 }
 
-/// The directory in which the mark of this life lies; an error if another one has taken its place.
+/// The directory of the mark; an error if another directory has replaced it since the start.
 pub fn check_unchanged(directory: &StateDirectory) -> Result<Directory, IssueError> {
     let [inode, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
     let found = directory.identity()?;
@@ -117,7 +117,7 @@ pub fn check_unchanged(directory: &StateDirectory) -> Result<Directory, IssueErr
     }
 }
 
-/// An error if a record lies there by now that is another server's. One that was lost or damaged is replaced.
+/// An error if the record in the directory is another server's. A lost or damaged record may be replaced.
 fn check_owner(directory: &StateDirectory, own: &Identity) -> Result<(), IssueError> {
     match directory.read() {
         Ok(Some(record)) if !record.identity.same_source(own) => {

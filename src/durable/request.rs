@@ -1,4 +1,4 @@
-//! What backends want of the keeper, and how long they wait for it.
+//! Asks the keeper for a mark, and waits for it.
 
 use crate::config::gucs::{self, WalMark};
 use crate::config::preload;
@@ -13,13 +13,13 @@ use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a backend waits for the keeper to look, before it starts without.
+/// How long a backend waits for the keeper to read the mark in WAL.
 const READING: Duration = Duration::from_secs(2);
 
-/// How long a call waits for a mark at least, whatever `max_wait` says: WAL may have to reach another server.
+/// How long a call waits for a mark at least, even if `max_wait` is shorter: WAL may have to reach a standby.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 
-/// Lets a backend that is about to start the generator wait a moment for the keeper, which has to read the mark first.
+/// Waits until the keeper has read the mark in WAL, before this backend starts the generator.
 pub fn wait_for_reading() {
     let until = Instant::now() + READING;
     while wal::known_mark().is_none() && Instant::now() < until {
@@ -28,7 +28,7 @@ pub fn wait_for_reading() {
     }
 }
 
-/// Before a DBA decides what the mark is to be: an error if WAL may know better, and nobody has looked.
+/// Before a DBA sets the mark: an error if there may be a mark in WAL that nobody has read.
 pub fn must_be_read() -> Result<(), IssueError> {
     if !preload::is_done() || !wal::is_wanted() || shared().generator.is_started() {
         return Ok(());
@@ -41,11 +41,11 @@ pub fn must_be_read() -> Result<(), IssueError> {
     Ok(())
 }
 
-/// What this process wants the keeper to cover, for as long as it waits: a tick plus 1, or 0. Not in a [`Want`], for
-/// the end of the process, which drops nothing.
+/// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that ends drops
+/// nothing.
 static WANTED: AtomicU64 = AtomicU64::new(0);
 
-/// A tick that a backend wants the keeper to cover, for as long as it waits.
+/// A tick that this backend wants the keeper to cover, until it is dropped.
 struct Want(Tick);
 
 impl Want {
@@ -56,7 +56,7 @@ impl Want {
         Self(tick)
     }
 
-    /// Again and again, since another backend that gives up lowers the common word.
+    /// To be repeated: another backend that gives up lowers the shared value.
     fn post(&self) {
         shared().wanted.fetch_max(self.0 + 1, Ordering::Relaxed);
         shared().wake_keeper();
@@ -69,7 +69,7 @@ impl Drop for Want {
     }
 }
 
-/// A call that has ended must not have the mark go where it wanted it.
+/// A call that has ended must not move the mark any more.
 fn give_up() {
     let wanted = WANTED.swap(0, Ordering::Relaxed);
     if wanted > 0 {
@@ -77,14 +77,13 @@ fn give_up() {
     }
 }
 
-/// Lets the keeper bring the generator to where it may issue `tick`. Returns until when the caller has to wait, like
-/// [`extend::cover`](crate::durable::extend::cover).
+/// Has the keeper start the generator or extend the mark past `tick`. Returns like [`extend::cover`](crate::durable::extend::cover).
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     let shared = shared();
     if !shared.generator.is_started() {
         start::check_may_start()?;
         if wal::known_mark().is_some() {
-            start::plan()?; // If it can't be started, this says why.
+            start::plan()?; // The error, if the generator cannot be started.
         }
     }
     let max_wait = max_wait();

@@ -1,5 +1,4 @@
-//! I2: the generator starts at or above the mark that is found, or not at all. What that follows from is the start table in
-//! [`snowflake_core::identity`].
+//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::identity`] has the table that decides.
 
 use crate::config::gucs;
 use crate::durable::mark::{self, LoggedMark};
@@ -14,7 +13,7 @@ use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs, display_time};
 use std::sync::atomic::Ordering;
 
-/// What matters at a start beside the record.
+/// What matters at a start, apart from the record.
 pub fn context(layout: &Layout, now: UnixMs) -> StartContext {
     StartContext { now, start_margin_ms: gucs::start_margin_ms(layout), wal_mark: wal::known_mark() }
 }
@@ -24,7 +23,7 @@ pub fn now_at_start(found: Option<&Record>) -> UnixMs {
     trusted_clock::now_ms_above(found.map_or(0, |record| record.mark))
 }
 
-/// Refuses to start where nobody may.
+/// An error during pg_upgrade and recovery.
 pub fn check_may_start() -> Result<(), IssueError> {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
@@ -37,7 +36,7 @@ pub fn check_may_start() -> Result<(), IssueError> {
     Ok(())
 }
 
-/// What a start has found, and what follows from it.
+/// What a start has found, and where IDs begin.
 pub struct Plan {
     directory: StateDirectory,
     own: Identity,
@@ -49,19 +48,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The first tick. Position 0 is what a generator holds that was not started, so tick 0 is never issued.
+    /// The first tick. Tick 0 is never issued: a generator that has not been started holds position 0.
     pub fn first_tick(&self, layout: &Layout) -> Tick {
         layout.first_tick_from(self.start_point.floor).max(1)
     }
 
-    /// Whether there is no mark, and the time has not come yet at which IDs begin without one.
+    /// Whether there is no mark, and the start margin has not passed.
     pub fn is_pending(&self) -> bool {
         let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
         self.start_point.reason == StartReason::Missing && (start_not_before == 0 || self.now < start_not_before)
     }
 }
 
-/// Reads the mark, and decides by the start table where IDs begin, or why they can't.
+/// Reads the mark, and decides by the start table where IDs begin.
 pub fn plan() -> Result<Plan, IssueError> {
     plan_at(now_at_start)
 }
@@ -84,12 +83,11 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
     }
 }
 
-/// Under the lock: starts the generator above everything an earlier life of this server may have issued.
+/// Under the lock: starts the generator above everything that this server may have issued before.
 ///
-/// Not before the first mark of this life is on disk: a directory that can't be written may be the wrong one, and the
-/// right one, with the right mark in it, may come back. For the same reason a server that finds no mark waits until its
-/// clock has passed the floor, instead of going ahead of it: what it has issued by then, a right clock has passed, too.
-/// Until then it writes nothing, so that a crash meanwhile makes it wait anew.
+/// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right one, with the right
+/// mark, may come back. For the same reason a server without a mark waits until its clock has passed the start margin, instead of going
+/// ahead of the clock. It writes nothing meanwhile, so that it waits again after a crash.
 pub fn start(
     layout: &Layout,
     now: UnixMs,
@@ -106,7 +104,7 @@ pub fn start(
         shared.start_not_before.store(plan.start_point.floor, Ordering::Relaxed);
         return Ok(WriteOutcome::Found(plan.start_point));
     }
-    // Only time has passed while WAL was written: then IDs begin where they were to, below the mark in it.
+    // Nothing but the time has changed while WAL was written: IDs begin where planned, below the mark in WAL.
     if let Some(planned) = planned
         && (planned.found, planned.own) == (plan.found, plan.own)
     {
@@ -122,7 +120,7 @@ pub fn start(
     let written = mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(logged))?;
     shared.directory[0].store(written.inode, Ordering::Relaxed);
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);
-    // For good: a clock that is set back later is an ordinary one that is behind.
+    // From now on a clock that is set back is only behind.
     let was_pending = shared.start_not_before.swap(0, Ordering::Relaxed) > 0;
     shared.generator.start(first, now_tick);
     mark::publish(layout, first, now, mark);
@@ -135,18 +133,18 @@ pub fn start(
 
 /// What was done under the lock.
 pub enum WriteOutcome {
-    /// It was found where IDs begin; this has to be told.
+    /// IDs begin here. To be logged.
     Found(StartPoint),
-    /// The same, and the mark came with the lower layer of a file system.
+    /// The same, and the mark comes from the lower layer of an overlay file system.
     FoundBelow(StartPoint),
     /// Nothing may be issued before this time.
     Pending(UnixMs),
-    /// What could be done is done.
+    /// There is nothing to log and nothing to wait for.
     Done,
 }
 
-/// Logs what was found: not under the lock, since a client that asks for log messages and does not read them must not hold
-/// up everybody else.
+/// Logs where IDs begin, and returns the time to wait for. Not under the lock: a client that receives log messages and does not read them
+/// must not block others.
 pub fn log_start(written: WriteOutcome) -> Option<UnixMs> {
     match written {
         WriteOutcome::Found(start_point) => {
@@ -171,7 +169,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         StartReason::Promotion => {
             return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}");
         }
-        // Nobody else issues IDs of a worker that this server alone has.
+        // No other server issues IDs of this worker.
         StartReason::OtherWorker => {
             return log!("snowflake_pg: durable mark of another worker found, IDs begin at {time}");
         }
@@ -182,7 +180,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         .report(PgLogLevel::WARNING);
 }
 
-/// Everything that is made of the same image finds the same mark, and the same worker if that is in the image, too.
+/// All containers of an image find the same mark, and the same worker ID if that is in the image.
 fn warn_of_lower_layer() {
     warning("the state directory was copied up from the lower layer of a file system")
     .set_detail(format!(

@@ -1,11 +1,11 @@
 //! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::state_record`] for its bytes.
 //!
-//! It is replaced as a whole, so that a crash leaves the old record or the new one: a temporary file is written and
-//! flushed, renamed over the old one, and then the directory is flushed. Only when all of that has succeeded is the new
-//! mark durable. After a failure the file may hold the old mark or the new one; both are safe, since the new one is
-//! higher and not in use yet.
+//! The file is replaced as a whole, so that a crash leaves the old record or the new one: a temporary file is written, flushed and renamed
+//! over the old file, and the directory is flushed. The new mark is durable only when all of that has succeeded. After a failure the file
+//! may have the old mark or the new one. Both are safe, since the new mark is higher and not in use yet.
 //!
-//! Flushed always, whatever `fsync` says: at a write or two a second there is nothing to gain.
+//! Not PostgreSQL's `durable_rename()`: it takes paths, and raises an ERROR instead of returning it; here everything is relative to the open
+//! directory. Flushed even if `fsync` is off: one or two writes a second cost little.
 
 use crate::errors::{StateFileError, StatePath};
 use pgrx::pg_sys;
@@ -23,10 +23,10 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "mark";
 const TEMPORARY_NAME: &str = "mark.new";
 
-/// Permissions that others may not have on the state directory; the same as PostgreSQL asks of its data directory.
+/// Permissions that the state directory must not have; those that PostgreSQL forbids for its data directory.
 const FORBIDDEN: u32 = 0o027;
 
-/// Names what was tried, and on what.
+/// Adds the action and the path to an error.
 trait While<T> {
     fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError>;
 }
@@ -37,16 +37,15 @@ impl<T, E: Into<io::Error>> While<T> for Result<T, E> {
     }
 }
 
-/// The directory of the mark, open. Everything is done relative to what was opened, so that nothing that becomes of the
-/// path meanwhile matters.
+/// The open directory of the mark. All operations are relative to it, so that a change of the path does not matter.
 pub struct StateDirectory {
     path: PathBuf,
     opened: File,
 }
 
 impl StateDirectory {
-    /// Opens the directory: an absolute path, or one relative to the data directory, which is made if it is not there.
-    /// Another one that is missing is an error: it may be a volume that is not mounted, with the mark on it.
+    /// Opens the directory. A path relative to the data directory is created if it does not exist. A missing absolute path is an error: the
+    /// volume with the mark may not be mounted.
     pub fn open(configured: &Path) -> Result<Self, StateFileError> {
         let (path, is_inside) = locate(configured);
         if is_inside && !path.join(NAME).exists() {
@@ -66,7 +65,7 @@ impl StateDirectory {
         Ok(Self { path, opened })
     }
 
-    /// The same for those who only read: `None` where there is no mark. Makes nothing.
+    /// The same for readers: creates nothing, and returns `None` if there is no mark.
     pub fn find(configured: &Path) -> Result<Option<Self>, StateFileError> {
         let (path, _) = locate(configured);
         if path.join(NAME).exists() { Self::open(configured).map(Some) } else { Ok(None) }
@@ -77,7 +76,7 @@ impl StateDirectory {
         StatePath::file(&self.path, NAME)
     }
 
-    /// What tells the directory from others.
+    /// What identifies the directory.
     pub fn identity(&self) -> Result<Directory, StateFileError> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         let found = statx(&self.opened, "", AtFlags::EMPTY_PATH, wanted)
@@ -89,7 +88,7 @@ impl StateDirectory {
         Ok(Directory { inode: found.stx_ino, born_ns: if seconds > 0 { born_ns } else { 0 } })
     }
 
-    /// The record, or `None` if there is no file. Only a file that is absent counts as none.
+    /// The record; `None` only if the file does not exist.
     pub fn read(&self) -> Result<Option<Record>, StateFileError> {
         let path = self.file();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -106,11 +105,10 @@ impl StateDirectory {
         }
     }
 
-    /// Makes a record durable, with what tells the directory from others by then, which is returned. To be called by one process
-    /// at a time.
+    /// Makes a record durable, with the identity that the directory then has, and returns that. To be called by one process at a time.
     ///
-    /// An overlay file system copies a directory of its lower layer up when the first file is made in it. The copy is another
-    /// directory to those who look; but it can't have been swapped, as it is open.
+    /// An overlay file system copies a directory of its lower layer up when the first file is created in it. The copy has another identity,
+    /// but is the same open directory.
     pub fn write(&self, record: &Record) -> Result<Directory, StateFileError> {
         let temporary = StatePath::file(&self.path, TEMPORARY_NAME);
         match unlinkat(&self.opened, TEMPORARY_NAME, AtFlags::empty()) {
@@ -141,7 +139,7 @@ fn locate(configured: &Path) -> (PathBuf, bool) {
     (path, is_inside)
 }
 
-/// Makes the directory if it is not there. Flushed in any case: who made it may have been killed before.
+/// Creates the directory if it does not exist. Flushed in any case: the process that created it may have been killed before its flush.
 fn create(directory: &Path) -> Result<(), StateFileError> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

@@ -9,7 +9,7 @@
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::shared::wait_queue::WaitQueue;
-use crate::sleep::{SHORT, sleep, wait_event};
+use crate::sleep::{SHORT, WaitEvent, sleep};
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
 use snowflake_core::layout::Layout;
@@ -29,7 +29,7 @@ impl Lead {
         static AT_EXIT: OnceCell<()> = OnceCell::new();
         AT_EXIT.get_or_init(|| before_exit(leave));
         let queue = if time < SHORT { &shared().tick_queue } else { &shared().clock_queue };
-        queue.wait_to_lead(at_most, wait_event()).then_some(Self(queue))
+        queue.wait_to_lead(at_most, WaitEvent::Clock.number()).then_some(Self(queue))
     }
 }
 

@@ -186,8 +186,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a shutdown lowers another server's mark",
         edits: &[(
             "src/durable/shutdown.rs",
-            "if lowest < found.mark && found.identity.same_source(&own) {",
-            "if lowest < found.mark && found.identity.same_source(&found.identity) {",
+            "&& found.identity.same_source(&own)",
+            "&& found.identity.same_source(&found.identity)",
         )],
         against: Servers { binary: "admin", tests: "a_server_that_stops" },
     },
@@ -367,8 +367,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a call that waits for the clock cannot be cancelled",
         edits: &[(
             "src/sleep.rs",
-            "        on_latch(Some(time.min(LONG)), wait_event());\n    }\n    pgrx::check_for_interrupts!();",
-            "        on_latch(Some(time.min(LONG)), wait_event());\n    }",
+            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }\n    pgrx::check_for_interrupts!();",
+            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }",
         )],
         against: Servers { binary: "faults", tests: "row_15_a_call_that_waits_until" },
     },
