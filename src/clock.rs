@@ -1,14 +1,14 @@
-//! The server's clocks. What to make of them is for [`crate::trusted_clock`].
+//! The server's clocks, as they are. [`crate::trusted_clock`] decides whether to trust them.
 
 use snowflake_core::UnixMs;
 use std::time::Duration;
 
-/// Seconds and nanoseconds that a clock shows; zeros for one that stands before its beginning, as no epoch does.
+/// Seconds and nanoseconds of a clock; zeros for a time before 1970, which is before every epoch.
 #[inline]
 fn read(clock: libc::clockid_t) -> (u64, u64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Not by the standard library, whose checks cost a tenth of a whole ID.
-    // SAFETY: writes to `time` and nothing else; it can't fail for clocks that every Linux has.
+    // Not the standard library, whose checks cost a tenth of an ID.
+    // SAFETY: writes to `time` only, and cannot fail for clocks that every Linux has.
     unsafe { libc::clock_gettime(clock, &mut time) };
     if time.tv_sec < 0 { (0, 0) } else { (time.tv_sec.cast_unsigned(), time.tv_nsec.cast_unsigned()) }
 }
@@ -26,7 +26,7 @@ pub fn unix_ms() -> UnixMs {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// The time since the machine was started, also that in which it slept. Nobody sets this clock.
+/// The time since the machine booted, with the time in which it slept. Nobody can set this clock.
 pub fn since_boot() -> Duration {
     let (seconds, nanoseconds) = read(libc::CLOCK_BOOTTIME);
     Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)

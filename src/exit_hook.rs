@@ -1,11 +1,11 @@
-//! What a process does before it ends, however it ends: also one that is terminated, and has no time to drop anything.
+//! Work that a process does before it ends, also if it is terminated. Nothing is dropped then.
 
 use pgrx::prelude::*;
 use std::ffi::c_int;
 
-/// Has a function called with the exit code, before the process detaches from shared memory. To be asked for once in a process.
+/// Calls a function with the exit code before the process detaches from shared memory. To be called once for a function in a process.
 pub fn before_exit(function: fn(c_int)) {
-    // SAFETY: the hook takes any code, and the address of a function as its argument.
+    // SAFETY: the hook takes any exit code, and the address of such a function.
     unsafe { pg_sys::before_shmem_exit(Some(hook), pg_sys::Datum::from(function as usize)) };
 }
 

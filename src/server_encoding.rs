@@ -3,11 +3,11 @@
 use pgrx::pg_sys;
 use std::borrow::Cow;
 
-/// How many characters of a text a message shows: enough for every alphabet.
+/// How many characters of a text a message shows: enough for every alphabet of base62.
 const SHOWN: usize = 80;
 
-/// The characters of a text. pgrx has no `&str` for what is not UTF-8; where the server encoding is another one, bytes that
-/// are not ASCII stand as the characters of the same numbers. That tells what is ASCII, and where, in all of them.
+/// The characters of a text. A `&str` is UTF-8. In other server encodings, each byte that is not ASCII becomes the character with its
+/// number, which is enough to tell which characters are ASCII, and where.
 pub fn characters(text: &[u8]) -> Cow<'_, str> {
     if text.is_ascii() || is_utf8() {
         String::from_utf8_lossy(text)
@@ -16,8 +16,8 @@ pub fn characters(text: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// What [`characters`] has read, or a message with it, as the server's encoding and people can read it: what is invisible
-/// is escaped, and where the server encoding is not UTF-8, what is not ASCII is shown as its bytes.
+/// A text of [`characters`], or a message that quotes it, for people and for the server encoding. Invisible characters are escaped. If the
+/// server encoding is not UTF-8, characters that are not ASCII become their bytes, in hexadecimal.
 pub fn shown(text: &str) -> String {
     let utf8 = is_utf8();
     let show = |character: char| match character {
@@ -28,7 +28,7 @@ pub fn shown(text: &str) -> String {
     text.chars().map(show).collect()
 }
 
-/// A text that [`characters`] has read in double quotes, for a message; shortened if it is long.
+/// A text of [`characters`] in double quotes, for a message; shortened if it is long.
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("\"{}...\"", shown(&text[..end])),

@@ -1,7 +1,7 @@
 //! The memory that all processes of a server share.
 //!
-//! PostgreSQL sets it up when the server starts, and again after every crash of a backend: the generator then begins
-//! anew, and refuses everything until it has been started above the durable mark (see [`crate::durable`]).
+//! PostgreSQL sets it up when the server starts, and again after a crash of a backend. The generator then issues nothing until it is
+//! started above the durable mark (see [`crate::durable`]).
 
 pub mod statistics;
 pub mod throttle;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use throttle::Throttle;
 use wait_queue::WaitQueue;
 
-/// What lies in shared memory.
+/// The content of shared memory.
 pub struct Shared {
     /// Issues IDs.
     pub generator: Generator,
@@ -32,27 +32,24 @@ pub struct Shared {
     pub jump_warnings: Throttle,
     /// For warnings of a clock that has gone back.
     pub regression_warnings: Throttle,
-    /// What has happened.
+    /// Counters for `snowflake_status`.
     pub statistics: Statistics,
     /// Calls that wait for the next tick.
     pub tick_queue: WaitQueue,
     /// Calls that wait for a clock that is further behind.
     pub clock_queue: WaitQueue,
-    /// A server that found no mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
-    /// under the lock.
+    /// A server without a mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written under the lock.
     pub start_not_before: AtomicU64,
     /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
     pub last_writes_ms: [AtomicU64; 2],
-    /// The inode number and the birth of the directory in which the mark lies. Written under the lock, when the
-    /// generator starts.
+    /// The inode number and the time of birth of the mark's directory. Written under the lock, when the generator starts.
     pub directory: [AtomicU64; 2],
-    /// The mark that came through WAL, plus 1; 0 until the keeper has looked. Written by the keeper.
+    /// The mark in WAL, plus 1; 0 until the keeper has read it. Written by the keeper.
     pub wal_mark: AtomicU64,
-    /// The greatest tick that anybody wants covered, plus 1. Raised by backends that may not extend the mark themselves,
-    /// and lowered to 0 by those that give up.
+    /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark themselves, and set to 0 by
+    /// those that give up.
     pub wanted: AtomicU64,
-    /// The operating system's number of the error that keeps the keeper from writing the mark; 0 while it can. Written
-    /// by the keeper.
+    /// The errno with which the keeper's last write failed; 0 if it succeeded. Written by the keeper.
     pub keeper_error: AtomicI32,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
@@ -62,8 +59,8 @@ pub struct Shared {
     pub mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
-// SAFETY: made of atomics, of numbers that nobody changes, and of a lock and a condition variable that PostgreSQL made for
-// memory that processes share. The one pointer is to such memory, which lies at the same address in all processes.
+// SAFETY: consists of atomics, of numbers that never change, and of a lock and a condition variable of PostgreSQL's for shared memory. The
+// one pointer points to shared memory, which is at the same address in all processes.
 unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: no other library uses the name of this extension.
@@ -80,7 +77,7 @@ pub fn reserve(jump_guard: fn() -> ForwardJumpGuard) {
 impl Shared {
     fn new(jump_guard: ForwardJumpGuard) -> Self {
         let new = Self {
-            // Without a layout, no bits: the generator is never started then.
+            // Without a layout the generator is never started.
             generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
             jump_guard,
             jump_warnings: Throttle::default(),
@@ -98,18 +95,18 @@ impl Shared {
             mark_lock: UnsafeCell::default(),
             mark_changed: UnsafeCell::default(),
         };
-        // SAFETY: only counts in memory of PostgreSQL's that exists by now.
+        // SAFETY: only increments a counter in PostgreSQL's shared memory, which exists by now.
         let tranche = unsafe { pg_sys::LWLockNewTrancheId() };
         // SAFETY: the name lives as long as the process, and processes that are started later inherit it.
         unsafe { pg_sys::LWLockRegisterTranche(tranche, c"snowflake_pg_mark".as_ptr()) };
-        // SAFETY: writes a lock that nobody uses yet; it holds no pointers to itself, and may be moved until somebody does.
+        // SAFETY: writes a lock that no process uses yet. It has no pointers to itself, and may be moved until then.
         unsafe { pg_sys::LWLockInitialize(new.mark_lock.get(), tranche) };
         // SAFETY: the same.
         unsafe { pg_sys::ConditionVariableInit(new.mark_changed.get()) };
         new
     }
 
-    /// The last timestamp that was issued or, before the first, where IDs begin.
+    /// The last timestamp issued; before the first, where IDs begin.
     pub fn last_timestamp(&self, layout: &Layout) -> UnixMs {
         layout.time_of(self.generator.last_tick())
     }
@@ -118,13 +115,13 @@ impl Shared {
     pub fn wake_keeper(&self) {
         let latch = self.keeper.load(Ordering::Acquire);
         if !latch.is_null() {
-            // SAFETY: latches of processes live in shared memory as long as the server does. If the keeper has ended,
-            // another process may have its latch by now; that one wakes up for nothing, which processes have to expect.
+            // SAFETY: latches are in shared memory as long as the server runs. If the keeper has ended and another process has its
+            // latch, that process wakes up in vain, which every process must expect.
             unsafe { pg_sys::SetLatch(latch) };
         }
     }
 
-    /// Makes this process the keeper, or says with null that there is none.
+    /// Makes the process with this latch the keeper; null is none.
     pub fn set_keeper(&self, latch: *mut pg_sys::Latch) {
         self.keeper.store(latch, Ordering::Release);
     }

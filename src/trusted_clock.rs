@@ -1,5 +1,7 @@
-//! The server's clock as far as it is trusted. A jump ahead is not trusted at once: see [`snowflake_core::forward_jump`]. A step back
-//! is trusted, counted and warned of; what to do about it is for [`snowflake_core::policy`].
+//! The server's clock, as far as it is trusted.
+//!
+//! A jump ahead is not trusted at once: see [`snowflake_core::forward_jump`]. A step back is counted and logged;
+//! [`snowflake_core::policy`] decides what follows.
 
 use crate::clock;
 use crate::config::gucs;
@@ -14,8 +16,8 @@ use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What was trusted when the postmaster started, or when shared memory was given up after a crash: clock less monotonic
-/// clock, wrapping. Every process has its own; it counts in the postmaster.
+/// The offset (clock less monotonic clock, wrapping) that was trusted when the postmaster started, or when a crash ended shared memory.
+/// Only the postmaster's is used.
 static OFFSET: OnceCell<AtomicU64> = OnceCell::new();
 
 fn offset() -> &'static AtomicU64 {
@@ -29,7 +31,7 @@ pub fn first_jump_guard() -> ForwardJumpGuard {
     ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)
 }
 
-/// Keeps what is trusted while shared memory is set up anew.
+/// Keeps the trusted offset while shared memory is set up again.
 pub fn remember_offset() {
     offset().store(shared().jump_guard.offset(), Ordering::Relaxed);
 }
@@ -44,7 +46,7 @@ pub fn now_ms(layout: &Layout) -> UnixMs {
     now_ms_above(shared().last_timestamp(layout))
 }
 
-/// Unix milliseconds, before the generator is started. Timestamps up to `issued` may exist already.
+/// Unix milliseconds, before the generator is started; timestamps up to `issued` may exist.
 pub fn now_ms_above(issued: UnixMs) -> UnixMs {
     UnixMs::try_from(now_above(issued).as_millis()).unwrap_or(UnixMs::MAX)
 }
@@ -68,11 +70,11 @@ fn now_above(issued: UnixMs) -> Duration {
     }
 }
 
-/// Trusts the clock, whatever it says.
+/// Trusts the clock, whatever it shows.
 pub fn accept() {
     shared().jump_guard.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
     shared().jump_warnings.reset();
-    // From the next ID on.
+    // The next ID already reads the clock.
     shared().generator.shut();
 }
 
@@ -91,7 +93,7 @@ fn warn_of_jump(now: UnixMs, expected: Option<UnixMs>) {
     report.report(PgLogLevel::WARNING);
 }
 
-/// Counts that the clock has gone back by `step_ms`, to `now`, and warns of it once a minute at most.
+/// Counts that the clock has gone back by `step_ms` to `now`, and logs it once a minute at most.
 #[cold]
 pub fn record_regression(now: UnixMs, step_ms: u64, policy: ClockRegression) {
     shared().statistics.count_regression(now, step_ms);

@@ -1,9 +1,9 @@
-//! The processor's time-stamp counter, where the kernel keeps its own time by it.
+//! The CPU's time-stamp counter, if the kernel keeps its own time by it.
 //!
-//! The clock is made of it, and takes twice as long to read. So whoever reads the clock says until which count the tick goes
-//! on, and others only compare the counter with that: see
-//! [`Generator::join_open`](snowflake_core::generator::Generator::join_open). A counter that goes wrong can make a timestamp late,
-//! and nothing worse: no ID comes twice or out of order by it.
+//! Reading the counter takes half as long as reading the clock. The caller that reads the clock records at which count the tick ends. Other
+//! callers only compare the counter with that: see
+//! [`Generator::join_open`](snowflake_core::generator::Generator::join_open). A wrong counter can make a timestamp late; it cannot cause
+//! duplicates or disorder.
 
 use crate::clock;
 use crate::config::gucs;
@@ -12,24 +12,23 @@ use once_cell::sync::OnceCell;
 use std::fs;
 use std::time::Duration;
 
-/// The longest time for which the counter stands in for the clock: what is set is noticed within it.
+/// The longest time for which the counter stands in for the clock. A step of the clock is noticed within it.
 pub const MAX_AGE: Duration = Duration::from_millis(1);
 
-/// Where Linux says by what it keeps time. It says `tsc` only while that runs steadily, and alike on all processors.
+/// Where Linux tells by what it keeps time. It is `tsc` only if the counter is steady, and the same on all CPUs.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// How often the counter is compared with the clock, and for how long: other work can get in between.
+/// How many times the counter is compared with the clock, and for how long. The median counts, since the process can be interrupted.
 const TRIALS: usize = 5;
 const TRIAL: Duration = Duration::from_micros(500);
 
 static MAX_AGE_COUNTS: OnceCell<u64> = OnceCell::new();
 
-/// What the counter shows; 0 where there is none.
+/// The count; 0 if there is no counter.
 #[inline]
 pub fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every processor of this architecture has it, and the kernel lets processes read it where it does so itself on
-    // behalf of theirs, which `measure` has made sure of.
+    // SAFETY: every CPU of this architecture has the instruction. The kernel permits it if it keeps time by it, which `measure` has checked.
     unsafe {
         core::arch::x86_64::_rdtsc()
     }
@@ -37,12 +36,12 @@ pub fn now() -> u64 {
     0
 }
 
-/// Finds out how fast it counts. In the postmaster, for all its children.
+/// Measures how fast it counts. In the postmaster, for all its children.
 pub fn measure() {
     MAX_AGE_COUNTS.get_or_init(|| if is_trusted() { measure_max_age() } else { 0 });
 }
 
-/// How far it counts in [`MAX_AGE`]; 0 where it is not to be used.
+/// How far it counts in [`MAX_AGE`]; 0 if it is not to be used.
 pub fn max_age() -> u64 {
     MAX_AGE_COUNTS.get().copied().unwrap_or(0)
 }

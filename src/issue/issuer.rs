@@ -1,7 +1,7 @@
 //! Gives IDs to a backend.
 //!
-//! Nearly all IDs are issued by [`join`]: one look at the time and one compare-and-swap, without a call into PostgreSQL. Everything
-//! else (the first call of a tick, a full tick, a mark to extend, a clock that is behind) goes through [`take`].
+//! [`join`] issues nearly all IDs, with one look at the time and one compare-and-swap, and without a call of PostgreSQL. [`take`] does the
+//! rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
 use crate::durable::{extend, mark, request};
@@ -16,7 +16,7 @@ use snowflake_core::layout::{Layout, Series};
 use snowflake_core::{Tick, UnixMs};
 use std::time::{Duration, Instant};
 
-/// What a backend needs to issue IDs; the same for the whole life of the server.
+/// What a backend needs to issue IDs. It does not change while the server runs.
 struct Issuer {
     layout: Layout,
     series: Series,
@@ -25,8 +25,7 @@ struct Issuer {
     max_age: u64,
 }
 
-/// The next ID of the tick that is open, if there is one: this is how nearly all IDs are issued. It does not call PostgreSQL
-/// and can't panic.
+/// The next ID of the open tick; `None` if there is none. Does not call PostgreSQL, and cannot panic.
 #[inline]
 pub fn join() -> Option<i64> {
     let issuer = ISSUER.get()?;
@@ -39,7 +38,7 @@ pub fn take() -> Result<i64, IssueError> {
     issuer.take(1).map(|span| issuer.id_at(span.first))
 }
 
-/// The next `count` IDs (at least 1), ascending; neighbours where they share a tick that nobody else draws from.
+/// The next `count` IDs (at least 1), in ascending order.
 pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, IssueError> {
     let issuer = issuer()?;
     let mut spans = Vec::new();
@@ -49,12 +48,12 @@ pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, IssueError> {
         missing -= u32::try_from(span.last - span.first + 1).expect("a span is not longer than what was asked for");
         spans.push(span);
     }
-    // They may have come out of order, when the policy is to go back with the clock.
+    // With clock_regression = history, later spans can be lower.
     spans.sort_unstable_by_key(|span| span.first);
     Ok(spans.into_iter().flat_map(|span| span.first..=span.last).map(|position| issuer.id_at(position)))
 }
 
-/// Makes every ID from now on lie in a later tick than this one.
+/// Puts all new IDs into later ticks than this one.
 pub fn advance(past: Tick) -> Result<(), IssueError> {
     let issuer = issuer()?;
     let mut budget = WaitBudget::new(issuer.max_wait());

@@ -1,7 +1,7 @@
-//! Counts of what happened, for `snowflake_status`: since the server started, came back from a crash, or was told to forget.
+//! Counters for `snowflake_status`, since the server started, since its last crash, or since a reset.
 //!
-//! What IDs are is counted by the generator, a tick at a time; what processes do is counted here, by those that wait, write
-//! or refuse. Nothing is counted for each ID.
+//! The generator counts IDs, a tick at a time. This file counts what processes do when they wait, write or fail. Nothing is counted for each
+//! ID.
 
 use crate::clock;
 use snowflake_core::UnixMs;
@@ -9,40 +9,40 @@ use snowflake_core::generator::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The counts, in shared memory. Relaxed: each is right by itself.
+/// The counters, in shared memory. Relaxed: each is right by itself.
 #[derive(Default)]
 pub struct Statistics {
-    /// How often the clock was found to have gone back.
+    /// How many times the clock has gone back.
     pub clock_regressions: AtomicU64,
-    /// By how many milliseconds at most.
+    /// The largest step, in milliseconds.
     pub largest_regression_ms: AtomicU64,
-    /// What the clock showed when it had done so last, in Unix milliseconds; 0 for never.
+    /// What the clock showed after the last step, in Unix milliseconds; 0 for never.
     pub last_regression_at: AtomicU64,
-    /// How often calls waited for the clock; a batch, for every tick.
+    /// How many times calls waited for the clock; a batch counts each tick.
     pub waits: AtomicU64,
-    /// How long all of them waited, in microseconds.
+    /// The total time of these waits, in microseconds.
     pub wait_us: AtomicU64,
-    /// Calls for IDs that ended with an error of this extension's.
+    /// Calls that failed with an error of this extension.
     pub refusals: AtomicU64,
-    /// How often the durable mark was written.
+    /// How many times the durable mark was written.
     pub mark_extensions: AtomicU64,
-    /// How long calls waited for that, in microseconds.
+    /// How long calls waited for these writes, in microseconds.
     pub mark_wait_us: AtomicU64,
-    /// Since when all this is counted, in Unix milliseconds.
+    /// When counting began, in Unix milliseconds.
     pub since: AtomicU64,
-    /// What the generator had counted by then.
+    /// The generator's counts at that time.
     before: [AtomicU64; 4],
 }
 
 impl Statistics {
-    /// Nothing has happened yet.
+    /// All zero.
     pub fn new() -> Self {
         Self { since: AtomicU64::new(clock::unix_ms()), ..Self::default() }
     }
 
-    /// What the generator has counted since then; `now` is what it has counted in all.
+    /// The generator's counts since then; `now` has its counts since its start.
     pub fn counts(&self, now: Counts) -> Counts {
-        // A tick that closes while two counts are read can make the later one look smaller.
+        // If a tick closes while the counts are read, the later one can be smaller.
         let [issued, ticks_exhausted, borrowed, history] = [0, 1, 2, 3].map(|i| self.before[i].load(Ordering::Relaxed));
         Counts {
             issued: now.issued.saturating_sub(issued),
@@ -52,7 +52,7 @@ impl Statistics {
         }
     }
 
-    /// Begins anew. `now` is what the generator has counted.
+    /// Resets the counters; `now` has the generator's counts since its start.
     pub fn reset(&self, now: Counts) {
         for counter in [
             &self.clock_regressions,
