@@ -1,4 +1,4 @@
-//! Every reason to refuse an ID, with its SQLSTATE, its details and what to do.
+//! All errors of issuing an ID, with SQLSTATE, DETAIL and HINT.
 
 mod mark_conflict;
 mod state_file;
@@ -21,34 +21,34 @@ use std::time::Duration;
 pub enum IssueError {
     /// The library is not in shared_preload_libraries.
     NotPreloaded,
-    /// pg_upgrade is at work.
+    /// pg_upgrade is running.
     BinaryUpgrade,
-    /// `snowflake_pg.worker_id` is -1; it may be what this layout allows.
+    /// `snowflake_pg.worker_id` is -1. The layout gives its range.
     WorkerUnset(Layout),
-    /// A variable is configured to something that PostgreSQL can't read.
+    /// A parameter has an invalid value.
     InvalidSetting(&'static InvalidSetting),
-    /// `snowflake_pg.layout` is this text, which is no layout.
+    /// `snowflake_pg.layout` is this text, which is not a layout.
     InvalidLayout(CString, LayoutError),
-    /// The layout can only be decoded, or the worker or data center does not fit it.
+    /// The layout can only be decoded, or the worker or the data center does not fit it.
     InvalidSeries(Layout, SeriesError),
     /// The server is a standby, or has not finished its recovery.
     InRecovery,
-    /// The clock lies outside the layout.
+    /// The clock is outside the layout.
     Clock(UnixMs, TimeError),
     /// The clock stays behind what was issued.
     ClockBehind {
-        /// The last timestamp that was issued or, if none was since the start, that may have been before.
+        /// The last timestamp issued; if none since the start, the last that may have been issued before.
         last: UnixMs,
-        /// Whether any was issued since the start.
+        /// Whether an ID has been issued since the start.
         issued: bool,
         /// What the clock shows.
         now: UnixMs,
-        /// What the clock has to say before the next ID.
+        /// What the clock must show before the next ID.
         until: UnixMs,
-        /// What keeps IDs from going on meanwhile.
+        /// What keeps IDs from continuing meanwhile.
         limit: ClockLimit,
     },
-    /// The clock has gone back, and the policy is to refuse then.
+    /// The clock has gone back, and `clock_regression` is `error`.
     ClockWentBack {
         /// What the clock shows.
         now: UnixMs,
@@ -71,34 +71,34 @@ pub enum IssueError {
         /// `snowflake_pg.max_borrow`.
         max_borrow_ms: u64,
     },
-    /// The durable mark can't be read or written.
+    /// The durable mark cannot be read or written.
     StateFile(StateFileError),
     /// The durable mark is not this server's.
     MarkConflict {
-        /// By which row of the start table.
+        /// The row of the start table.
         conflict: MarkConflict,
         /// The record that was found.
         found: Option<Box<Record>>,
-        /// What its identity should be.
+        /// The identity of this server.
         own: Box<Identity>,
     },
-    /// While the server ran, another directory or record took the place of its own; this is where.
+    /// While the server ran, another directory or record has replaced its own at this path.
     StateDirectoryReplaced(StatePath),
-    /// The keeper has not taken the mark through WAL in this time.
+    /// The keeper has not written the mark to WAL in this time.
     MarkNotInWal(Duration),
-    /// There is no sequence to take it through, in this database.
+    /// The database has no sequence for the mark.
     NoSequence(CString),
 }
 
-/// What keeps IDs from going on while the clock is behind.
+/// What keeps IDs from continuing while the clock is behind.
 #[derive(Debug)]
 pub enum ClockLimit {
-    /// They may be ahead of the clock, but not further.
+    /// They may be ahead of the clock, up to this.
     MaxBorrow {
         /// `snowflake_pg.max_borrow`.
         ms: u64,
     },
-    /// They may not, and calls do not wait longer.
+    /// They may not be ahead of the clock, and calls have waited for this time.
     MaxWait {
         /// `snowflake_pg.max_wait`.
         ms: u64,
@@ -114,8 +114,8 @@ impl From<StateFileError> for IssueError {
 }
 
 impl IssueError {
-    /// Raises the refusal as an ERROR. The current user learns where the state directory is only if that user may read
-    /// snowflake_pg.state_directory; the server log learns it in any case.
+    /// Raises an ERROR. It shows the path of the state directory only to users who may read snowflake_pg.state_directory. The server log
+    /// has the path in any case.
     pub fn raise(self) -> ! {
         match self {
             Self::StateFile(failure) if !state_file::may_know_directory() => {
@@ -132,7 +132,7 @@ impl IssueError {
         }
     }
 
-    /// The operating system's number of the error, if it comes from there.
+    /// The errno, if the operating system has reported the error.
     pub fn os_error(&self) -> Option<i32> {
         match self {
             Self::StateFile(StateFileError::Io { source, .. }) => source.raw_os_error(),
@@ -140,20 +140,20 @@ impl IssueError {
         }
     }
 
-    /// Logs the refusal where nobody has asked for an ID.
+    /// Logs the error, if no call has caused it.
     pub fn log(self, level: PgLogLevel) {
         ErrorReport::from(self).report(level);
     }
 }
 
-/// Keeps Rust from tracing its stack when an error passes, whatever RUST_BACKTRACE says: pgrx would add the trace to the DETAIL
-/// that the client gets. To be called when the library is loaded, before any error.
+/// Disables Rust's backtraces for this library, whatever RUST_BACKTRACE is: pgrx would add them to the DETAIL that the client receives. To
+/// be called when the library is loaded, before the first error.
 pub fn forbid_backtraces() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(VARIABLE);
     // SAFETY: PostgreSQL's processes have one thread.
     unsafe { std::env::set_var(VARIABLE, "0") };
-    // Rust asks once in the life of a process. Other libraries have a Rust of their own.
+    // Rust reads the variable once. Other libraries have their own copy of Rust's runtime.
     let _ = std::backtrace::Backtrace::capture();
     match before {
         // SAFETY: the same.
@@ -163,25 +163,25 @@ pub fn forbid_backtraces() {
     }
 }
 
-/// Raises an error report as an ERROR.
+/// Raises an ERROR.
 pub fn raise(error: ErrorReport) -> ! {
     error.report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")
 }
 
-/// An error report without detail and hint.
+/// An error report without DETAIL and HINT, to be raised or logged.
 #[track_caller]
 pub fn error_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
     ErrorReport::new(code, message.into(), "snowflake_pg")
 }
 
-/// A report for the server log, which is read without the call that it comes from.
+/// A WARNING for the server log. The prefix names the extension, since no statement shows where it comes from.
 #[track_caller]
 pub fn warning(message: &str) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
 }
 
-/// What to do about a variable that each server needs a value of its own for.
+/// The HINT for a parameter that must differ between servers.
 fn set_for_this_server(variable: &str, to_what: &str) -> String {
     format!(
         "Set {variable} {to_what}, in this server's own configuration, and restart the server. Do not use ALTER \

@@ -1,4 +1,4 @@
-//! What the server log says of the configuration when the server starts.
+//! Logs the configuration when the server starts, and warns of what endangers IDs.
 
 use crate::clock;
 use crate::config::gucs;
@@ -14,8 +14,7 @@ use snowflake_core::layout::Layout;
 use std::ffi::CStr;
 use std::path::Path;
 
-/// Logs it. Only while preloading. A logging collector starts later, and what comes before is not in its files: a process that
-/// ends at once logs it there again.
+/// Logs the configuration. Only while preloading. The logging collector starts later, so a background worker logs it again for its files.
 pub fn write() {
     // SAFETY: a setting that is fixed when the server starts.
     if unsafe { pg_sys::Logging_collector } {
@@ -29,14 +28,14 @@ pub fn write() {
     log_configuration();
 }
 
-/// Where that process begins and ends.
+/// The main function of that background worker, which ends at once.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_startup_log(_argument: pg_sys::Datum) {
     log_configuration();
 }
 
-/// Logs the configuration in force, and warns of one under which no ID will be issued, or another server may issue the same.
+/// Logs the configuration in force. Warns if no ID will be issued, or if another server may issue the same IDs.
 fn log_configuration() {
     let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
     log!(
@@ -84,7 +83,7 @@ fn log_configuration() {
     }
 }
 
-/// A layout that ends within a year is to be changed before it does.
+/// Warns of a layout that ends within a year.
 fn warn_of_the_end(layout: &Layout) {
     const YEAR_MS: u64 = 365 * 86_400_000;
     let now = clock::unix_ms();
@@ -100,7 +99,7 @@ fn warn_of_the_end(layout: &Layout) {
     }
 }
 
-/// A number that each server needs for itself is not to be in the file that ALTER SYSTEM writes.
+/// Warns of a worker ID or data center in the file that ALTER SYSTEM writes.
 fn warn_of_alter_system(name: &CStr, value: i32) {
     if value < 0 || files::in_automatic_file(name).and_then(|set| set.number()) != Some(value) {
         return;
@@ -121,7 +120,7 @@ fn warn_of_alter_system(name: &CStr, value: i32) {
         .report(PgLogLevel::WARNING);
 }
 
-/// Whether this server is to follow another one.
+/// Whether this server starts as a standby.
 fn is_standby() -> bool {
     // SAFETY: set by PostgreSQL before it loads any library.
     let data_directory = unsafe { pg_sys::DataDir };

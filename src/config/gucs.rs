@@ -1,7 +1,7 @@
-//! The configuration variables, and what they mean.
+//! The configuration parameters.
 //!
-//! They exist only where the library is preloaded: PostgreSQL does not let a library that is loaded later define
-//! variables that are fixed when the server starts. The rest of the code sees typed values and never a setting.
+//! They exist only if the library is preloaded: PostgreSQL does not let a library that is loaded later define parameters that are fixed
+//! when the server starts. The rest of the code gets typed values and never a setting.
 
 use crate::config::{layout_cache, preload};
 use once_cell::sync::OnceCell;
@@ -40,31 +40,31 @@ static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Off);
 static WAL_MARK_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
 static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
 
-/// Whether the processor's time-stamp counter may say that a tick is not over yet.
+/// Whether the CPU's time-stamp counter may stand in for the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeStampCounter {
-    /// Where the kernel keeps time by it.
+    /// If the kernel keeps time by it.
     Auto,
-    /// Every ID reads the clock.
+    /// No: every ID reads the clock.
     Off,
 }
 
 words!(TimeStampCounter { Auto = c"auto", Off = c"off" | c"false" | c"no" | c"0" });
 
-/// Whether the durable mark also goes through WAL, and so to standbys.
+/// Whether the durable mark is also written to WAL, and so sent to standbys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMark {
-    /// It does not.
+    /// No.
     Off,
-    /// It does; where it can't, IDs are issued all the same.
+    /// Where possible.
     Prefer,
-    /// No ID is issued above the mark in WAL.
+    /// Yes, and no ID is issued above the mark in WAL.
     Require,
 }
 
 words!(WalMark { Off = c"off" | c"false" | c"no" | c"0", Prefer = c"prefer", Require = c"require" });
 
-/// Defines all variables. Only in the postmaster, while it preloads.
+/// Defines all parameters. Only in the postmaster, while it preloads.
 pub fn define() {
     // SAFETY: the check is guarded against panics by #[pg_guard].
     unsafe {
@@ -176,11 +176,11 @@ pub fn define() {
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
 }
 
-/// What the configuration file, the command line or SET say of a variable, also of one that is not defined.
+/// The text of a parameter in the configuration files, on the command line or from SET, also of one that is not defined.
 pub fn raw_setting(name: &CStr) -> Option<CString> {
-    // SAFETY: the name is a C string; a variable that nobody has set gives NULL, as missing_ok is true.
+    // SAFETY: the name is a C string. An unset parameter gives NULL, as missing_ok is true.
     let value = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
-    // SAFETY: a C string if not NULL, and copied before anything can change the variable.
+    // SAFETY: a C string if not NULL, copied before anything can change the parameter.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_owned())
 }
 
@@ -194,8 +194,7 @@ pub fn datacenter_id() -> i32 {
     DATACENTER_ID.get()
 }
 
-/// The layout as it is written in the configuration. Without preload PostgreSQL does not know the variable, but keeps
-/// what is said of it all the same.
+/// The text of the layout. Without preload the parameter is not defined, but PostgreSQL keeps its text.
 pub fn layout_text() -> CString {
     let text = if preload::is_done() { LAYOUT.get() } else { raw_setting(c"snowflake_pg.layout") };
     text.unwrap_or_else(|| DEFAULT_LAYOUT.to_owned())
@@ -211,12 +210,12 @@ pub fn layout() -> Result<Layout, LayoutError> {
     }
 }
 
-/// How far the durable mark runs ahead of the clock, in milliseconds.
+/// How far the durable mark is ahead of the clock, in milliseconds.
 pub fn reserve_ahead_ms() -> u64 {
     milliseconds(&RESERVE_AHEAD)
 }
 
-/// How far above the clock a server begins that can't know what was issued before, in milliseconds.
+/// How far above the clock a server begins that cannot know what was issued before, in milliseconds.
 pub fn start_margin_ms(layout: &Layout) -> u64 {
     let borrows_ticks = sequence_exhaustion() == SequenceExhaustion::Borrow;
     reservation::start_margin_ms(
@@ -228,27 +227,27 @@ pub fn start_margin_ms(layout: &Layout) -> u64 {
     )
 }
 
-/// What is configured for that, in milliseconds.
+/// `snowflake_pg.start_margin`, in milliseconds: the least start margin.
 pub fn least_start_margin_ms() -> u64 {
     milliseconds(&FAILOVER_GUARD)
 }
 
-/// How far the clock may jump ahead and be trusted at once, in milliseconds.
+/// The largest jump ahead that is trusted at once, in milliseconds.
 pub fn max_forward_jump_ms() -> u64 {
     milliseconds(&MAX_FORWARD_JUMP)
 }
 
-/// Whether the processor's time-stamp counter may be used.
+/// Whether the time-stamp counter may be used.
 pub fn time_stamp_counter() -> TimeStampCounter {
     TIME_STAMP_COUNTER.get()
 }
 
-/// Whether the mark goes through WAL.
+/// Whether the mark is written to WAL.
 pub fn wal_mark() -> WalMark {
     WAL_MARK.get()
 }
 
-/// The database with the sequence by which it goes there.
+/// The database of the sequence that takes it there.
 pub fn wal_mark_database() -> CString {
     WAL_MARK_DATABASE.get().unwrap_or_default()
 }

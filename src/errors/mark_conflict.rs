@@ -1,4 +1,4 @@
-//! What stands against beginning from a durable mark, in words: see the start table in [`snowflake_core::identity`].
+//! The errors of the start table in [`snowflake_core::identity`].
 
 use super::error_report;
 use pgrx::PgSqlErrorCode;
@@ -6,7 +6,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
 use snowflake_core::identity::{Directory, Identity, MarkConflict, Record};
 
-/// Why a record that was found does not say where to begin.
+/// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {
     let found = found.map_or(own, |record| &record.identity);
     let (message, detail, hint) = match conflict {
@@ -38,7 +38,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
-            // Where only the layout differs, all IDs up to the mark are this server's own.
+            // If only the layout differs, all IDs up to the mark are this server's own.
             if found.same_source(&Identity { layout: found.layout, ..*own }) {
                 "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_identity(), which lets \
                  no new ID equal an old one."
@@ -56,7 +56,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
     error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
 }
 
-/// What else differs beside the layout: whose IDs the mark speaks of.
+/// What differs apart from the layout.
 fn other_source(found: &Identity, own: &Identity) -> String {
     let mut text = String::new();
     if !found.directory.same_directory(&own.directory) {

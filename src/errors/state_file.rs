@@ -1,4 +1,4 @@
-//! What can go wrong with the durable mark on disk, in words.
+//! The errors of the state file.
 
 use super::error_report;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -8,23 +8,23 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why the mark can't be read or written.
+/// Why the mark cannot be read or written.
 #[derive(Debug)]
 pub enum StateFileError {
-    /// The operating system said no.
+    /// The operating system has reported an error.
     Io {
-        /// What was tried: "create directory", "write file", …
+        /// The action, such as "create directory" or "write file".
         action: &'static str,
-        /// On what.
+        /// The file or the directory.
         path: StatePath,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
-    /// The directory is not the server's own.
+    /// The directory belongs to another user.
     WrongOwner(StatePath),
-    /// The directory is open to others.
+    /// The directory has these permissions, which are too wide.
     WrongPermissions(StatePath, u32),
-    /// The file is not a state file, or not whole.
+    /// The file is not a whole state file.
     Damaged {
         /// The file.
         path: StatePath,
@@ -51,7 +51,7 @@ impl StatePath {
         Self { directory: directory.to_owned(), file: Some(name) }
     }
 
-    /// A file by its name alone, and the directory by the variable that has its path.
+    /// The name of the file alone, or the parameter that has the path of the directory.
     pub(super) fn without_directory(&self) -> Self {
         let variable = if self.file.is_some() { "" } else { "snowflake_pg.state_directory" };
         Self { directory: variable.into(), file: self.file }
@@ -68,7 +68,7 @@ impl Display for StatePath {
 }
 
 impl StateFileError {
-    /// The same error for those who may not know where the state directory is.
+    /// The same error for users who may not know the path of the state directory.
     pub fn without_directory(&self) -> Self {
         match self {
             Self::Io { action, path, source } => {
@@ -82,8 +82,8 @@ impl StateFileError {
     }
 }
 
-/// Whether the current user may know where the state directory is, as those do who may read snowflake_pg.state_directory. To be
-/// asked in a transaction.
+/// Whether the current user may read snowflake_pg.state_directory, which is for superusers and pg_read_all_settings. To be called in a
+/// transaction.
 pub(super) fn may_know_directory() -> bool {
     // SAFETY: every session has a user,
     let user = unsafe { pg_sys::GetUserId() };
@@ -132,7 +132,7 @@ impl From<StateFileError> for ErrorReport {
     }
 }
 
-/// What the operating system said, in its own words only.
+/// The text of the operating system, without the number that Rust adds.
 fn reason(source: &io::Error) -> String {
     let text = source.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()

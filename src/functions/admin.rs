@@ -1,4 +1,4 @@
-//! What only a DBA may do; `sql/snowflake_pg.sql` refuses it to everybody else. Each call is logged with who made it.
+//! Functions for administration. `sql/snowflake_pg.sql` revokes them from PUBLIC. Each call is logged with its user.
 
 use super::time::{timestamptz, unix_ms};
 use crate::config::{gucs, preload};
@@ -18,8 +18,8 @@ use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 use std::time::Duration;
 
-/// Vouches that no other server issues this one's IDs, where the durable mark leaves that open. Returns from when on IDs
-/// are issued; NULL if there was nothing to accept.
+/// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs. Returns when IDs begin;
+/// NULL if there is nothing to accept.
 #[pg_extern(sql = false)]
 fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
     let floor = or_raise(accept_identity(force));
@@ -41,7 +41,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let Some(found) = directory.read()? else { return Ok(None) };
     let context = start::context(&own.layout, now);
     let Err(conflict) = decide(Some(&found), &own, context) else { return Ok(None) };
-    // By a layout that is over nothing could be issued, and the way back would be one to smaller IDs.
+    // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
     let forced = || above_start_margin(found.mark, context);
     let Some(mark) = accept(&found, &own, context).or_else(|| force.then(forced)) else {
@@ -72,8 +72,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(mark))
 }
 
-/// What the clock shows at a start with the mark that lies there; `None` on a server that has started. To be asked
-/// before the lock is taken: the clock may have to be warned of.
+/// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the lock is taken, since it
+/// may log a warning.
 fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
     layout_and_series()?;
     start::check_may_start()?;
@@ -84,7 +84,7 @@ fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(start::now_at_start(found.as_ref())))
 }
 
-/// Puts a new durable mark in the place of a damaged one.
+/// Replaces a damaged durable mark.
 #[pg_extern(sql = false)]
 fn snowflake_reset_state(floor: TimestampWithTimeZone) {
     let (layout, _) = or_raise(layout_and_series());
@@ -110,7 +110,7 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
     or_raise(reset_state(mark));
 }
 
-/// Never closer to the clock than a server without a mark begins: IDs may be ahead of it.
+/// The new mark is never closer to the clock than the start margin: IDs may have been ahead of the clock.
 fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     request::must_be_read()?;
     let now = start::now_at_start(None);
@@ -135,8 +135,7 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     Ok(())
 }
 
-/// Refuses to write a mark after the end of the layout: a sequence can be set to anything, and the record found can be of a
-/// layout that ends later.
+/// An error for a mark after the end of the layout. The sequence can have any value, and the record can be of a layout that ends later.
 fn must_fit(mark: UnixMs, layout: &Layout) {
     if mark > layout.end() {
         raise(
@@ -157,7 +156,7 @@ fn must_fit(mark: UnixMs, layout: &Layout) {
     }
 }
 
-/// Makes every ID from now on greater than this one.
+/// Makes all new IDs greater than this one.
 #[pg_extern(sql = false)]
 fn snowflake_advance(past: i64, force: bool) {
     or_raise(advance(past, force));
@@ -191,7 +190,7 @@ fn advance(past: i64, force: bool) -> Result<(), IssueError> {
     Ok(())
 }
 
-/// Trusts the clock, however far it has jumped ahead.
+/// Trusts the clock, whatever it shows.
 #[pg_extern(sql = false)]
 fn snowflake_accept_clock() {
     or_raise(layout_and_series());
@@ -212,7 +211,7 @@ fn layout_and_series() -> Result<(Layout, snowflake_core::layout::Series), Issue
     if preload::is_done() { worker::layout_and_series() } else { Err(IssueError::NotPreloaded) }
 }
 
-/// Takes the lock on a server that could issue IDs, and has the keeper look at what was done when it is released.
+/// Takes the lock on a server that may issue IDs, and wakes the keeper when it is released.
 fn lock_stopped() -> Result<impl Drop, IssueError> {
     layout_and_series()?;
     start::check_may_start()?;
@@ -230,13 +229,13 @@ fn lock_stopped() -> Result<impl Drop, IssueError> {
     }
 }
 
-/// Logs what was done, and who did it. Not under the lock, as nothing is that a client may be sent.
+/// Logs what was done, and by which user. Not under the lock, since a client may receive it.
 fn log_action(what: &str) {
     // SAFETY: every session has a user,
     let user = unsafe { pg_sys::GetSessionUserId() };
-    // SAFETY: and who was dropped meanwhile has no name.
+    // SAFETY: whose name is null if it has been dropped.
     let user = unsafe { pg_sys::GetUserNameFromId(user, true) };
-    // SAFETY: a C string where it is not null.
+    // SAFETY: a C string if not null.
     let user = if user.is_null() { "?".into() } else { unsafe { CStr::from_ptr(user) }.to_string_lossy() };
     log!("snowflake_pg: user \"{user}\" {what}");
 }

@@ -5,14 +5,14 @@ use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call};
 use std::ffi::CStr;
 
-/// The function of this name and these argument types in the schema of another function; the invalid OID where there is none.
+/// The function with this name and these argument types in the schema of another function; the invalid OID if there is none.
 pub fn beside(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
     let count = std::ffi::c_int::try_from(arguments.len()).expect("a function's arguments");
-    // SAFETY: the function exists, as it is called.
+    // SAFETY: the function exists, since it is being called.
     let schema = unsafe { pg_sys::get_func_namespace(function) };
-    // SAFETY: as many types as are said.
+    // SAFETY: as many types as the second argument tells.
     let arguments = unsafe { pg_sys::buildoidvector(arguments.as_ptr(), count) };
-    // Small numbers, whose types differ from version to version.
+    // Small numbers, whose types differ between versions.
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
     let column = i16::try_from(pg_sys::Anum_pg_proc_oid).unwrap_or(-1);
     let (name, arguments) = (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(arguments));

@@ -1,13 +1,15 @@
-//! Lets COPY write many rows at once.
+//! Lets COPY insert many rows at once.
 //!
-//! COPY collects rows, and writes a page of them with one WAL record, unless a default is volatile: such a function could
-//! look at the table. PostgreSQL excepts `nextval()`, and nothing else. `snowflake_nextval()` looks at no table either; but to
-//! declare it STABLE would be wrong, since ALTER TABLE ADD COLUMN would then give all rows of the table one ID.
+//! COPY collects rows and writes a page of them with one WAL record, unless a default is volatile: a volatile function could read the table.
+//! PostgreSQL makes an exception for `nextval()` only, by name. `snowflake_nextval()` reads no table either, but must not be declared STABLE:
+//! ALTER TABLE ADD COLUMN would then give all rows one ID.
 //!
-//! So while COPY FROM prepares the defaults of its columns, the planner is given a call of `snowflake_nextval_in_copy(…)` in the
-//! place of each call: the same function, declared STABLE. COPY calls that for each row, and nobody else gets it: whoever else
-//! simplifies a default, as Citus does for each INSERT, gets the plain call. (The first copy of a table by logical replication is
-//! no COPY statement, and writes row by row where the subscriber adds such a column.)
+//! So while COPY FROM prepares the defaults of its columns, the planner replaces each call by `snowflake_nextval_in_copy(…)`, the same function
+//! declared STABLE, which COPY calls for each row. All others that simplify a default, such as Citus for each INSERT, get the plain call. (The
+//! initial copy of a table by logical replication is not a COPY statement, and writes such rows one by one.)
+//!
+//! To switch this off, revoke EXECUTE on `snowflake_nextval_in_copy` from PUBLIC. It would need nothing of this file if a function could
+//! declare to PostgreSQL that it reads no table, as `contain_volatile_functions_not_nextval()` assumes of `nextval()`.
 
 use super::catalog::{beside, may_call};
 use once_cell::sync::OnceCell;
@@ -17,23 +19,21 @@ use pgrx::prelude::*;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What takes the place of `snowflake_nextval()`: the same function, declared with an argument that keeps it from being called
-/// in SQL.
+/// What replaces `snowflake_nextval()`. Its argument, of type internal, keeps SQL from calling it.
 const IN_COPY: &CStr = c"snowflake_nextval_in_copy";
 
-/// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement. What COPY
-/// calls for its rows, and what the planner evaluates, runs in others.
+/// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement. Functions that COPY or
+/// the planner call run in other contexts.
 const COPY_CONTEXT: &CStr = c"COPY";
 
-/// Whether the COPY that this process has begun last reads rows. Left as it is by one that fails: it means nothing outside
-/// [`COPY_CONTEXT`].
+/// Whether the last COPY of this process reads rows. A COPY that fails leaves it unchanged; it only matters in [`COPY_CONTEXT`].
 static READS_ROWS: AtomicBool = AtomicBool::new(false);
 
-/// The hook of a library that was loaded before.
+/// The hook of a library loaded before.
 static NEXT_HOOK: OnceCell<pg_sys::ProcessUtility_hook_type> = OnceCell::new();
 
 unsafe extern "C-unwind" {
-    // Not pgrx's: it catches errors, and raises them again without the constraint, the context and the position in the query.
+    // Not pgrx's binding, which catches errors and raises them again without constraint, context and position.
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
         query: *const c_char,
@@ -46,15 +46,17 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Has PostgreSQL tell this file when a COPY begins. Only while preloading: without, nothing can be issued.
+/// Installs the hook. Only while preloading; without preload no ID is issued.
 pub fn watch() {
-    // SAFETY: the postmaster has one thread, and loads one library after the other.
+    // SAFETY: the postmaster has one thread.
     NEXT_HOOK.get_or_init(|| unsafe { pg_sys::ProcessUtility_hook });
     // SAFETY: the same.
     unsafe { pg_sys::ProcessUtility_hook = Some(process_utility) };
 }
 
-/// Notes in which direction a COPY goes. An ERROR jumps over this frame, without a guard: it has nothing to drop.
+/// Records the direction of a COPY.
+///
+/// Without `#[pg_guard]`: an ERROR of the statement jumps over this frame, which is sound as long as it has nothing to drop.
 unsafe extern "C-unwind" fn process_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,
@@ -81,26 +83,26 @@ unsafe extern "C-unwind" fn process_utility(
 
 /// Whether COPY FROM prepares its defaults.
 fn is_preparing() -> bool {
-    // SAFETY: a variable of this process.
+    // SAFETY: a global of this process.
     let context = unsafe { pg_sys::CurrentMemoryContext };
     // SAFETY: there always is a current memory context,
     let name = unsafe { (*context).name };
-    // SAFETY: and each has a name, a C string.
+    // SAFETY: and each has a name.
     let name = unsafe { CStr::from_ptr(name) };
     name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)
 }
 
-/// What the planner asks about a call of `snowflake_nextval()`; a null pointer leaves the call as it is.
+/// The planner support function of `snowflake_nextval()`. A null pointer leaves the call unchanged.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_support(request: Internal) -> Internal {
     let request = request.unwrap().map_or(std::ptr::null(), |request| request.cast_mut_ptr::<Node>().cast_const());
     let call = if is_preparing() { call_to_simplify(request) } else { None };
     let replaced = call.and_then(instead_of).unwrap_or(std::ptr::null_mut());
-    // Not NULL, which PostgreSQL takes for a mistake.
+    // Not NULL, which PostgreSQL does not expect.
     Internal::from(Some(pg_sys::Datum::from(replaced)))
 }
 
-/// The function that is called, if its call is to be simplified.
+/// The called function, if its call is to be simplified.
 fn call_to_simplify(request: *const Node) -> Option<Oid> {
     // SAFETY: the planner passes a node.
     let tag = unsafe { (*request).type_ };
@@ -109,17 +111,17 @@ fn call_to_simplify(request: *const Node) -> Option<Oid> {
     }
     // SAFETY: a node of this type,
     let request = unsafe { &*request.cast::<SupportRequestSimplify>() };
-    // SAFETY: which always has the call that it is about.
+    // SAFETY: which has the call.
     Some(unsafe { (*request.fcall).funcid })
 }
 
-/// The call that takes the place of a call of this function. `None` where the user may not call both: then the call stays.
+/// The call that replaces a call of this function; `None`, which keeps the call, unless the user may execute both.
 fn instead_of(function: Oid) -> Option<*mut c_void> {
     let in_copy = beside(function, IN_COPY, &[INTERNALOID]);
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;
     }
-    // SAFETY: any value will do, if it is not NULL.
+    // SAFETY: any value that is not NULL.
     let argument = unsafe { pg_sys::makeConst(INTERNALOID, -1, Oid::INVALID, 8, 1.into(), false, true) };
     // SAFETY: a list of one node.
     let arguments = unsafe { pg_sys::lappend(std::ptr::null_mut(), argument.cast()) };

@@ -1,4 +1,4 @@
-//! Taking IDs apart, and putting them together.
+//! Decoding and composing IDs.
 
 use super::layout::{bits, layout_in_force, layout_named, outside};
 use super::row::{Row, column};
@@ -13,7 +13,7 @@ fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
     timestamp(id, &layout_in_force())
 }
 
-/// The same, by another layout.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_timestamp_with_layout(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
     timestamp(id, &layout_named(layout))
@@ -23,13 +23,13 @@ fn timestamp(id: i64, layout: &Layout) -> TimestampWithTimeZone {
     timestamptz(layout.issued_at(bits(id, layout)))
 }
 
-/// Everything an ID says, as a row.
+/// The fields of an ID, as a row.
 #[pg_extern(sql = false)]
 fn snowflake_decode(id: i64) -> Row<4> {
     decode(id, &layout_in_force())
 }
 
-/// The same, by another layout.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row<4> {
     decode(id, &layout_named(layout))
@@ -46,7 +46,7 @@ fn decode(id: i64, layout: &Layout) -> Row<4> {
     ])
 }
 
-/// The ID that decodes to this.
+/// The ID with these fields.
 #[pg_extern(sql = false)]
 fn snowflake_compose(
     issued_at: Option<TimestampWithTimeZone>,
@@ -57,7 +57,7 @@ fn snowflake_compose(
     compose(issued_at, [datacenter_id, worker_id, sequence], &layout_in_force())
 }
 
-/// The same, by another layout.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_compose_with_layout(
     issued_at: Option<TimestampWithTimeZone>,
@@ -69,7 +69,7 @@ fn snowflake_compose_with_layout(
     compose(issued_at, [datacenter_id, worker_id, sequence], &layout_named(layout?))
 }
 
-/// NULL gives NULL, but where the layout has no such field: there decoding gives NULL, too.
+/// NULL gives NULL, except for a field that the layout lacks: decoding gives NULL for it.
 fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], layout: &Layout) -> Option<i64> {
     let issued_at = issued_at?;
     let number = |given: Option<i32>, last: u64| if last == 0 { Some(given.unwrap_or(0)) } else { given };
@@ -106,13 +106,13 @@ fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], 
     }
 }
 
-/// The bits of an ID, drawn for people.
+/// The bits of an ID, grouped by field.
 #[pg_extern(sql = false)]
 fn snowflake_explain(id: i64) -> String {
     explain(id, &layout_in_force())
 }
 
-/// The same, by another layout.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_explain_with_layout(id: i64, layout: &[u8]) -> String {
     explain(id, &layout_named(layout))

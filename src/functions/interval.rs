@@ -1,4 +1,4 @@
-//! Lengths of time as distances between IDs.
+//! Intervals as differences of IDs.
 
 use super::layout::{layout_in_force, layout_named};
 use super::range::must_sort;
@@ -7,13 +7,13 @@ use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
 
-/// How far apart IDs are that were issued this long apart, in whole ticks.
+/// The difference of two IDs that were issued this long apart, in whole ticks.
 #[pg_extern(sql = false)]
 fn snowflake_interval(length: Interval) -> i64 {
     distance(length, &layout_in_force())
 }
 
-/// The same, by another layout.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_interval_with_layout(length: Interval, layout: &[u8]) -> i64 {
     distance(length, &layout_named(layout))

@@ -1,4 +1,4 @@
-//! By which layout to read IDs, and which there are.
+//! The layouts of the functions, and the named ones.
 
 use super::argument::negative;
 use super::row::{Row, column};
@@ -12,12 +12,12 @@ use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::layout::{Layout, PRESETS, TimeError};
 
-/// The layout of functions that are not told another one.
+/// The layout of functions without a layout argument.
 pub fn layout_in_force() -> Layout {
     worker::layout_in_force().unwrap_or_else(|error| error.raise())
 }
 
-/// The layout that an argument names.
+/// The layout of an argument.
 pub fn layout_named(text: &[u8]) -> Layout {
     layout_cache::by_text(text).unwrap_or_else(|failure| {
         let text = quoted(&characters(text));
@@ -29,9 +29,9 @@ pub fn layout_named(text: &[u8]) -> Layout {
     })
 }
 
-/// The bits of an ID that can be one of this layout; an ERROR for any other.
+/// The bits of an ID; an ERROR if the layout has no such ID.
 pub fn bits(id: i64, layout: &Layout) -> u64 {
-    // A negative one is only one of a layout of 64 bits.
+    // Only layouts of 64 bits have negative IDs.
     let bits = id.cast_unsigned();
     if bits > layout.max_id() {
         refuse(id, layout);
@@ -51,7 +51,7 @@ fn refuse(id: i64, layout: &Layout) -> ! {
     )
 }
 
-/// What to say of a time that the layout has no tick for.
+/// The error for a time outside the layout.
 pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::ErrorReport {
     let message = match outside {
         TimeError::BeforeEpoch { .. } => "timestamp is before the epoch of the layout",
@@ -64,7 +64,7 @@ pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::Erro
     ))
 }
 
-/// The layouts that have a name.
+/// The named layouts.
 #[pg_extern(sql = false)]
 fn snowflake_get_layouts() -> SetOfIterator<'static, Row<10>> {
     let now = clock::unix_ms();

@@ -1,14 +1,13 @@
 //! Gives the planner the layout as a constant.
 //!
-//! What depends on `snowflake_pg.layout` is STABLE. Such a condition is not sent to foreign servers, partitions are pruned by it
-//! only when a query runs, and Citus refuses it in DELETE and RETURNING. But the layout of a preloaded server does not change
-//! while the server runs. So in each query that is planned, `snowflake_timestamp(id)` becomes
-//! `snowflake_timestamp(id, 'twitter')`, which is IMMUTABLE; likewise every other function that can be told a layout.
+//! A function that depends on `snowflake_pg.layout` is STABLE. Foreign servers do not receive such a condition, partitions are pruned by it
+//! only when a query runs, and Citus refuses it in DELETE and RETURNING. But the layout of a server that preloads the library does not change
+//! while the server runs. So before a query is planned, `snowflake_timestamp(id)` becomes `snowflake_timestamp(id, 'twitter')`, which is
+//! IMMUTABLE, and so does every other function that takes a layout.
 //!
-//! Only queries are changed, and their plans do not outlive the server. Index expressions, generated columns, constraints
-//! and views are stored before a planner sees them, and never contain the constant. Where the library is not preloaded, a
-//! session can change the layout, and nothing is replaced. Nor is what the planner puts into a query later: the body of an
-//! SQL function that it inlines.
+//! Only queries are changed, and their plans do not outlive the server. Index expressions, generated columns, constraints and views are stored
+//! before a planner sees them, and never contain the constant. Without preload a session can change the layout, and nothing is replaced. The
+//! bodies of SQL functions that the planner inlines later are not changed either.
 
 use super::catalog::{beside, everybody_may_call};
 use crate::config::gucs;
@@ -20,8 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// The functions that take a layout as their last argument, or do without. By name, so that an older script of the extension,
-/// which may lack some, still works.
+/// The functions with an optional layout as their last argument. By name, since an older script of the extension may lack some.
 const NAMES: [&CStr; 8] = [
     c"snowflake_compose",
     c"snowflake_decode",
@@ -33,13 +31,12 @@ const NAMES: [&CStr; 8] = [
     c"snowflake_within",
 ];
 
-/// The hook of a library that was loaded before.
+/// The hook of a library loaded before.
 static NEXT_HOOK: OnceCell<pg_sys::planner_hook_type> = OnceCell::new();
 
 type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
 
-// Not pgrx's: it catches errors, and raises them again without their position in the query. It would also do so at every
-// node that is looked at.
+// Not pgrx's bindings, which catch errors and raise them again without their position, and would do so at every node.
 unsafe extern "C-unwind" {
     fn standard_planner(
         query: *mut Query,
@@ -55,37 +52,38 @@ unsafe extern "C-unwind" {
     fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
 }
 
-/// Has PostgreSQL show every query to this file before it is planned. Only while preloading. Planners of other extensions
-/// that are loaded before see the constants.
+/// Installs the hook. Only while preloading. Planner hooks of libraries loaded before see the constants.
 pub fn watch() {
-    // SAFETY: the postmaster has one thread, and loads one library after the other.
+    // SAFETY: the postmaster has one thread.
     NEXT_HOOK.get_or_init(|| unsafe { pg_sys::planner_hook });
     // SAFETY: the same.
     unsafe { pg_sys::planner_hook = Some(plan) };
 }
 
-/// Replaces the calls in a query, and has it planned. An ERROR jumps over this frame, without a guard: it has nothing to drop.
+/// Replaces the calls in a query, and has it planned.
+///
+/// Without `#[pg_guard]`: an ERROR of the planner jumps over this frame, which is sound as long as it has nothing to drop.
 unsafe extern "C-unwind" fn plan(
     query: *mut Query,
     text: *const c_char,
     cursor_options: c_int,
     parameters: ParamListInfo,
 ) -> *mut PlannedStmt {
-    // SAFETY: PostgreSQL passes a query that the planner may write to.
+    // SAFETY: PostgreSQL passes a query that a planner may modify.
     unsafe { replace(query.cast(), std::ptr::null_mut()) };
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_planner);
     // SAFETY: what PostgreSQL has passed.
     unsafe { next(query, text, cursor_options, parameters) }
 }
 
-/// Replaces the calls in a query or an expression; never ends early. Has nothing to drop either.
+/// Replaces the calls in a query or an expression; never stops early. The same contract as above.
 unsafe extern "C-unwind" fn replace(node: *mut Node, context: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
     // SAFETY: a node.
     match unsafe { (*node).type_ } {
-        // SAFETY: a node of this type; its sub-queries come here, too.
+        // SAFETY: a node of this type; the walker also visits its sub-queries.
         NodeTag::T_Query => return unsafe { query_tree_walker(node.cast(), replace, context, 0) },
         NodeTag::T_FuncExpr => {
             let call: *mut FuncExpr = node.cast();
@@ -97,14 +95,14 @@ unsafe extern "C-unwind" fn replace(node: *mut Node, context: *mut c_void) -> bo
         }
         _ => {}
     }
-    // SAFETY: a node of an expression, or of what queries consist of.
+    // SAFETY: a node of an expression or of a query.
     unsafe { expression_tree_walker(node, replace, context) }
 }
 
-/// Adds the layout to a call, if it is one that goes without.
+/// Adds the layout to a call, if the function has an optional layout.
 #[pg_guard]
 unsafe extern "C-unwind" fn name_layout(call: *mut FuncExpr) {
-    // SAFETY: a call, in a query that may be written to.
+    // SAFETY: a call in a query that may be modified.
     let call = unsafe { &mut *call };
     let Some(function) = with_layout(call.funcid) else { return };
     if gucs::layout().is_err() {
@@ -113,12 +111,12 @@ unsafe extern "C-unwind" fn name_layout(call: *mut FuncExpr) {
     // SAFETY: the arguments of a call are a list of nodes.
     let mut arguments = unsafe { PgList::<Node>::from_pg(call.args) };
     let layout = gucs::layout_text().into_string().unwrap_or_default().into_datum().unwrap_or(pg_sys::Datum::null());
-    // SAFETY: a text, which was made in the memory of the query.
+    // SAFETY: a text in the memory of the query.
     let layout = unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, layout, false, false) };
     let mut layout: *mut Node = layout.cast();
     // SAFETY: a node.
     if arguments.tail().is_some_and(|last| unsafe { (*last).type_ } == NodeTag::T_NamedArgExpr) {
-        // SAFETY: a node of the type that the tag says.
+        // SAFETY: a node of the type of its tag.
         let mut named = unsafe { PgBox::<NamedArgExpr>::alloc_node(NodeTag::T_NamedArgExpr) };
         named.arg = layout.cast();
         // SAFETY: copies a C string.
@@ -134,9 +132,9 @@ unsafe extern "C-unwind" fn name_layout(call: *mut FuncExpr) {
 }
 
 thread_local! {
-    /// What [`look_up`] has found, until any function changes.
+    /// What [`look_up`] has found, until a function changes.
     static KNOWN: RefCell<HashMap<Oid, Option<Oid>>> = RefCell::new(HashMap::new());
-    /// How often functions have changed.
+    /// How many times functions have changed.
     static CHANGES: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -144,7 +142,7 @@ thread_local! {
 fn with_layout(function: Oid) -> Option<Oid> {
     static WATCHED: OnceCell<()> = OnceCell::new();
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCOID).unwrap_or(-1);
-    // SAFETY: the function takes any argument, cache and hash.
+    // SAFETY: the callback takes any argument, cache and hash.
     WATCHED.get_or_init(|| unsafe { pg_sys::CacheRegisterSyscacheCallback(cache, Some(forget), 0.into()) });
     if let Some(known) = KNOWN.with_borrow(|known| known.get(&function).copied()) {
         return known;
@@ -163,8 +161,8 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _cache: c_int, _has
     KNOWN.with_borrow_mut(HashMap::clear);
 }
 
-/// The function of this extension that is told the layout where this one goes without; `None` for all other functions, and
-/// where not everybody may call both. A plan is kept whatever role its session takes on.
+/// The variant with a layout of a function of this extension; `None` for other functions, and unless PUBLIC may execute both: a plan is kept
+/// when its session changes its role.
 fn look_up(function: Oid) -> Option<Oid> {
     // SAFETY: takes any OID.
     let name = unsafe { pg_sys::get_func_name(function) };
@@ -174,17 +172,17 @@ fn look_up(function: Oid) -> Option<Oid> {
         return None;
     }
     let (mut types, mut count) = (std::ptr::null_mut(), 0);
-    // SAFETY: the function exists, as it has a name.
+    // SAFETY: the function exists, since it has a name.
     unsafe { pg_sys::get_func_signature(function, &mut types, &mut count) };
     let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: an array of this length, which lives as long as the memory of the query; null only if it is empty.
+    // SAFETY: an array of this length in the memory of the query; null only if it is empty.
     let types = if types.is_null() { &[][..] } else { unsafe { std::slice::from_raw_parts(types, count) } };
     let told = beside(function, name, &[types, &[TEXTOID]].concat());
     let both = [function, told];
     (told != Oid::INVALID && both.into_iter().all(is_ours) && both.into_iter().all(everybody_may_call)).then_some(told)
 }
 
-/// Whether a function belongs to this extension. Anybody may make one with such a name.
+/// Whether a function belongs to this extension. Other functions can have the same name.
 fn is_ours(function: Oid) -> bool {
     // SAFETY: a C string.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_pg".as_ptr(), true) };

@@ -7,23 +7,25 @@ use crate::shared::shared;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// The largest batch: at the layout `twitter`'s full rate, a quarter of a second.
+/// The largest batch: a quarter of a second at the full rate of layout `twitter`.
 const MAX_BATCH: u32 = 1_000_000;
 
-/// The next ID, as SQL calls it, and COPY under another name: a function of PostgreSQL's, without the guard that pgrx puts
-/// around each, since what may fail is behind one of its own.
+/// The next ID, for SQL, and under another name for COPY.
+///
+/// A plain C function, since `#[pg_guard]` costs a part of an ID. An ERROR of [`slow_path`], which is guarded, jumps over this frame. That is
+/// sound as long as the frame has nothing to drop; keep it so.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     issuer::join().unwrap_or_else(|| slow_path()).into()
 }
 
-/// Tells PostgreSQL by which convention it is called.
+/// What PG_FUNCTION_INFO_V1() defines in C.
 #[unsafe(no_mangle)]
 extern "C" fn pg_finfo_snowflake_nextval() -> &'static pg_sys::Pg_finfo_record {
     &pg_sys::Pg_finfo_record { api_version: 1 }
 }
 
-/// Has this name for tests/instructions.rs, which counts what is not on it.
+/// tests/instructions.rs knows this name, and counts the instructions outside of it.
 #[cold]
 #[inline(never)]
 #[pg_guard]

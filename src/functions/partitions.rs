@@ -1,4 +1,4 @@
-//! Partitions by time: ranges of IDs, each of a day, a month or whatever is asked for.
+//! Partitions by time: ranges of IDs for a day, a month or another period.
 
 mod parent;
 
@@ -16,16 +16,16 @@ use snowflake_core::layout::Layout;
 use snowflake_core::periods::{self, Every};
 use std::ops::Range;
 
-/// The most periods in one call: each takes some milliseconds, and one lock that is held until the transaction ends.
+/// The limit of periods in one call. Each takes some milliseconds, and a lock until the end of the transaction.
 const MAX_AHEAD: u32 = 1000;
 
-/// Makes the partitions of the period that holds the present, and of the `ahead` following ones, as far as there are none.
+/// Creates missing partitions for the current period and the `ahead` following ones.
 #[pg_extern(sql = false)]
 fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row<3>> {
     SetOfIterator::new(create_partitions(parent, every, ahead, layout_in_force()))
 }
 
-/// The same by a layout of one's own.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_create_partitions_with_layout(
     parent: pg_sys::Oid,
@@ -37,7 +37,7 @@ fn snowflake_create_partitions_with_layout(
 }
 
 fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row<3>> {
-    // SAFETY: a C string. Before the lock, which a standby could not take.
+    // SAFETY: a C string. Before the lock, which a standby cannot take.
     unsafe { pg_sys::PreventCommandIfReadOnly(c"snowflake_create_partitions()".as_ptr()) };
     must_sort(&layout);
     let every = length(every);
@@ -51,7 +51,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
         )
     };
     let parent = Parent::lock(parent);
-    // Under the lock, which may have been waited for.
+    // Under the lock, since the call may have waited for it.
     let periods = periods::ids(&layout, every, clock::unix_ms(), ahead).unwrap_or_else(|last| {
         raise(
             error_report(
@@ -73,7 +73,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
         .collect()
 }
 
-/// Makes one partition, for the IDs of a time in Unix milliseconds.
+/// Creates a partition for the IDs of a period, in Unix milliseconds.
 fn create(parent: &Parent, ids: &Range<u64>, time: Range<u64>) -> pg_sys::Oid {
     let name = parent.partition_name(&periods::suffix(time.start));
     if parent.find(&name).is_some() {

@@ -1,4 +1,4 @@
-//! IDs as points in time, for selecting rows by when they were made.
+//! Times as IDs, for selecting rows by time.
 
 use super::layout::{layout_in_force, layout_named, outside};
 use super::time::unix_ms;
@@ -7,13 +7,13 @@ use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::layout::{DecodeOnly, Layout, TimeError};
 
-/// The lowest ID of the tick in which a point in time lies. `-infinity` is below every ID, and `infinity` is above.
+/// The lowest ID of the tick of a time. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
     min_id(at, &layout_in_force())
 }
 
-/// The same, by another layout.
+/// The same for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_min_id_with_layout(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
     min_id(at, &layout_named(layout))
@@ -49,7 +49,7 @@ fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
     }
 }
 
-/// Refuses a layout by which a range of time is no range of IDs.
+/// An error for a layout in which a range of time is not a range of IDs.
 pub fn must_sort(layout: &Layout) {
     if !layout.sorts_by_time() {
         raise(

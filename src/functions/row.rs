@@ -28,19 +28,19 @@ pub fn column<T: IntoDatum>(value: T) -> Column {
 
 /// A row, or one of a set of rows.
 ///
-/// The caller says which columns there are: by OUT parameters, or by a column definition list. From the installation of a
-/// new library to ALTER EXTENSION UPDATE, these are of a script of another version. Columns that the caller does not have
-/// are left out, and those that this row does not have are NULL. A value that is not of its column's type raises an ERROR.
+/// The caller declares the columns, by OUT parameters or by a column definition list. Between the installation of a new library and ALTER
+/// EXTENSION UPDATE, these are of another version. Columns that the caller lacks are omitted, and columns that this row lacks are NULL. A
+/// value of another type than its column raises an ERROR.
 pub struct Row<const N: usize>(pub [Column; N]);
 
-// SAFETY: gives a composite datum in the current memory context, as PostgreSQL expects of a function that returns one.
+// SAFETY: returns a composite datum in the current memory context, as PostgreSQL expects.
 unsafe impl<const N: usize> BoxRet for Row<N> {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         // SAFETY: only to find the description of the row.
         let call = unsafe { fcinfo.as_mut_ptr() };
         // SAFETY: the call being made, of a function that returns this row or a set of such rows.
         let description = unsafe { description(call) };
-        // SAFETY: it is a copy, which is not counted by references.
+        // SAFETY: a copy, which is not reference-counted.
         let columns = unsafe { PgTupleDesc::from_pg_unchecked(description) };
         let values = columns.iter().enumerate().map(|(at, column)| self.value(at, column.atttypid));
         let (mut values, mut nulls): (Vec<_>, Vec<_>) =
@@ -49,7 +49,7 @@ unsafe impl<const N: usize> BoxRet for Row<N> {
         let tuple = unsafe { pg_sys::heap_form_tuple(description, values.as_mut_ptr(), nulls.as_mut_ptr()) };
         // SAFETY: the tuple just made,
         let header = unsafe { (*tuple).t_data };
-        // SAFETY: of a description that PostgreSQL knows.
+        // SAFETY: whose description is blessed.
         let datum = unsafe { pg_sys::HeapTupleHeaderGetDatum(header) };
         // SAFETY: of the type that the function returns.
         unsafe { fcinfo.return_raw_datum(datum) }
@@ -68,7 +68,7 @@ impl<const N: usize> Row<N> {
     }
 }
 
-/// In PostgreSQL's words.
+/// With the texts of PostgreSQL's own error.
 fn mismatch(returned: pg_sys::Oid, expected: pg_sys::Oid, position: usize) -> ErrorReport {
     error_report(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -82,13 +82,13 @@ fn mismatch(returned: pg_sys::Oid, expected: pg_sys::Oid, position: usize) -> Er
 }
 
 fn name(of: pg_sys::Oid) -> String {
-    // SAFETY: gives the name of a type, or ??? where there is none.
+    // SAFETY: returns the name of a type, or ??? if there is none.
     let name = unsafe { pg_sys::format_type_be(of) };
     // SAFETY: a C string, in the current memory context.
     unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
-// SAFETY: only for cargo-pgrx, and says that there is nothing to generate: sql/snowflake_pg.sql declares the functions.
+// SAFETY: only for cargo-pgrx, which has nothing to generate: sql/snowflake_pg.sql declares the functions.
 unsafe impl<const N: usize> SqlTranslatable for Row<N> {
     const TYPE_IDENT: &'static str = "record";
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
@@ -96,11 +96,11 @@ unsafe impl<const N: usize> SqlTranslatable for Row<N> {
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("record")));
 }
 
-/// The description of the row. Asked for by the first call in a query, and kept for the others.
+/// The description of the row. The first call in a query looks it up, and the others reuse it.
 ///
 /// # Safety
 ///
-/// For a call of a function that returns [`Row`] or `SetOfIterator<Row>`, after its first row was made.
+/// Only for calls of functions that return [`Row`] or `SetOfIterator<Row>`, after the first row was made.
 unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
     // SAFETY: a function called by PostgreSQL has a valid fcinfo,
     let call = unsafe { &*fcinfo };
@@ -117,17 +117,17 @@ unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
     };
     if kept.is_null() {
         let mut made = std::ptr::null_mut();
-        // SAFETY: asks for the description only; it is the caller's, or made in the current memory context,
+        // SAFETY: returns the description only: the caller's, or a new one in the current memory context,
         let class = unsafe { pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &mut made) };
         if class != pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE || made.is_null() {
-            // In PostgreSQL's words.
+            // With the text of PostgreSQL's own error.
             raise(error_report(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 "function returning record called in context that cannot accept type record",
             ));
         }
         let mut lasting = PgMemoryContexts::For(context);
-        // SAFETY: and copied to the one that lives as long as what keeps it.
+        // SAFETY: and copied to the context of its keeper.
         let copy = unsafe { lasting.switch_to(|_| copy(made)) };
         // SAFETY: a valid description.
         *kept = unsafe { pg_sys::BlessTupleDesc(copy) };

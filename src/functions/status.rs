@@ -1,4 +1,4 @@
-//! What a DBA looks at.
+//! The status of this server.
 
 use super::row::{Column, Row, column};
 use super::time::{interval, interval_us, timestamptz};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const COLUMNS: usize = 27;
 
-/// One row: the configuration in force, the durable mark, and what was issued since the server started.
+/// One row: state, settings, durable mark and counters.
 #[pg_extern(sql = false)]
 fn snowflake_get_status() -> Row<COLUMNS> {
     Row(status())
@@ -87,7 +87,7 @@ fn status() -> [Column; COLUMNS] {
     ]
 }
 
-/// Tells whoever creates the extension what it lacks; its script asks for the status.
+/// Warns in CREATE EXTENSION, whose script reads the status.
 fn warn_in_create_extension() {
     // SAFETY: a flag of this process.
     if unsafe { pg_sys::creating_extension } {
@@ -108,7 +108,7 @@ fn number(count: u64) -> Column {
     column(i64::try_from(count).ok())
 }
 
-/// Begins to count anew what [`snowflake_get_status`] shows.
+/// Resets the counters.
 #[pg_extern(sql = false)]
 fn snowflake_stats_reset() {
     if preload::is_done() {

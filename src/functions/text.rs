@@ -12,19 +12,19 @@ fn snowflake_to_text(id: i64, encoding: &[u8]) -> String {
     Notation::from(named(encoding)).encode(number(id))
 }
 
-/// An ID in an encoding with an alphabet of choice.
+/// An ID in an encoding with another alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_to_text_with_alphabet(id: i64, encoding: &[u8], alphabet: &[u8]) -> String {
     with_alphabet(named(encoding), &characters(alphabet)).encode(number(id))
 }
 
-/// The ID that a text of an encoding with its usual alphabet stands for.
+/// The ID of a text with the usual alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_from_text(text: &[u8], encoding: &[u8]) -> i64 {
     read(Notation::from(named(encoding)), text)
 }
 
-/// The ID that a text of an encoding with an alphabet of choice stands for.
+/// The ID of a text with another alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_from_text_with_alphabet(text: &[u8], encoding: &[u8], alphabet: &[u8]) -> i64 {
     read(with_alphabet(named(encoding), &characters(alphabet)), text)

@@ -1,4 +1,4 @@
-//! PostgreSQL's times and ours.
+//! Conversions between Unix milliseconds and PostgreSQL's types.
 
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call};
@@ -8,7 +8,7 @@ use std::ffi::CStr;
 /// 2000-01-01T00:00:00Z, where PostgreSQL's timestamps begin (`POSTGRES_EPOCH_JDATE`), in Unix milliseconds.
 const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
 
-/// A point in time as PostgreSQL has it, exact to the millisecond.
+/// Unix milliseconds as a timestamptz.
 pub fn timestamptz(at: UnixMs) -> TimestampWithTimeZone {
     i64::try_from(at)
         .ok()
@@ -17,25 +17,25 @@ pub fn timestamptz(at: UnixMs) -> TimestampWithTimeZone {
         .expect("every layout ends long before PostgreSQL's timestamps do")
 }
 
-/// The millisecond in which a finite point in time lies; `None` for times before 1970.
+/// The Unix millisecond of a finite time; `None` before 1970.
 pub fn unix_ms(at: TimestampWithTimeZone) -> Option<UnixMs> {
     let micros: pg_sys::TimestampTz = at.into();
     u64::try_from(micros.div_euclid(1000) + POSTGRES_EPOCH_MS).ok()
 }
 
-/// A length of time, of milliseconds.
+/// Milliseconds as an interval.
 pub fn interval(ms: u64) -> Interval {
     interval_us(ms.saturating_mul(1000))
 }
 
-/// A length of time, of microseconds.
+/// Microseconds as an interval.
 pub fn interval_us(us: u64) -> Interval {
     Interval::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
 }
 
-/// A length of time as PostgreSQL writes it, for messages.
+/// The text of an interval, for messages.
 pub fn display_interval(length: Interval) -> String {
-    // SAFETY: takes an interval, and gives a C string.
+    // SAFETY: takes an interval, and returns a C string.
     let text: Option<&CStr> = unsafe { direct_function_call(pg_sys::interval_out, &[length.into_datum()]) };
     text.unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,10 +1,9 @@
-//! What past ticks have left over: a ring of closed ticks and how much of each was used.
+//! What past ticks have left over: a ring of closed ticks, and how much of each is used.
 //!
-//! A tick is closed when the generator's state has moved past it, which happens once and for good. Whoever moves it enters
-//! the tick here, and those that it skipped, and nobody else ever does; from then on positions of the tick are taken by
-//! compare-and-swap on its entry. So no position is taken twice. A tick that is not, not yet or no longer entered is
-//! unknown, and nothing of it is taken. Entries may be lost, when a process that closes a tick is slower than a whole turn
-//! of the ring; that costs positions, and nothing else.
+//! A tick is closed when the generator's state moves past it, once and for good. Only the caller that moves the state enters the tick here, and
+//! the ticks that it skips. After that, positions of the tick are taken by compare-and-swap on its entry. So no position is taken twice. Nothing is
+//! taken of a tick without an entry. Entries are lost if a process that closes a tick is slower than a whole turn of the ring. That costs
+//! positions only.
 
 use crate::Tick;
 use crate::sync::{AtomicU64, Ordering};
@@ -14,24 +13,23 @@ use std::ops::Range;
 /// How many ticks a ring has room for.
 pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
 
-/// The ring. It holds no pointers, so it can lie in memory shared between processes.
+/// The ring. It has no pointers, so that processes can share it.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Nothing is ever taken of this tick and those before it: an earlier life of the server may have, or they were given
-    /// up by an advance. Raised at these occasions.
+    /// Nothing is taken of this tick and earlier ones. Raised at the start, since they may have been issued before, and by an advance.
     floor: AtomicU64,
-    /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or left out. Entered by
-    /// whoever closes the tick (Release), and raised by whoever takes positions.
+    /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or skipped. Entered by the caller that closes the
+    /// tick (Release), and raised by callers that take positions.
     entries: [AtomicU64; CAPACITY],
 }
 
 impl History {
     pub fn new() -> Self {
-        // An empty entry is one of tick 0, which lies below every floor.
+        // An empty entry is one of tick 0, which is below every floor.
         Self { floor: AtomicU64::new(0), entries: array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Gives up this tick and all before it.
+    /// Gives up this tick and all earlier ones.
     pub fn raise_floor(&self, tick: Tick) {
         self.floor.fetch_max(tick, Ordering::AcqRel);
     }
@@ -41,8 +39,8 @@ impl History {
         self.floor.load(Ordering::Acquire)
     }
 
-    /// Enters a tick that has just been closed with so many positions `used`, and ticks after it that were `skipped`, in a
-    /// ring of so many `ticks`. To be called once for each tick.
+    /// Enters a tick that has just been closed with this many positions `used`, and the `skipped` ticks after it, in a ring of this many `ticks`.
+    /// To be called once for each tick.
     pub fn enter(&self, sequence_bits: u32, closed: Tick, used: u64, skipped: Range<Tick>, ticks: Tick) {
         self.entry(closed, ticks).store(closed << (sequence_bits + 1) | used, Ordering::Release);
         for tick in skipped.start.max(skipped.end.saturating_sub(ticks))..skipped.end {
@@ -50,8 +48,7 @@ impl History {
         }
     }
 
-    /// Takes up to `want` positions of a tick, and says the numbers of the first and of the last; `None` where it has none
-    /// left or is unknown.
+    /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none left or no entry.
     pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32, ticks: Tick) -> Option<(u64, u64)> {
         if tick <= self.floor() {
             return None;

@@ -1,43 +1,42 @@
-//! Whose mark it is: what a server may conclude, when it starts, from the durable mark that it finds.
+//! Where a server begins, given the durable mark that it finds, and whose mark that is.
 //!
-//! A mark that this server has left itself says where to go on. But data directories are copied, rewound, restored and
-//! promoted, and then the mark that lies in one may be another server's, or an old one. [`decide`] is the whole table.
+//! IDs continue at a mark that this server has written itself. But data directories are copied, rewound, restored and promoted, so that the mark
+//! may be another server's or an old one. [`decide`] has the whole table.
 
 use crate::UnixMs;
 use crate::layout::Layout;
 
-/// A directory, told from its copies. Neither the device number, which changes when a volume is mounted elsewhere, nor
-/// the host's name belong to it: a volume may move.
+/// Identifies a directory among its copies. Without the device number and the host's name, since a volume may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Its inode number.
     pub inode: u64,
-    /// When it was made, in nanoseconds since 1970; 0 where the file system does not keep that.
+    /// When it was created, in nanoseconds since 1970; 0 if the file system does not keep that.
     pub born_ns: u64,
 }
 
 impl Directory {
-    /// Whether this is the same directory. A copy is made later than its original, so the time of birth alone tells
-    /// them apart; inode numbers count only without one, as some network file systems assign them anew at every mount.
+    /// Whether this is the same directory. A copy is created later than its original, so the time of birth is enough. Inode numbers count only
+    /// without it, since some network file systems assign new ones at every mount.
     pub fn same_directory(&self, other: &Self) -> bool {
         if self.born_ns > 0 && other.born_ns > 0 { self.born_ns == other.born_ns } else { self.inode == other.inode }
     }
 }
 
-/// What tells one source of IDs from another.
+/// Identifies a source of IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// PostgreSQL's number of the database cluster, which all its copies share.
+    /// PostgreSQL's system identifier, which all copies of a database cluster share.
     pub system_identifier: u64,
     /// PostgreSQL's timeline, which grows with every promotion and every recovery to a point in time.
     pub timeline: u32,
-    /// The directory in which the mark lies.
+    /// The directory of the mark.
     pub directory: Directory,
     /// The data center in the IDs.
     pub datacenter: u32,
     /// The worker in the IDs.
     pub worker: u32,
-    /// Where the bits of the IDs are.
+    /// The layout of the IDs.
     pub layout: Layout,
 }
 
@@ -48,23 +47,23 @@ impl Identity {
     }
 }
 
-/// A durable mark, and whose it is.
+/// A durable mark, and who has written it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Every timestamp that was issued is below it.
+    /// Every timestamp issued is below it.
     pub mark: UnixMs,
-    /// Who has issued them.
+    /// The source of these IDs.
     pub identity: Identity,
 }
 
-/// What else matters at a start.
+/// What matters at a start, apart from the record.
 #[derive(Clone, Copy, Debug)]
 pub struct StartContext {
     /// What the clock shows.
     pub now: UnixMs,
     /// See [`crate::reservation::start_margin_ms`].
     pub start_margin_ms: u64,
-    /// The mark that came through WAL, if there is one.
+    /// The mark in WAL, if there is one.
     pub wal_mark: Option<UnixMs>,
 }
 
@@ -73,46 +72,45 @@ pub struct StartContext {
 pub struct StartPoint {
     /// The first timestamp that may be issued.
     pub floor: UnixMs,
-    /// What the floor rests on.
+    /// Why it is this one.
     pub reason: StartReason,
 }
 
-/// What was concluded from what was found.
+/// What has happened, by the mark that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartReason {
-    /// The server was here before, and was stopped or crashed.
+    /// The server was stopped or has crashed.
     Restart,
-    /// It has been promoted, or recovered to a point in time, where it was.
+    /// It was promoted or recovered to a point in time, in the same directory.
     Promotion,
     /// The same, in a copy of the directory.
     PromotedCopy,
     /// The mark is of other IDs: the worker was changed, or the data directory came from another node.
     OtherWorker,
-    /// There is no mark. Nothing is issued until the clock has passed the floor: the mark may only be away.
+    /// There is no mark. Nothing is issued until the clock has passed the floor, since the mark may return.
     Missing,
 }
 
-/// Why nothing can be concluded.
+/// Why a mark does not tell where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkConflict {
-    /// The directory is a copy, and its original may be issuing the same IDs.
+    /// The directory is a copy, whose original may issue the same IDs.
     Copy,
     /// The mark is another cluster's.
     OtherCluster,
-    /// The mark was written on a timeline that this server has not come to.
+    /// The mark was written on a newer timeline than this server's.
     NewerTimeline,
-    /// IDs had another layout, so that new ones might equal old ones.
+    /// The layout has changed, so that new IDs could equal old ones.
     OtherLayout,
 }
 
-/// Above everything that can have been issued by whoever left this mark, and by others whose clocks are right, and above
-/// the mark in WAL, which can be a little behind. (Not by the margin above the mark: each of some promotions in a row
-/// would take a server further ahead of its clock.)
+/// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in WAL, which can be a
+/// little behind. The margin is added to the clock, not to the mark, so that repeated promotions do not push a server further and further ahead.
 pub fn above_start_margin(mark: UnixMs, context: StartContext) -> UnixMs {
     context.now.max(context.wal_mark.unwrap_or(0)).saturating_add(context.start_margin_ms).max(mark)
 }
 
-/// Where the server `own` begins when it finds this record, or why it can't.
+/// Where the server `own` begins if it finds this record.
 ///
 /// | mark | data center, worker | cluster | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|
@@ -155,8 +153,8 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: StartContext) -> 
     }
 }
 
-/// The mark of a server for which somebody vouches that nobody else issues its IDs; `None` if new IDs might equal old ones
-/// all the same, because they have another layout.
+/// The new mark after a DBA has vouched that no other server issues these IDs; `None` if new IDs could equal old ones because the layout has
+/// changed.
 pub fn accept(found: &Record, own: &Identity, context: StartContext) -> Option<UnixMs> {
     let floor = above_start_margin(found.mark, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));

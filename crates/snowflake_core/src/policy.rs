@@ -1,43 +1,40 @@
-//! What to do when the clock gives no new tick: it has gone back, or the tick is full; and where a tick's sequence starts.
+//! What happens when the clock goes back or a tick is full, and where the sequence of a tick starts.
 //!
-//! Each remedy for a clock that has gone back is somebody's: Twitter's Snowflake refuses ([`ClockRegression::Error`]), others
-//! wait, let the timestamp go on by itself, or use what past ticks have left over. docs/clock.md says what each costs.
+//! Twitter's Snowflake fails when the clock goes back ([`ClockRegression::Error`]). Other generators wait, advance the timestamp by themselves, or
+//! use what past ticks have left over. docs/clock.md compares them.
 
 use crate::Tick;
 use std::fmt;
 
-/// What to do while the clock shows a time before one that it has shown.
+/// What happens while the clock shows an earlier time than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockRegression {
-    /// Go on from the last tick, at most [`Policy::max_borrow`] ahead of the clock, at the clock's pace. Ordered. Fails
-    /// when the clock has gone back further.
+    /// IDs continue from the last tick, at most [`Policy::max_borrow`] ahead of the clock, at the clock's pace. Ordered. Fails after a larger step.
     Borrow,
-    /// Wait until the clock has caught up. Ordered, and never ahead of the clock. Costs the size of the step in time.
+    /// Calls wait until the clock has caught up. Ordered, and never ahead of the clock. Costs as much time as the step.
     Wait,
-    /// Refuse. Ordered, never ahead of the clock, and whoever asks knows at once.
+    /// Calls fail at once. Ordered, and never ahead of the clock.
     Error,
-    /// Go back with the clock, and use positions of past ticks that were never issued; where there are none, borrow. Unique
-    /// but **not ordered**.
+    /// IDs go back with the clock, and use what past ticks have left over; if nothing is left, as `Borrow`. Unique, but **not ordered**.
     History,
 }
 
-/// What to do when a tick is full before the clock reaches the next one.
+/// What happens when a tick is full before the clock reaches the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceExhaustion {
-    /// Wait for the next tick: less than a unit of the layout.
+    /// Calls wait for the next tick.
     Wait,
-    /// Go on in the next tick, at most [`Policy::max_borrow`] ahead of the clock.
+    /// IDs continue in the next tick, at most [`Policy::max_borrow`] ahead of the clock.
     Borrow,
 }
 
-/// At which number a tick's sequence starts, so that `id % n` is not skewed at low load: with one ID a tick, each from 0,
-/// all IDs are multiples of the layout's sequences. A tick after a full one starts at 0 all the same, so that a saturated
-/// server reaches the layout's full rate.
+/// The first number of a tick, so that `id % n` is not skewed at low load: if all ticks had one ID with number 0, all IDs would be multiples of the
+/// size of the sequence. The tick after a full one starts at 0, so that a saturated server reaches the full rate of the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceStart {
     /// At 0.
     Zero,
-    /// At a number from 0 to this one that looks random: scattered by the number of the tick.
+    /// At a number from 0 to this one that looks random: a hash of the tick.
     Random(u32),
     /// At each number from 0 to this one in turn.
     Rotate(u32),
@@ -52,7 +49,7 @@ pub struct Policy {
     pub sequence_exhaustion: SequenceExhaustion,
     /// Where a tick's sequence starts.
     pub sequence_start: SequenceStart,
-    /// How many ticks a timestamp may be ahead of the clock, whatever happens.
+    /// How many ticks a timestamp may be ahead of the clock at most.
     pub max_borrow: Tick,
     /// How many past ticks [`ClockRegression::History`] remembers, from 1 to
     /// [`CAPACITY`](crate::history::CAPACITY).
@@ -65,8 +62,7 @@ impl Policy {
         matches!(self.clock_regression, ClockRegression::Borrow | ClockRegression::History)
     }
 
-    /// How far the next tick may be ahead of the clock, where the generator is so far ahead of it already (`clock_lag`)
-    /// and whether the clock has gone back or not.
+    /// How far the next tick may be ahead of the clock, if the clock is `clock_lag` behind the timestamps issued, and has gone back or not.
     pub(crate) fn allowed_lead(&self, regressed: bool, clock_lag: Tick) -> Tick {
         match (self.clock_regression, self.sequence_exhaustion) {
             (ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,
@@ -78,7 +74,7 @@ impl Policy {
 }
 
 impl SequenceStart {
-    /// The number at which a tick starts that is the `nth` to be opened; at most `last`.
+    /// The first number of a tick, the `nth` to be opened; at most `last`.
     pub(crate) fn of(self, tick: Tick, nth: u64, last: u64) -> u64 {
         match self {
             Self::Zero => 0,

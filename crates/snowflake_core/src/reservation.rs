@@ -1,47 +1,42 @@
-//! How far ahead of the clock the durable mark runs.
+//! How far ahead of the clock the durable mark is.
 //!
-//! The mark is a promise made before it is needed: every timestamp issued lies below it. A server that comes back starts
-//! at the mark it finds, and so above everything it can have issued, whatever its clock says by then. Writing it
-//! ahead, in steps of seconds, is what keeps files off the path of a single ID, as PostgreSQL's own sequences do with
-//! `SEQ_LOG_VALS` (src/backend/commands/sequence.c).
+//! Every timestamp issued is below the mark. After a crash the server begins at the mark, and so above everything that it can have issued, whatever
+//! its clock shows. The mark is written seconds ahead, so that a single ID needs no file, as PostgreSQL's sequences do with `SEQ_LOG_VALS`
+//! (src/backend/commands/sequence.c).
 
 use crate::UnixMs;
 
 /// The least distance, in milliseconds, by which an extension passes the timestamp that needs it.
 ///
-/// Generously longer than the write itself, and much shorter than `reserve_ahead`: a server that restarts above its
-/// mark needs an extension at once, and if each took the mark a whole `reserve_ahead` further, some quick crashes
-/// would leave it far ahead of the clock.
+/// Longer than the write takes, and much shorter than `reserve_ahead`. A server that restarts at its mark needs an extension at once. If each took
+/// the mark a whole `reserve_ahead` further, quick crashes would leave it far ahead of the clock.
 const LEAST_STEP_MS: u64 = 50;
 
-/// The new durable mark, for a server whose clock says `now` and that needs a timestamp of `needed` covered. Never below the
-/// old `mark`, also when the clock has been set back: everything up to there may be issued while this is being written.
+/// The new durable mark, for a server whose clock shows `now` and that needs the timestamp `needed`. Never below the old `mark`, even if the clock
+/// was set back: everything up to there may be issued while the new mark is being written.
 pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS)).max(mark)
 }
 
-/// How far ahead to reserve, when the last two writes of the mark took so long (in milliseconds).
+/// How far ahead to reserve, after the last two writes of the mark took this long (in milliseconds).
 ///
-/// On a disk that takes longer than `reserve_ahead`, a mark has passed before it is there, and would have to be written again
-/// at once, and again. One slow write is not enough to reserve more: after a crash IDs begin at the mark, and they should
-/// not be further ahead of the clock than they were meant to be because a disk was busy once; nor ever by more than
-/// `max_borrow`, since they would be refused.
+/// If a disk takes longer than `reserve_ahead`, the clock overtakes each mark before it is on disk. Then more is reserved. One slow write is not
+/// enough for that: IDs after a crash begin at the mark, and should not be further ahead because a disk was busy once. Never more than
+/// `max_borrow`, since IDs would be refused.
 pub fn reserve_ms(reserve_ahead_ms: u64, max_borrow_ms: u64, last_writes_ms: [u64; 2]) -> u64 {
     let both_took = last_writes_ms[0].min(last_writes_ms[1]);
     reserve_ahead_ms.max(both_took.saturating_add(both_took / 2).min(max_borrow_ms))
 }
 
-/// From when on a caller should have the mark extended, while there is still room: three quarters of the way. Half-way the
-/// keeper has done it, if there is one.
+/// When callers should extend the mark, while there is still room: after three quarters of the way. The keeper does it half-way.
 pub fn soft_limit(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     let from = now.max(needed).min(mark);
     mark - (mark - from) / 4
 }
 
-/// How far above the clock, in milliseconds, a server begins that can't know what was issued before: it finds no mark, or
-/// one from an earlier timeline. With a clock that is right, what was issued is at most as far ahead of it as a restart
-/// takes a server: by its reservation, and to whole ticks at both ends. Where full ticks are borrowed, or a restart takes
-/// less time than the tick that it uses up, it can be as far ahead as it may be at all.
+/// How far above the clock, in milliseconds, a server begins that cannot know what was issued before: it finds no mark, or one of an earlier
+/// timeline. With a right clock, what was issued is ahead of it by a reservation at most, rounded up to whole ticks at both ends. If full ticks are
+/// borrowed, or a tick is longer than a restart, it can be ahead by `max_borrow`.
 pub fn start_margin_ms(
     least_start_margin_ms: u64,
     reserve_ahead_ms: u64,

@@ -1,5 +1,5 @@
-//! Refuses at ALTER SYSTEM, and warns of at reload, what would keep the next start from issuing IDs. A server that starts keeps
-//! such a value, and issues nothing.
+//! Checks values that would keep the next start from issuing IDs. ALTER SYSTEM refuses them, and a reload warns of them. A server that
+//! starts with such a value keeps it, and issues no ID.
 
 use super::files::last_setting;
 use crate::clock;
@@ -11,7 +11,7 @@ use snowflake_core::layout::Layout;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
-/// Refuses a layout by which nothing can be issued.
+/// Refuses a layout that cannot issue IDs.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn check_layout(
     new_value: *mut *mut c_char,
@@ -20,12 +20,12 @@ pub(super) unsafe extern "C-unwind" fn check_layout(
 ) -> bool {
     // SAFETY: PostgreSQL passes the address of the new value,
     let value = unsafe { *new_value };
-    // SAFETY: which is a C string, since the variable's default is not NULL.
+    // SAFETY: which is a C string, since the default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
     preload::is_under_way() || accept(check_issuing(text).and_then(|layout| check_numbers(&layout)))
 }
 
-/// Whether IDs can be issued by this layout, and now; why not.
+/// The layout, if it can issue IDs now; else why not.
 fn check_issuing(text: &CStr) -> Result<Layout, String> {
     let layout = layout_cache::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
     layout.check_issuing().map_err(|error| error.to_string())?;
@@ -36,13 +36,13 @@ fn check_issuing(text: &CStr) -> Result<Layout, String> {
     })
 }
 
-/// Whether the worker and the data center of the next start fit a layout; why not.
+/// An error if the worker or the data center of the next start does not fit the layout.
 fn check_numbers(layout: &Layout) -> Result<(), String> {
     for (name, now, range) in [
         (c"snowflake_pg.worker_id", super::worker_id().unwrap_or(-1), layout.workers()),
         (c"snowflake_pg.datacenter_id", super::datacenter_id(), layout.datacenters()),
     ] {
-        // What the command line says is in no file, and stays.
+        // A value from the command line is in no file, and remains.
         let next = last_setting(name).and_then(|set| set.number()).unwrap_or(now);
         let fits = |number: i32| u64::try_from(number).is_ok_and(|number| range.contains(&number));
         if next != -1 && !fits(next) && !fits(now) {
@@ -77,7 +77,7 @@ pub(super) unsafe extern "C-unwind" fn check_datacenter(
     preload::is_under_way() || accept(check_number(value, Layout::datacenters))
 }
 
-/// Whether a number fits the layout in force, or the one that the next start will find in the configuration; why not.
+/// An error if a number fits neither the layout in force nor the layout of the next start.
 fn check_number(number: c_int, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
     let fits = |layout: &Layout| u64::try_from(number).is_ok_and(|number| range(layout).contains(&number));
     let Ok(layout) = super::layout() else { return Ok(()) };
@@ -89,11 +89,11 @@ fn check_number(number: c_int, range: fn(&Layout) -> RangeInclusive<u64>) -> Res
     Err(format!("Layout {layout} allows {} to {}", range.start(), range.end()))
 }
 
-/// Accepts a value, or gives PostgreSQL the DETAIL of its refusal.
+/// Accepts a value, or passes the DETAIL of its refusal to PostgreSQL.
 fn accept(checked: Result<(), String>) -> bool {
     let Err(reason) = checked else { return true };
     let detail = CString::new(format!("{}.", shown(&reason))).unwrap_or_default();
-    // SAFETY: pstrdup copies a C string into memory of PostgreSQL's.
+    // SAFETY: copies a C string into PostgreSQL's memory.
     let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
     // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after the hook, in the same thread.
     unsafe { pg_sys::GUC_check_errdetail_string = detail };

@@ -1,5 +1,5 @@
-//! What the configuration files say, which is not always what is in force: the command line can say otherwise, and some variables
-//! take effect at the next start only.
+//! The settings in the configuration files. They are not always in force: the command line can override them, and some parameters take
+//! effect at the next start.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 /// A line of a configuration file.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What the variable is set to.
+    /// The value.
     pub value: String,
-    /// In which file.
+    /// The file.
     pub file: PathBuf,
-    /// In which line of it.
+    /// The line in the file.
     pub line: i32,
 }
 
 impl Setting {
-    /// The value as PostgreSQL reads it for a variable that is a number without a unit; `None` where it is none.
+    /// The value as an integer without a unit; `None` if it is none.
     pub fn number(&self) -> Option<i32> {
         let (text, mut number) = (CString::new(&*self.value).ok()?, 0);
         // SAFETY: reads a C string and writes a number.
@@ -25,40 +25,40 @@ impl Setting {
     }
 }
 
-/// The setting of a variable that the next start will find, unless the command line has another one.
+/// The setting that the next start will find, unless the command line overrides it.
 pub fn last_setting(name: &CStr) -> Option<Setting> {
     in_automatic_file(name).or_else(|| in_main_file(name))
 }
 
-/// The setting in postgresql.auto.conf, which ALTER SYSTEM writes. It overrides that in the main file.
+/// The setting in postgresql.auto.conf, which ALTER SYSTEM writes and which overrides postgresql.conf.
 pub fn in_automatic_file(name: &CStr) -> Option<Setting> {
     last_of(pg_sys::PG_AUTOCONF_FILENAME, name)
 }
 
 /// The last setting in postgresql.conf and the files that it includes.
 pub fn in_main_file(name: &CStr) -> Option<Setting> {
-    // SAFETY: set before the postmaster loads any library; null in a process that was started without.
+    // SAFETY: set before the postmaster loads any library; null in a process without configuration files.
     let main = unsafe { pg_sys::ConfigFileName };
     // SAFETY: a C string if not null, copied before anything can change it.
     let main = if main.is_null() { return None } else { unsafe { CStr::from_ptr(main) }.to_owned() };
     last_of(&main, name)
 }
 
-/// The last setting of a variable in a file, a path relative to the data directory, and in what it includes.
+/// The last setting in a file (a path relative to the data directory) and in the files that it includes.
 fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
     let (mut first, mut last) = (std::ptr::null_mut(), std::ptr::null_mut());
     let (no_caller, level) = (std::ptr::null(), pg_sys::DEBUG2.cast_signed());
-    // SAFETY: makes a list of what it can read, in the current memory context, and raises no error: PostgreSQL has told what is
-    // wrong with the files when it read them itself.
+    // SAFETY: makes a list of all settings in the current memory context, and raises no error. PostgreSQL has already logged what is wrong
+    // with the files.
     unsafe { pg_sys::ParseConfigFile(file.as_ptr(), false, no_caller, 0, 0, level, &mut first, &mut last) };
     let text = |text: *const std::ffi::c_char| {
         // SAFETY: a C string, where it is not null.
         if text.is_null() { CString::default() } else { unsafe { CStr::from_ptr(text) }.to_owned() }
     };
     let (mut found, mut next) = (None, first);
-    // SAFETY: an entry of the list, or null at its end.
+    // SAFETY: an item of the list, or null at its end.
     while let Some(entry) = unsafe { next.as_ref() } {
-        // Errors of the files are entries without a name.
+        // Errors in the files are items without a name.
         if text(entry.name).to_bytes().eq_ignore_ascii_case(name.to_bytes()) {
             found = Some(Setting {
                 value: text(entry.value).to_string_lossy().into_owned(),
@@ -68,7 +68,7 @@ fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
         }
         next = entry.next;
     }
-    // SAFETY: the list that was made above, and nothing of it is kept.
+    // SAFETY: the list made above; nothing refers to it any more.
     unsafe { pg_sys::FreeConfigVariables(first) };
     found
 }

@@ -1,4 +1,4 @@
-//! What to do when the clock has gone back or a tick is full: the variables behind [`Policy`].
+//! The parameters of [`Policy`]: what happens when the clock goes back, and when a tick is full.
 
 use super::{define_choice, define_number, milliseconds};
 use pgrx::guc::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
@@ -48,7 +48,7 @@ enum SequenceStart {
     Rotate,
 }
 
-/// Defines these variables; see [`super::define`].
+/// Defines these parameters; see [`super::define`].
 pub(super) fn define() {
     define_choice(
         c"snowflake_pg.clock_regression",
@@ -118,7 +118,7 @@ pub(super) fn define() {
     );
 }
 
-/// The policy in force, for a layout of this unit.
+/// The policy in force, for ticks of this length.
 #[inline]
 pub fn policy(tick_ms: u64) -> Policy {
     Policy {
@@ -130,7 +130,7 @@ pub fn policy(tick_ms: u64) -> Policy {
     }
 }
 
-/// What to do when the clock has gone back.
+/// What happens when the clock goes back.
 pub fn clock_regression() -> policy::ClockRegression {
     match CLOCK_REGRESSION.get() {
         ClockRegression::Borrow => policy::ClockRegression::Borrow,
@@ -140,7 +140,7 @@ pub fn clock_regression() -> policy::ClockRegression {
     }
 }
 
-/// What to do when a tick is full.
+/// What happens when a tick is full.
 pub fn sequence_exhaustion() -> policy::SequenceExhaustion {
     match SEQUENCE_EXHAUSTION.get() {
         SequenceExhaustion::Wait => policy::SequenceExhaustion::Wait,
@@ -148,7 +148,7 @@ pub fn sequence_exhaustion() -> policy::SequenceExhaustion {
     }
 }
 
-/// At which number the sequence of a tick starts.
+/// The first sequence number of a tick.
 pub fn sequence_start() -> policy::SequenceStart {
     let start_max = u32::try_from(SEQUENCE_START_MAX.get()).expect("the variable's range begins at 0");
     match SEQUENCE_START.get() {
@@ -158,12 +158,12 @@ pub fn sequence_start() -> policy::SequenceStart {
     }
 }
 
-/// How far an ID's timestamp may be ahead of the clock, in milliseconds.
+/// How far the timestamp of an ID may be ahead of the clock, in milliseconds.
 pub fn max_borrow_ms() -> u64 {
     milliseconds(&MAX_BORROW)
 }
 
-/// How long one call may wait for the clock, in milliseconds.
+/// How long a call may wait for the clock, in milliseconds.
 pub fn max_wait_ms() -> u64 {
     milliseconds(&MAX_WAIT)
 }

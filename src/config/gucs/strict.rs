@@ -1,7 +1,7 @@
-//! Variables whose configured value is never replaced by the default.
+//! Parameters whose invalid values are never replaced by the default.
 //!
-//! A value that PostgreSQL can't read when the server starts is replaced by the default, with a WARNING. IDs of the default could
-//! be another server's, or rest on a weaker guard than was meant. So what can't be read is noted before.
+//! When the server starts, PostgreSQL replaces an invalid value by the default, with a WARNING. With the default, IDs could be another
+//! server's. So an invalid value is recorded before that, and no ID is issued.
 
 use super::raw_setting;
 use once_cell::sync::OnceCell;
@@ -9,26 +9,26 @@ use pgrx::guc::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// What is configured and can't be read.
+/// A parameter with an invalid value.
 #[derive(Debug)]
 pub struct InvalidSetting {
-    /// The variable.
+    /// The parameter.
     pub variable: &'static str,
-    /// What it is configured to.
+    /// Its value.
     pub text: String,
-    /// Which values it may have: a sentence.
+    /// Which values are valid, as a sentence.
     pub allowed: String,
 }
 
-/// The first one that was found.
+/// The first one found.
 static INVALID: OnceCell<InvalidSetting> = OnceCell::new();
 
-/// What is configured and can't be read. No ID is issued until that is mended, and the server has been restarted.
+/// The first invalid value, if there is one. No ID is issued until it is corrected and the server is restarted.
 pub fn invalid_setting() -> Option<&'static InvalidSetting> {
     INVALID.get()
 }
 
-/// Before PostgreSQL replaces it by the default.
+/// To be called before PostgreSQL replaces the value by the default.
 fn record_unless_valid(name: &'static CStr, is_valid: impl FnOnce(&CStr) -> bool, allowed: impl FnOnce() -> String) {
     if let Some(text) = raw_setting(name).filter(|text| !is_valid(text)) {
         INVALID.get_or_init(|| InvalidSetting {
@@ -39,7 +39,7 @@ fn record_unless_valid(name: &'static CStr, is_valid: impl FnOnce(&CStr) -> bool
     }
 }
 
-/// Defines a variable that is a number, and notes what is none, or out of its range.
+/// Defines an integer parameter, and records an invalid value.
 #[expect(clippy::too_many_arguments, reason = "as GucRegistry::define_int_guc()")]
 pub(super) fn define_number(
     name: &'static CStr,
@@ -51,11 +51,11 @@ pub(super) fn define_number(
     context: GucContext,
     flags: GucFlags,
 ) {
-    // SAFETY: without hooks there are none to guard.
+    // SAFETY: there is no check to guard.
     unsafe { define_number_with_check(name, short, long, setting, least, greatest, context, flags, None) };
 }
 
-/// The same with a check of what the number means.
+/// The same with a check hook.
 ///
 /// # Safety
 ///
@@ -75,7 +75,7 @@ pub(super) unsafe fn define_number_with_check(
     let is_valid = |text: &CStr| {
         let mut number = 0;
         let unit = flags.bits();
-        // SAFETY: reads a C string and writes a number, as PostgreSQL itself does for its own variables.
+        // SAFETY: reads a C string and writes a number, as PostgreSQL does for its own parameters.
         let is_number = unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, unit, std::ptr::null_mut()) };
         is_number && (least..=greatest).contains(&number)
     };
@@ -95,7 +95,7 @@ pub(super) unsafe fn define_number_with_check(
     }
 }
 
-/// Defines a variable that is one of some words, and notes what is none of them.
+/// Defines an enum parameter, and records an invalid value.
 pub(super) fn define_choice<T: GucEnum>(
     name: &'static CStr,
     short: &'static CStr,
@@ -104,12 +104,12 @@ pub(super) fn define_choice<T: GucEnum>(
     context: GucContext,
 ) {
     let words = || {
-        // SAFETY: the list ends with an entry that has no name, and nothing beyond is looked at.
+        // SAFETY: the list ends with an entry without a name, and nothing after it is read.
         let address = |nth| unsafe { T::CONFIG_ENUM_ENTRY.add(nth) };
         // SAFETY: an entry of the list.
         let entry = |address: *const pg_sys::config_enum_entry| unsafe { *address };
         (0..).map(address).map(entry).take_while(|entry| !entry.name.is_null()).map(|entry| {
-            // SAFETY: a C string, as every word of the list has.
+            // SAFETY: a C string, as in every entry of the list.
             let word = unsafe { CStr::from_ptr(entry.name) };
             (word.to_str().expect("a word in ASCII"), entry.hidden)
         })

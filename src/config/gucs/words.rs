@@ -1,10 +1,10 @@
-//! Variables that are one of some words.
+//! Enum parameters.
 
-/// Makes an enum a type of variables. The first word of each variant is shown; PostgreSQL takes the others, too, but does not
-/// name them. So what YAML makes of `off`, which is `False`, has the meaning that it has for PostgreSQL's own variables.
+/// Makes an enum the type of a parameter. PostgreSQL shows the first word of each variant. It also accepts the others, which are hidden
+/// synonyms: YAML, for example, turns `off` into `False`.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal $(| $synonym:literal)*),+ }) => {
-        // SAFETY: the list ends with an entry that has no name, and lives as long as the program.
+        // SAFETY: the list ends with an entry without a name, and is static.
         unsafe impl pgrx::guc::GucEnum for $type {
             fn from_ordinal(ordinal: i32) -> Self {
                 [$(Self::$variant),+].into_iter().find(|word| *word as i32 == ordinal).expect("a value of the list")

@@ -1,7 +1,7 @@
-//! A table partitioned by range of its ID: what it has, and how it gets another partition.
+//! A table partitioned by range of its ID: its partitions, and how to add one.
 //!
-//! Read from PostgreSQL's caches and not by queries: they show what is there now, also to a transaction whose snapshot is
-//! older (REPEATABLE READ), and in any encoding.
+//! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot (REPEATABLE READ), and
+//! in any encoding.
 
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted, shown};
@@ -12,8 +12,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Range;
 use std::slice::from_raw_parts;
 
-/// A table that is about to get partitions, locked until the end of the transaction against whoever else would give it
-/// any. Who reads and writes it goes on.
+/// A table to which partitions are added. Locked against other schema changes until the end of the transaction; readers and writers continue.
 pub struct Parent {
     schema: pg_sys::Oid,
     name: CString,
@@ -25,9 +24,9 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// Locks a table, and reads what it has. An ERROR if it is not partitioned as it must be, or not the user's.
+    /// Locks a table, and reads its partitions. An ERROR if it is not partitioned by range of an ID, or if the user lacks the privileges.
     pub fn lock(table: pg_sys::Oid) -> Self {
-        // Not to let anybody lock what is not theirs.
+        // Before the lock: a user must not lock tables of others.
         must_be_owner(&open(table, pg_sys::AccessShareLock));
         let relation = open(table, pg_sys::ShareUpdateExclusiveLock);
         must_be_partitioned_by_id(&relation);
@@ -42,23 +41,23 @@ impl Parent {
         }
     }
 
-    /// The name of a partition: the table's, shortened if need be, and this.
+    /// The name of a partition: that of the table, shortened if it is long, and this.
     pub fn partition_name(&self, suffix: &str) -> CString {
         let suffix = c_string(suffix);
         // SAFETY: two C strings; no label.
         copied(unsafe { pg_sys::makeObjectName(self.name.as_ptr(), suffix.as_ptr(), std::ptr::null()) })
     }
 
-    /// What has this name in the table's schema, if anything does.
+    /// The relation with this name in the schema of the table, if there is one.
     pub fn find(&self, name: &CStr) -> Option<pg_sys::Oid> {
         // SAFETY: looks for a C string in the catalog.
         Some(unsafe { pg_sys::get_relname_relid(name.as_ptr(), self.schema) }).filter(|&oid| oid != pg_sys::InvalidOid)
     }
 
-    /// Makes a partition for a range of IDs: as CREATE TABLE … PARTITION OF would, but that locks the table against everybody.
+    /// Creates a partition for a range of IDs, like CREATE TABLE … PARTITION OF, which would lock out readers and writers.
     ///
-    /// ATTACH makes the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns; no partition has
-    /// comments and statistics objects of its table.
+    /// ATTACH creates the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns. Comments and extended statistics of
+    /// the table are not for partitions.
     pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
         let _owner = AsOwner::begin(self.owner);
         // SAFETY: the schema of a locked table exists.
@@ -85,11 +84,10 @@ impl Parent {
     }
 }
 
-/// While this lives, commands run as the owner of a table, and what they evaluate leaves nothing behind in the session.
+/// While this exists, commands run as the owner of a table, in a security-restricted operation.
 ///
-/// A CHECK, a domain or an index can call any function of the owner's, which must not get the rights of a superuser who
-/// calls. PostgreSQL takes the same care in REINDEX and ANALYZE. After an ERROR it would put back everything itself, too, at
-/// the end of the transaction or subtransaction.
+/// A CHECK, a domain or an index can call any function of the owner, which must not get the privileges of a superuser who calls. PostgreSQL
+/// does the same in REINDEX and ANALYZE. After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
 struct AsOwner {
     user: pg_sys::Oid,
     context: c_int,
@@ -97,8 +95,7 @@ struct AsOwner {
 }
 
 impl AsOwner {
-    /// None if it is the owner who calls: there is nothing to gain, and temporary tables, which PostgreSQL does not make
-    /// with so little trust, can have partitions too.
+    /// `None` if the owner calls: the owner gains nothing, and a security-restricted operation cannot create temporary tables.
     fn begin(owner: pg_sys::Oid) -> Option<Self> {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: writes to these two.
@@ -109,10 +106,10 @@ impl AsOwner {
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
         // SAFETY: the owner of a locked table exists.
         unsafe { pg_sys::SetUserIdAndSecContext(owner, restricted) };
-        // SAFETY: in a transaction, as every function.
+        // SAFETY: in a transaction, like every function.
         let settings = unsafe { pg_sys::NewGUCNestLevel() };
         let this = Self { user, context, settings };
-        // SAFETY: for the level of settings that was just begun. Before PostgreSQL 17 its own commands do not, either.
+        // SAFETY: for the level of settings just begun. PostgreSQL's own commands do so from version 17 on.
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         unsafe {
             pg_sys::RestrictSearchPath();
@@ -123,17 +120,17 @@ impl AsOwner {
 
 impl Drop for AsOwner {
     fn drop(&mut self) {
-        // SAFETY: the level of settings that was begun; those within have ended.
+        // SAFETY: the level of settings begun above; inner levels have ended.
         unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
-        // SAFETY: what was found.
+        // SAFETY: the values found above.
         unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
     }
 }
 
-/// Opens a relation, and keeps the lock when it is closed.
+/// Opens a relation. The lock remains when it is closed.
 fn open(table: pg_sys::Oid, lock: u32) -> PgRelation {
     let lock = lock.cast_signed();
-    // SAFETY: looks for the relation when it has the lock; null if there is none.
+    // SAFETY: looks up the relation under the lock; null if there is none.
     let relation = unsafe { pg_sys::try_relation_open(table, lock) };
     if relation.is_null() {
         raise(error_report(
@@ -163,7 +160,7 @@ fn must_be_owner(relation: &PgRelation) {
         // SAFETY: any kind of relation.
         let kind = unsafe { pg_sys::get_relkind_objtype(class.relkind) };
         let why = pg_sys::AclResult::ACLCHECK_NOT_OWNER;
-        // SAFETY: raises an ERROR that says the name, which is a C string.
+        // SAFETY: raises an ERROR with the name, a C string.
         unsafe { pg_sys::aclcheck_error(why, kind, class.relname.data.as_ptr()) };
     }
 }
@@ -177,7 +174,7 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
                 .set_hint(hint),
         );
     }
-    // SAFETY: takes the OID of a relation, and gives the text of its key: RANGE (id).
+    // SAFETY: takes the OID of a relation, and returns the text of its key: RANGE (id).
     let key: Option<&[u8]> = unsafe { direct_function_call(pg_sys::pg_get_partkeydef, &[relation.oid().into_datum()]) };
     let key = key.expect("a partitioned table has a key");
     let columns = relation.tuple_desc();
@@ -204,13 +201,13 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
     )
 }
 
-/// The IDs that have a partition, also one that is being detached: as PostgreSQL itself sees it when it attaches one.
+/// The IDs that have a partition, with partitions that are being detached: ATTACH counts these, too.
 fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
     // SAFETY: a partitioned table that is open and locked.
     let partitions = unsafe { pg_sys::RelationGetPartitionDesc(relation.as_ptr(), false) };
-    // SAFETY: lives as long as the relation is open.
+    // SAFETY: valid as long as the relation is open.
     let partitions = unsafe { &*partitions };
-    // SAFETY: null if there are no partitions; else it lives as long.
+    // SAFETY: null if there are no partitions; else as above.
     let bounds = unsafe { partitions.boundinfo.as_ref() }.filter(|bounds| bounds.ndatums > 0);
     let Some(bounds) = bounds else { return Vec::new() };
     let count = bounds.ndatums.unsigned_abs() as usize;
@@ -218,14 +215,14 @@ fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
     let values = unsafe { from_raw_parts(bounds.datums, count) };
     // SAFETY: with the kind of each,
     let kinds = unsafe { from_raw_parts(bounds.kind, count) };
-    // SAFETY: and what lies below it: the number of a partition, or -1.
+    // SAFETY: and the number of the partition below it, or -1.
     let below = unsafe { from_raw_parts(bounds.indexes, count) };
     let ids = values.iter().zip(kinds).map(|(&value, &kind)| {
         // SAFETY: the key has one column.
         match unsafe { *kind } {
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => 0,
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => END,
-            // SAFETY: the key has one column; its type is bigint, or the same to the last bit.
+            // SAFETY: the key has one column; its type is bigint, or binary-coercible to it.
             _ => u64::try_from(unsafe { *value }.value().cast_signed()).unwrap_or(0),
         }
     });
@@ -233,7 +230,7 @@ fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
     ids.windows(2).zip(&below[1..]).filter(|&(_, &below)| below >= 0).map(|(pair, _)| pair[0]..pair[1]).collect()
 }
 
-/// Runs a command that is no query.
+/// Runs a utility command.
 fn run(command: &[&[u8]]) {
     let command = c_string(command.concat());
     Spi::connect_mut(|_| {
@@ -250,13 +247,13 @@ fn c_string(text: impl Into<Vec<u8>>) -> CString {
 /// A C string of PostgreSQL's.
 fn copied(text: *const c_char) -> CString {
     assert!(!text.is_null(), "a name");
-    // SAFETY: every caller passes what PostgreSQL has just given it as a C string.
+    // SAFETY: every caller passes a C string that PostgreSQL has just returned.
     unsafe { CStr::from_ptr(text) }.to_owned()
 }
 
-/// A name as it is written in a command.
+/// A name as a quoted identifier.
 fn identifier(name: &CStr) -> Vec<u8> {
-    // SAFETY: takes a C string, and gives one.
+    // SAFETY: takes a C string, and returns one.
     copied(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
 }
 

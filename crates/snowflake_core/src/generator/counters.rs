@@ -3,43 +3,43 @@
 use crate::Position;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Counts what is known only when a tick closes, which is cheaper than counting every ID. Exact but for a moment in which
-/// a tick is being closed. On cache lines of its own, as it is written only when a tick opens or closes.
+/// Counts when a tick closes, which is cheaper than counting every ID. Exact, except while a tick is being closed. On its own cache lines,
+/// since it is written only when a tick opens or closes.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(super) struct Counters {
-    /// IDs issued in ticks that are closed, less the numbers that the open one has left out at its start, and less what the
-    /// tick below the floor seems to have given (wrapping). Written by whoever opens the next tick, as are the others.
+    /// IDs issued in closed ticks, less the numbers skipped at the start of the open tick, and less what the tick below the floor seems to have
+    /// issued (wrapping). Written, like the others, by the caller that opens the next tick.
     issued: AtomicU64,
     /// Ticks opened.
     opened: AtomicU64,
-    /// Ticks closed of which the last position was issued.
+    /// Closed ticks whose last position was issued.
     exhausted: AtomicU64,
-    /// IDs issued ahead of the clock, in ticks that are closed.
+    /// IDs issued ahead of the clock in closed ticks.
     borrowed: AtomicU64,
-    /// The first position of its tick that was issued ahead of the clock.
+    /// The first position of the open tick that was issued ahead of the clock.
     borrowed_from: AtomicU64,
-    /// IDs issued from the history. Written by whoever takes them.
+    /// IDs issued from the history. Written by the callers that take them.
     history: AtomicU64,
-    /// As the generator's. Never written again.
+    /// As in the generator. Never written again.
     sequence_bits: u32,
 }
 
 /// What a generator has issued since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// IDs, all together.
+    /// All IDs.
     pub issued: u64,
     /// Ticks that were used up.
     pub ticks_exhausted: u64,
-    /// IDs with a timestamp ahead of the clock. Those of a tick that the clock reached meanwhile are among them.
+    /// IDs with a timestamp ahead of the clock, with the rest of a tick that the clock has reached meanwhile.
     pub borrowed: u64,
     /// IDs from past ticks.
     pub history: u64,
 }
 
 impl Counters {
-    /// Of a generator that has issued nothing, and whose tick 0 looks used up.
+    /// For a generator that has issued nothing, and whose tick 0 looks used up.
     pub(super) fn new(sequence_bits: u32) -> Self {
         Self {
             issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
@@ -52,18 +52,18 @@ impl Counters {
         }
     }
 
-    /// The last position that an earlier life may have taken counts for nothing.
+    /// Does not count the last position before the floor.
     pub(super) fn start(&self, last_taken: Position) {
         self.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
     }
 
-    /// The tick of `to` seems to have given what was not issued; what that of `from` has given, was.
+    /// Counts the IDs of the tick of `from`, and none of the tick of `to`, to which an advance has skipped.
     pub(super) fn skip(&self, from: Position, to: Position) {
         self.issued.fetch_add(self.numbered(from).wrapping_sub(self.numbered(to)), Ordering::Relaxed);
         self.count_borrowed(from);
     }
 
-    /// A tick is closed of which `last` was the last position. The one that was opened has left out some numbers.
+    /// Counts a closed tick, whose last position issued is `last`. The new tick has skipped some numbers.
     pub(super) fn close(&self, last: Position, left_out: u64, exhausted: bool) {
         self.issued.fetch_add(self.numbered(last).wrapping_sub(left_out), Ordering::Relaxed);
         self.opened.fetch_add(1, Ordering::Relaxed);
