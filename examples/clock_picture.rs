@@ -1,7 +1,7 @@
 //! Draws docs/clock.svg: the timestamps of IDs through a step of the clock, for each `snowflake_pg.clock_regression`.
 //!
-//! Four servers, each with a clock of its own that is set back for a while, and a client each that asks for an ID every 20 ms.
-//! What is drawn is what they have answered.
+//! Four servers, each with a clock of its own that is set back for a while, and a client each that asks for an ID every
+//! 20 ms. What is drawn is what they have answered.
 //!
 //! Run with `make clock-picture`.
 

@@ -1,8 +1,8 @@
 //! What a client has received before a crash comes again after it, or does not: PostgreSQL's own sequences beside
 //! snowflake_nextval(), on a server with stock settings.
 //!
-//! A sequence logs 32 values at a time, and the log is flushed when the transaction that took the first of them commits.
-//! Who takes one of the others has received it before.
+//! A sequence logs 32 values at a time, and the log is flushed when the transaction that took the first of them
+//! commits. Who takes one of the others has received it before.
 //!
 //! Run with `make compare-crash`; `ROUNDS=20` for another number of rounds.
 

@@ -1,8 +1,8 @@
-//! How IDs that come one by one lie modulo n, for each `snowflake_pg.sequence_start`: what an application gets that shards
-//! by `id % n`.
+//! How IDs that come one by one lie modulo n, for each `snowflake_pg.sequence_start`: what an application gets that
+//! shards by `id % n`.
 //!
-//! Three servers, each asked for one ID every 3 ms. Chi-square is the distance from an even distribution; a fair die stays
-//! below the bound in 99 of 100 tries. The greatest and the least share are of what an even one would be.
+//! Three servers, each asked for one ID every 3 ms. Chi-square is the distance from an even distribution; a fair die
+//! stays below the bound in 99 of 100 tries. The greatest and the least share are of what an even one would be.
 //!
 //! Run with `make modulo`; `IDS=10000` for another number of IDs from each server.
 

@@ -1,10 +1,12 @@
 //! Keeps a durable mark ahead of the IDs. Two invariants make IDs unique on any clock and through any crash:
 //!
-//! - **I1**: every timestamp issued is below the mark on disk. [`extend`] writes the mark before the generator may use it.
-//! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read. See [`start`].
+//! - **I1**: every timestamp issued is below the mark on disk. [`extend`] writes the mark before the generator may use
+//!   it.
+//! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read. See
+//!   [`start`].
 //!
-//! One process writes the mark, under a [`lock`], for all that wait for it: the [`keeper`] while IDs are issued, else the backend
-//! that comes near the mark or reaches it. An idle server writes nothing.
+//! One process writes the mark, under a [`lock`], for all that wait for it: the [`keeper`] while IDs are issued, else
+//! the backend that comes near the mark or reaches it. An idle server writes nothing.
 //!
 //! ```text
 //! keeper ──> extend ──> request ──> start ──> mark ──> state_file
@@ -12,8 +14,8 @@
 //! shutdown ─────────────────────────────────> mark
 //! ```
 //!
-//! [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is. [`shutdown`] lowers the
-//! mark when the server stops as planned.
+//! [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
+//! [`shutdown`] lowers the mark when the server stops as planned.
 
 pub mod extend;
 pub mod identity;

@@ -114,8 +114,8 @@ impl From<StateFileError> for IssueError {
 }
 
 impl IssueError {
-    /// Raises an ERROR. It shows the path of the state directory only to users who may read snowflake_pg.state_directory. The server log
-    /// has the path in any case.
+    /// Raises an ERROR. It shows the path of the state directory only to users who may read
+    /// snowflake_pg.state_directory. The server log has the path in any case.
     pub fn raise(self) -> ! {
         match self {
             Self::StateFile(failure) if !state_file::may_know_directory() => {
@@ -146,8 +146,8 @@ impl IssueError {
     }
 }
 
-/// Disables Rust's backtraces for this library, whatever RUST_BACKTRACE is: pgrx would add them to the DETAIL that the client receives. To
-/// be called when the library is loaded, before the first error.
+/// Disables Rust's backtraces for this library, whatever RUST_BACKTRACE is: pgrx would add them to the DETAIL that the
+/// client receives. To be called when the library is loaded, before the first error.
 pub fn forbid_backtraces() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(VARIABLE);

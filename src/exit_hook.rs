@@ -3,7 +3,8 @@
 use pgrx::prelude::*;
 use std::ffi::c_int;
 
-/// Calls a function with the exit code before the process detaches from shared memory. To be called once for a function in a process.
+/// Calls a function with the exit code before the process detaches from shared memory. To be called once for a function
+/// in a process.
 pub fn before_exit(function: fn(c_int)) {
     // SAFETY: the hook takes any exit code, and the address of such a function.
     unsafe { pg_sys::before_shmem_exit(Some(hook), pg_sys::Datum::from(function as usize)) };

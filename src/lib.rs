@@ -1,6 +1,7 @@
 //! PostgreSQL extension: 64-bit, time-ordered, decodable Snowflake IDs that are never issued twice.
 //!
-//! This crate is the boundary to PostgreSQL. `snowflake_core` defines what an ID is, and when one may be issued. From the outside in:
+//! This crate is the boundary to PostgreSQL. `snowflake_core` defines what an ID is, and when one may be issued. From
+//! the outside in:
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
 //! - [`startup_log`]: what the server log says of the configuration.
@@ -34,7 +35,8 @@ mod worker;
 
 ::pgrx::pg_module_magic!(name, version);
 
-/// What `make install` looks for, so that it never installs the library for another version of PostgreSQL, which would not start then.
+/// What `make install` looks for, so that it never installs the library for another version of PostgreSQL, which would
+/// not start then.
 // SAFETY: no other library has this symbol. An exported one stays when the linker leaves out what nobody uses.
 #[unsafe(no_mangle)]
 pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 36] = {
@@ -44,8 +46,9 @@ pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 36] = {
     text
 };
 
-// For cargo-pgrx, which builds the script of the extension itself; `make install` copies this file. It uses names that pgrx gives to
-// functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them is missing.
+// For cargo-pgrx, which builds the script of the extension itself; `make install` copies this file. It uses names that
+// pgrx gives to functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them is
+// missing.
 extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
 
 /// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.

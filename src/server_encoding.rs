@@ -6,8 +6,8 @@ use std::borrow::Cow;
 /// How many characters of a text a message shows: enough for every alphabet of base62.
 const SHOWN: usize = 80;
 
-/// The characters of a text. A `&str` is UTF-8. In other server encodings, each byte that is not ASCII becomes the character with its
-/// number, which is enough to tell which characters are ASCII, and where.
+/// The characters of a text. A `&str` is UTF-8. In other server encodings, each byte that is not ASCII becomes the
+/// character with its number, which is enough to tell which characters are ASCII, and where.
 pub fn characters(text: &[u8]) -> Cow<'_, str> {
     if text.is_ascii() || is_utf8() {
         String::from_utf8_lossy(text)
@@ -16,8 +16,8 @@ pub fn characters(text: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A text of [`characters`], or a message that quotes it, for people and for the server encoding. Invisible characters are escaped. If the
-/// server encoding is not UTF-8, characters that are not ASCII become their bytes, in hexadecimal.
+/// A text of [`characters`], or a message that quotes it, for people and for the server encoding. Invisible characters
+/// are escaped. If the server encoding is not UTF-8, characters that are not ASCII become their bytes, in hexadecimal.
 pub fn shown(text: &str) -> String {
     let utf8 = is_utf8();
     let show = |character: char| match character {

@@ -1,7 +1,7 @@
 //! The memory that all processes of a server share.
 //!
-//! PostgreSQL sets it up when the server starts, and again after a crash of a backend. The generator then issues nothing until it is
-//! started above the durable mark (see [`crate::durable`]).
+//! PostgreSQL sets it up when the server starts, and again after a crash of a backend. The generator then issues
+//! nothing until it is started above the durable mark (see [`crate::durable`]).
 
 pub mod statistics;
 pub mod throttle;
@@ -38,16 +38,18 @@ pub struct Shared {
     pub tick_queue: WaitQueue,
     /// Calls that wait for a clock that is further behind.
     pub clock_queue: WaitQueue,
-    /// A server without a mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written under the lock.
+    /// A server without a mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
+    /// under the lock.
     pub start_not_before: AtomicU64,
     /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
     pub last_writes_ms: [AtomicU64; 2],
-    /// The inode number and the time of birth of the mark's directory. Written under the lock, when the generator starts.
+    /// The inode number and the time of birth of the mark's directory. Written under the lock, when the generator
+    /// starts.
     pub directory: [AtomicU64; 2],
     /// The mark in WAL, plus 1; 0 until the keeper has read it. Written by the keeper.
     pub wal_mark: AtomicU64,
-    /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark themselves, and set to 0 by
-    /// those that give up.
+    /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
+    /// themselves, and set to 0 by those that give up.
     pub wanted: AtomicU64,
     /// The errno with which the keeper's last write failed; 0 if it succeeded. Written by the keeper.
     pub keeper_error: AtomicI32,
@@ -59,8 +61,8 @@ pub struct Shared {
     pub mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
-// SAFETY: consists of atomics, of numbers that never change, and of a lock and a condition variable of PostgreSQL's for shared memory. The
-// one pointer points to shared memory, which is at the same address in all processes.
+// SAFETY: consists of atomics, of numbers that never change, and of a lock and a condition variable of PostgreSQL's for
+// shared memory. The one pointer points to shared memory, which is at the same address in all processes.
 unsafe impl PGRXSharedMemory for Shared {}
 
 // SAFETY: no other library uses the name of this extension.
@@ -115,8 +117,8 @@ impl Shared {
     pub fn wake_keeper(&self) {
         let latch = self.keeper.load(Ordering::Acquire);
         if !latch.is_null() {
-            // SAFETY: latches are in shared memory as long as the server runs. If the keeper has ended and another process has its
-            // latch, that process wakes up in vain, which every process must expect.
+            // SAFETY: latches are in shared memory as long as the server runs. If the keeper has ended and another
+            // process has its latch, that process wakes up in vain, which every process must expect.
             unsafe { pg_sys::SetLatch(latch) };
         }
     }

@@ -13,7 +13,8 @@ pub const SHORT: Duration = Duration::from_millis(2);
 /// A sleeper looks at the clock at least this often, since it may be set at any time.
 const LONG: Duration = Duration::from_millis(20);
 
-/// Sleeps until the clock may be there: for this time, or less if something sets the latch. Can be cancelled like any query.
+/// Sleeps until the clock may be there: for this time, or less if something sets the latch. Can be cancelled like any
+/// query.
 pub fn sleep(time: Duration) {
     if time < BRIEF {
         std::hint::spin_loop();
@@ -25,8 +26,8 @@ pub fn sleep(time: Duration) {
     pgrx::check_for_interrupts!();
 }
 
-/// Sleeps until the latch of this process is set, or for this time, and shows this event meanwhile. Ends the process if the postmaster
-/// has ended.
+/// Sleeps until the latch of this process is set, or for this time, and shows this event meanwhile. Ends the process if
+/// the postmaster has ended.
 pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     let mut events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
     let mut timeout = -1;

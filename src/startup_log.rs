@@ -14,7 +14,8 @@ use snowflake_core::layout::Layout;
 use std::ffi::CStr;
 use std::path::Path;
 
-/// Logs the configuration. Only while preloading. The logging collector starts later, so a background worker logs it again for its files.
+/// Logs the configuration. Only while preloading. The logging collector starts later, so a background worker logs it
+/// again for its files.
 pub fn write() {
     // SAFETY: a setting that is fixed when the server starts.
     if unsafe { pg_sys::Logging_collector } {

@@ -16,8 +16,8 @@ use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The offset (clock less monotonic clock, wrapping) that was trusted when the postmaster started, or when a crash ended shared memory.
-/// Only the postmaster's is used.
+/// The offset (clock less monotonic clock, wrapping) that was trusted when the postmaster started, or when a crash
+/// ended shared memory. Only the postmaster's is used.
 static OFFSET: OnceCell<AtomicU64> = OnceCell::new();
 
 fn offset() -> &'static AtomicU64 {

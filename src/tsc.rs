@@ -1,9 +1,9 @@
 //! The CPU's time-stamp counter, if the kernel keeps its own time by it.
 //!
-//! Reading the counter takes half as long as reading the clock. The caller that reads the clock records at which count the tick ends. Other
-//! callers only compare the counter with that: see
-//! [`Generator::join_open`](snowflake_core::generator::Generator::join_open). A wrong counter can make a timestamp late; it cannot cause
-//! duplicates or disorder.
+//! Reading the counter takes half as long as reading the clock. The caller that reads the clock records at which count
+//! the tick ends. Other callers only compare the counter with that: see
+//! [`Generator::join_open`](snowflake_core::generator::Generator::join_open). A wrong counter can make a timestamp
+//! late; it cannot cause duplicates or disorder.
 
 use crate::clock;
 use crate::config::gucs;
@@ -18,7 +18,8 @@ pub const MAX_AGE: Duration = Duration::from_millis(1);
 /// Where Linux tells by what it keeps time. It is `tsc` only if the counter is steady, and the same on all CPUs.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// How many times the counter is compared with the clock, and for how long. The median counts, since the process can be interrupted.
+/// How many times the counter is compared with the clock, and for how long. The median counts, since the process can be
+/// interrupted.
 const TRIALS: usize = 5;
 const TRIAL: Duration = Duration::from_micros(500);
 
@@ -28,7 +29,8 @@ static MAX_AGE_COUNTS: OnceCell<u64> = OnceCell::new();
 #[inline]
 pub fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every CPU of this architecture has the instruction. The kernel permits it if it keeps time by it, which `measure` has checked.
+    // SAFETY: every CPU of this architecture has the instruction. The kernel permits it if it keeps time by it, which
+    // `measure` has checked.
     unsafe {
         core::arch::x86_64::_rdtsc()
     }

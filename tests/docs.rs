@@ -42,8 +42,8 @@ fn psql(cluster: &Cluster, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Runs the SQL of a document, and compares what it prints with the block that follows, if that is of text or a sample. Says how
-/// often.
+/// Runs the SQL of a document, and compares what it prints with the block that follows, if that is of text or a sample.
+/// Says how often.
 fn run(cluster: &Cluster, document: &str) -> usize {
     let blocks = blocks(document);
     let mut compared = 0;

@@ -1,5 +1,5 @@
-//! How many instructions it takes to issue an ID and to read one: a number that no noise changes. When a change makes it
-//! greater for a reason, raise the ceiling with that change.
+//! How many instructions it takes to issue an ID and to read one: a number that no noise changes. When a change makes
+//! it greater for a reason, raise the ceiling with that change.
 //!
 //! Counted by valgrind's callgrind in the release build of the extension, in a server's own process (single-user mode).
 
@@ -8,8 +8,8 @@ use testbed::{Cluster, Signal};
 
 const CALLS: u32 = 100_000;
 
-/// Instructions of one call from its first to its last, without what `not_in` does meanwhile. A function is followed into
-/// what it calls.
+/// Instructions of one call from its first to its last, without what `not_in` does meanwhile. A function is followed
+/// into what it calls.
 fn instructions(server: &Cluster, call: &str, function: &str, not_in: Option<&str>) -> f64 {
     let log = server.host().join("callgrind.log");
     let _ = fs::remove_file(&log);

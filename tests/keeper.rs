@@ -1,5 +1,5 @@
-//! The keeper writes the durable mark as seldom as it can, whatever the settings of sessions are; and what becomes of one that
-//! has to go through WAL.
+//! The keeper writes the durable mark as seldom as it can, whatever the settings of sessions are; and what becomes of
+//! one that has to go through WAL.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

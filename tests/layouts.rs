@@ -300,8 +300,8 @@ fn an_advance_past_an_id_that_no_id_of_the_layout_exceeds_is_refused() {
     assert_eq!((refused.code().code(), refused.message()), ("22003", "no ID of the layout is greater"));
 }
 
-/// With ticks of a second, each restart takes IDs further ahead of the clock; where full ticks are borrowed, every call can.
-/// A mark that is lost then is made up for all the same.
+/// With ticks of a second, each restart takes IDs further ahead of the clock; where full ticks are borrowed, every call
+/// can. A mark that is lost then is made up for all the same.
 #[test]
 fn a_mark_that_is_lost_while_ids_are_as_far_ahead_as_they_get_is_made_up_for() {
     let coarse = ("t32 w10 s8 unit=1s epoch=2024-01-01T00:00:00Z", "wait", "SELECT snowflake_nextvals(256)");

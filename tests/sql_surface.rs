@@ -42,7 +42,8 @@ fn the_functions_give_what_the_documentation_says() {
             "SELECT snowflake_min_id('2026-01-02Z') - snowflake_min_id('2026-01-01Z') = snowflake_interval('24:00:00')",
             "t",
         ),
-        // A new ID carries this server's numbers and the time of the clock, give or take the start margin of a first start.
+        // A new ID carries this server's numbers and the time of the clock, give or take the start margin of a first
+        // start.
         ("SELECT worker_id FROM snowflake_decode(snowflake_nextval())", "7"),
         ("SELECT datacenter_id FROM snowflake_decode(snowflake_nextval())", "3"),
         ("SELECT abs(extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())) < 5", "t"),

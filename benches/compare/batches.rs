@@ -1,11 +1,11 @@
 //! What an ID costs when many are taken at once.
 //!
-//! A call of `snowflake_nextvals(n)` takes its IDs a tick at a time, and should not cost more than n calls. What counts is the
-//! CPU time of the whole statement, with nothing taken off, and its rows are sent to the client: that is what a user runs. With
-//! `count()` nothing is sent, which shows how much of the rest is the sending.
+//! A call of `snowflake_nextvals(n)` takes its IDs a tick at a time, and should not cost more than n calls. What counts
+//! is the CPU time of the whole statement, with nothing taken off, and its rows are sent to the client: that is what a
+//! user runs. With `count()` nothing is sent, which shows how much of the rest is the sending.
 //!
-//! Batches of 1,000 at most, a millisecond apart, are far below the 4,096 IDs a millisecond of the default layout. A batch of
-//! 100,000 would wait for the clock, so all of that size are taken from a server with the layout `t41 w2 s20`.
+//! Batches of 1,000 at most, a millisecond apart, are far below the 4,096 IDs a millisecond of the default layout. A
+//! batch of 100,000 would wait for the clock, so all of that size are taken from a server with the layout `t41 w2 s20`.
 
 use crate::contenders::{Contender, OURS, SEQUENCE, WIDE};
 use crate::effort::Effort;

@@ -1,7 +1,8 @@
 //! What one ID costs in one backend.
 //!
-//! Each row of a query makes 25 calls, so that the loop is the smaller part of what is measured; it is taken off, as the cost
-//! of the same query without calls, and shown. What counts is CPU time of the backend, as the operating system accounts for it.
+//! Each row of a query makes 25 calls, so that the loop is the smaller part of what is measured; it is taken off, as
+//! the cost of the same query without calls, and shown. What counts is CPU time of the backend, as the operating system
+//! accounts for it.
 
 use crate::contenders::{self, OURS};
 use crate::effort::Effort;

@@ -1,8 +1,9 @@
 //! What it costs to read IDs, and to select by time.
 //!
-//! Reading: `SELECT count(f(i)) FROM generate_series(…) i`, less the same without the function, beside the shift that people
-//! write by hand. Selecting: an ID says when its row was made, so the primary key can do what otherwise takes a column and an
-//! index of its own. The same rows are found in both ways, and both indexes have been vacuumed. CPU time of the backend in both.
+//! Reading: `SELECT count(f(i)) FROM generate_series(…) i`, less the same without the function, beside the shift that
+//! people write by hand. Selecting: an ID says when its row was made, so the primary key can do what otherwise takes a
+//! column and an index of its own. The same rows are found in both ways, and both indexes have been vacuumed. CPU time
+//! of the backend in both.
 
 use crate::contenders::OURS;
 use crate::effort::Effort;

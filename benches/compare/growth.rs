@@ -1,12 +1,12 @@
 //! Whether the cost grows with the number of IDs.
 //!
-//! One statement takes more and more IDs, up to 1,000,000,000: what accumulates with each of them, in CPU time, in memory or
-//! on disk, shows there. The series is not in FROM, where it would be stored first. Each statement has a backend of its own.
-//! CPU time is less that of the same loop without a call. Memory is the anonymous memory of the backend, without what it has
-//! touched of the shared buffers: that is what a leak would be in.
+//! One statement takes more and more IDs, up to 1,000,000,000: what accumulates with each of them, in CPU time, in
+//! memory or on disk, shows there. The series is not in FROM, where it would be stored first. Each statement has a
+//! backend of its own. CPU time is less that of the same loop without a call. Memory is the anonymous memory of the
+//! backend, without what it has touched of the shared buffers: that is what a leak would be in.
 //!
-//! 1,000,000,000 IDs of the default layout take four minutes, since its ticks are full: so many are taken from a layout whose
-//! ticks are not. Random UUIDs are not here: nothing is kept from one to the next that could grow.
+//! 1,000,000,000 IDs of the default layout take four minutes, since its ticks are full: so many are taken from a layout
+//! whose ticks are not. Random UUIDs are not here: nothing is kept from one to the next that could grow.
 
 use crate::contenders::{Contender, OURS, SEQUENCE, SEQUENCE_1000, WIDE};
 use crate::effort::Effort;

@@ -1,9 +1,9 @@
 //! What the key of a table costs.
 //!
-//! Each load goes into a new table of a key and one integer, right after a CHECKPOINT, with fsync on and each commit waited
-//! for. The wall clock counts, since that is what a user waits for; the CPU time of the backend is shown beside it, since a
-//! disk is noisy. COPY reads a file of the server's, the same bytes for all, so that no client is measured. Autovacuum is off
-//! for these tables: it would come to some contenders and not to others.
+//! Each load goes into a new table of a key and one integer, right after a CHECKPOINT, with fsync on and each commit
+//! waited for. The wall clock counts, since that is what a user waits for; the CPU time of the backend is shown beside
+//! it, since a disk is noisy. COPY reads a file of the server's, the same bytes for all, so that no client is measured.
+//! Autovacuum is off for these tables: it would come to some contenders and not to others.
 
 use crate::contenders::{Contender, OURS, SEQUENCE, UUID_4, WIDE};
 use crate::effort::Effort;

@@ -1,15 +1,16 @@
 //! How long single calls take under load.
 //!
-//! 16 clients of pgbench ask for one ID at a time, and every statement counts: the slow ones are what users notice. They ask
-//! 10,000 times a second, whoever answers. At full speed a contender that answers faster would be asked more often, and all
-//! would mostly wait for the cores. What remains of that is seen beside `clock_timestamp()`, which waits for nothing else.
+//! 16 clients of pgbench ask for one ID at a time, and every statement counts: the slow ones are what users notice.
+//! They ask 10,000 times a second, whoever answers. At full speed a contender that answers faster would be asked more
+//! often, and all would mostly wait for the cores. What remains of that is seen beside `clock_timestamp()`, which waits
+//! for nothing else.
 //!
-//! This is done three times: as it is; while the durable mark is extended more than ten times a second instead of once, since
-//! that is what calls might wait for; and while one checkpoint follows the other, since then the disk is busy, and sequences
-//! write more.
+//! This is done three times: as it is; while the durable mark is extended more than ten times a second instead of once,
+//! since that is what calls might wait for; and while one checkpoint follows the other, since then the disk is busy,
+//! and sequences write more.
 //!
-//! The first fifth of a second is left out, for all. The first call after a pause writes the mark and takes as long as the disk
-//! does; that is documented, and not what is asked here.
+//! The first fifth of a second is left out, for all. The first call after a pause writes the mark and takes as long as
+//! the disk does; that is documented, and not what is asked here.
 
 use crate::contenders::{CLOCK, Contender, OURS, SEQUENCE};
 use crate::effort::Effort;
@@ -110,8 +111,8 @@ fn extensions(client: &mut Client) -> u64 {
     value(client, "SELECT mark_extensions FROM snowflake_status").parse().expect("a number")
 }
 
-/// Lets the mark run ahead as little as it may, waits until what it ran ahead before is used up, and returns how often it
-/// was extended up to then.
+/// Lets the mark run ahead as little as it may, waits until what it ran ahead before is used up, and returns how often
+/// it was extended up to then.
 fn begin_to_extend(servers: &Servers, client: &mut Client) -> u64 {
     configure(servers, client, "SET snowflake_pg.reserve_ahead = '100ms'");
     let before = extensions(client);

@@ -1,9 +1,9 @@
 //! Measures `snowflake_nextval()` beside everything else that could give a row its key, in the same run.
 //!
-//! `make bench` runs all parts, `make bench PARTS="cost insert"` some of them, and `make bench QUICK=1` all of them in short.
-//! Contenders take turns: a round measures each of them once, so that a machine whose speed drifts drifts for all. What is
-//! printed is the median over the rounds, with the least and the most. The results go to target/bench (of some parts, or in short:
-//! to target/bench-part), as JSON, Markdown and pictures.
+//! `make bench` runs all parts, `make bench PARTS="cost insert"` some of them, and `make bench QUICK=1` all of them in
+//! short. Contenders take turns: a round measures each of them once, so that a machine whose speed drifts drifts for
+//! all. What is printed is the median over the rounds, with the least and the most. The results go to target/bench (of
+//! some parts, or in short: to target/bench-part), as JSON, Markdown and pictures.
 
 mod batches;
 mod clients;

@@ -29,8 +29,8 @@ impl Backend {
         self.process
     }
 
-    /// Nanoseconds of CPU time for one of the rows of a statement, which is run `times` times. The layout `twitter` has 4,096
-    /// IDs a millisecond: statements of fewer, a millisecond apart, never wait for the clock.
+    /// Nanoseconds of CPU time for one of the rows of a statement, which is run `times` times. The layout `twitter` has
+    /// 4,096 IDs a millisecond: statements of fewer, a millisecond apart, never wait for the clock.
     pub fn cost(&mut self, statement: &Statement, times: u32, rows: u32) -> f64 {
         let before = cpu_time(self.process);
         for _ in 0..times {
@@ -53,8 +53,8 @@ pub fn nanoseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e9
 }
 
-/// Measures each contender once a round, after a round to warm up, and returns all values of each. Every other round goes
-/// backwards: what one leaves behind for the next, such as a busy disk, would otherwise always meet the same one.
+/// Measures each contender once a round, after a round to warm up, and returns all values of each. Every other round
+/// goes backwards: what one leaves behind for the next, such as a busy disk, would otherwise always meet the same one.
 pub fn rounds<T, V>(rounds: usize, contenders: &mut [T], mut measure: impl FnMut(&mut T) -> V) -> Vec<Vec<V>> {
     let mut values: Vec<_> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {

@@ -1,4 +1,5 @@
-//! Clients that repeat a statement, by PostgreSQL's own pgbench: so that nothing of ours counts, and anybody can repeat it.
+//! Clients that repeat a statement, by PostgreSQL's own pgbench: so that nothing of ours counts, and anybody can repeat
+//! it.
 
 use std::fs;
 use std::io::Write;
@@ -26,12 +27,13 @@ impl Clients<'_> {
     }
 
     /// How long each statement took in microseconds, the shortest first, while all clients together ask so many times a
-    /// second. It counts from when it was to begin, so that one that begins late because another took long is late, too.
+    /// second. It counts from when it was to begin, so that one that begins late because another took long is late,
+    /// too.
     pub fn latencies(&self, rate: u32) -> Vec<u64> {
         // With the server's files, so that it is removed with them whatever happens.
         let directory = tempfile::tempdir_in(self.cluster.host()).expect("a temporary directory");
-        // pgbench looks at the clock once before it asks and again only if it had to wait: an answer that was there at once
-        // would have taken no time. After a pause, however short, it looks again.
+        // pgbench looks at the clock once before it asks and again only if it had to wait: an answer that was there at
+        // once would have taken no time. After a pause, however short, it looks again.
         let prefix = directory.path().join("log");
         let options = [format!("--rate={rate}"), "--log".to_owned(), format!("--log-prefix={}", prefix.display())];
         self.run("\\sleep 1 us", &options);

@@ -1,9 +1,9 @@
 //! How close a saturated server comes to the layout's own rate, and what it costs to wait for it.
 //!
-//! The layout `twitter` allows 4,096 IDs a millisecond, so 4,096,000 a second. First one backend and then two ask for as many
-//! as they can get. Then 64 do, each statement for a little more than a tick holds, so that nearly all of them wait nearly
-//! always: for the same tick. It is then asked, too, whether each gets its share, and whether those that wait keep the
-//! processors from others.
+//! The layout `twitter` allows 4,096 IDs a millisecond, so 4,096,000 a second. First one backend and then two ask for
+//! as many as they can get. Then 64 do, each statement for a little more than a tick holds, so that nearly all of them
+//! wait nearly always: for the same tick. It is then asked, too, whether each gets its share, and whether those that
+//! wait keep the processors from others.
 
 use crate::contenders::OURS;
 use crate::effort::Effort;

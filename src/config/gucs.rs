@@ -1,7 +1,7 @@
 //! The configuration parameters.
 //!
-//! They exist only if the library is preloaded: PostgreSQL does not let a library that is loaded later define parameters that are fixed
-//! when the server starts. The rest of the code gets typed values and never a setting.
+//! They exist only if the library is preloaded: PostgreSQL does not let a library that is loaded later define
+//! parameters that are fixed when the server starts. The rest of the code gets typed values and never a setting.
 
 use crate::config::{layout_cache, preload};
 use once_cell::sync::OnceCell;
@@ -176,7 +176,8 @@ pub fn define() {
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
 }
 
-/// The text of a parameter in the configuration files, on the command line or from SET, also of one that is not defined.
+/// The text of a parameter in the configuration files, on the command line or from SET, also of one that is not
+/// defined.
 pub fn raw_setting(name: &CStr) -> Option<CString> {
     // SAFETY: the name is a C string. An unset parameter gives NULL, as missing_ok is true.
     let value = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };

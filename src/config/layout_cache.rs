@@ -1,7 +1,7 @@
 //! Layouts by their text.
 //!
-//! SQL passes a layout as text with every ID, and parsing the text takes longer than decoding the ID. So each process keeps the last layouts
-//! that it has parsed.
+//! SQL passes a layout as text with every ID, and parsing the text takes longer than decoding the ID. So each process
+//! keeps the last layouts that it has parsed.
 
 use crate::server_encoding::characters;
 use snowflake_core::layout::{Layout, LayoutError};

@@ -1,5 +1,5 @@
-//! I1: the mark is extended before a timestamp above it is issued. The keeper does it, or the backend that comes near the mark, or the
-//! backend that reaches it.
+//! I1: the mark is extended before a timestamp above it is issued. The keeper does it, or the backend that comes near
+//! the mark, or the backend that reaches it.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
@@ -13,8 +13,8 @@ use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
 
-/// Starts the generator or extends the mark past `tick`, or waits while another process does. The caller tries again afterwards. If a
-/// time is returned, it waits for that time first.
+/// Starts the generator or extends the mark past `tick`, or waits while another process does. The caller tries again
+/// afterwards. If a time is returned, it waits for that time first.
 pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     if gucs::wal_mark() == WalMark::Require {
         return request::ask_keeper(layout, tick);
@@ -32,8 +32,8 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
     outcome.map(start::log_start)
 }
 
-/// Extends the mark while there is still room between `tick` and `limit`, unless another process holds the lock. A failure is only
-/// logged: it becomes an error at the limit.
+/// Extends the mark while there is still room between `tick` and `limit`, unless another process holds the lock. A
+/// failure is only logged: it becomes an error at the limit.
 pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     if gucs::wal_mark() == WalMark::Require {
         shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
@@ -49,8 +49,8 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     shared().wake_keeper();
 }
 
-/// As the keeper: starts the generator, or extends the mark from `limit` past `tick`. `planned` is the start for which the mark in WAL
-/// was chosen.
+/// As the keeper: starts the generator, or extends the mark from `limit` past `tick`. `planned` is the start for which
+/// the mark in WAL was chosen.
 pub fn keep(
     layout: &Layout,
     tick: Tick,

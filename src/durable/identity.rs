@@ -7,8 +7,8 @@ use crate::worker;
 use pgrx::pg_sys;
 use snowflake_core::identity::{Directory, Identity};
 
-/// Whether this server has the worker of the server that it was copied from, and `wal_mark` is off. Both could issue the same IDs after
-/// a promotion. Recognized by the mark in the copy; false if it has none.
+/// Whether this server has the worker of the server that it was copied from, and `wal_mark` is off. Both could issue
+/// the same IDs after a promotion. Recognized by the mark in the copy; false if it has none.
 pub fn is_shared_with_source() -> bool {
     let Ok((own, _)) = worker::numbers() else { return false };
     let found = || {
@@ -25,8 +25,8 @@ pub fn is_shared_with_source() -> bool {
         })
 }
 
-/// The identity of this server, whose mark is in this directory. Only after recovery: a standby has no timeline of its own. The timeline
-/// comes from memory, since the control file is behind for a while after a promotion.
+/// The identity of this server, whose mark is in this directory. Only after recovery: a standby has no timeline of its
+/// own. The timeline comes from memory, since the control file is behind for a while after a promotion.
 pub fn own(directory: Directory) -> Result<Identity, IssueError> {
     let ((datacenter, worker), layout) = worker::numbers()?;
     Ok(Identity {

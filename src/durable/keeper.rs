@@ -1,8 +1,9 @@
 //! The keeper: a background worker that writes the mark early, so that no client waits for it.
 //!
-//! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start margin has usually
-//! passed before the first call. While IDs are issued, the keeper extends the mark before a backend comes near it. Otherwise it sleeps
-//! until a backend wakes it. Without a keeper, an occasional call takes as long as the disk. Only the keeper can take a mark through WAL.
+//! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
+//! margin has usually passed before the first call. While IDs are issued, the keeper extends the mark before a backend
+//! comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an occasional call takes as long as
+//! the disk. Only the keeper can take a mark through WAL.
 
 use crate::config::gucs;
 use crate::config::gucs::WalMark;
@@ -30,8 +31,8 @@ const RESTART: Duration = Duration::from_secs(5);
 /// How long the keeper waits after a failure, even if a backend wakes it.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Asks the postmaster for a keeper. Only while preloading. Not during pg_upgrade, which drops the database in which the keeper would
-/// hold a session; no ID is issued then.
+/// Asks the postmaster for a keeper. Only while preloading. Not during pg_upgrade, which drops the database in which
+/// the keeper would hold a session; no ID is issued then.
 pub fn register() {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
@@ -67,8 +68,8 @@ unsafe extern "C-unwind" {
     fn die(signal: c_int);
 }
 
-/// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which does not end PostgreSQL's wait for a synchronous
-/// standby. Ignores SIGINT, which would end that wait without an acknowledgment.
+/// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which does not end PostgreSQL's wait for
+/// a synchronous standby. Ignores SIGINT, which would end that wait without an acknowledgment.
 fn handle_signals() {
     #[pg_guard]
     unsafe extern "C-unwind" fn ignore(_signal: c_int) {}
@@ -95,8 +96,8 @@ fn rest(time: Duration) {
 fn end_if_told() {
     // SAFETY: a flag of this process.
     if unsafe { pg_sys::ProcDiePending } != 0 {
-        // Without a FATAL in the server log at every shutdown. After exit code 0 the postmaster would not start a keeper again.
-        // SAFETY: the keeper holds no lock here.
+        // Without a FATAL in the server log at every shutdown. After exit code 0 the postmaster would not start a
+        // keeper again. SAFETY: the keeper holds no lock here.
         unsafe { pg_sys::proc_exit(1) };
     }
 }
@@ -187,7 +188,8 @@ impl Keeper {
             if !wal::write_mark(mark) {
                 return self.without_sequence(started);
             }
-            // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark then.
+            // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark
+            // then.
             end_if_told();
             logged = Some(LoggedMark { mark, took: began.elapsed() });
         }

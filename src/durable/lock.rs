@@ -2,12 +2,13 @@
 //!
 //! # Note about locking
 //!
-//! The lock is an LWLock that is held while the mark is written and flushed. A disk can take seconds for that, and a process that waits
-//! for an LWLock cannot be cancelled. So no process waits for it: [`try_take`] takes it conditionally, and [`take_or_wait`] sleeps on a
-//! condition variable that the holder signals when it releases the lock. The holder itself cannot be cancelled before the flush ends.
+//! The lock is an LWLock that is held while the mark is written and flushed. A disk can take seconds for that, and a
+//! process that waits for an LWLock cannot be cancelled. So no process waits for it: [`try_take`] takes it
+//! conditionally, and [`take_or_wait`] sleeps on a condition variable that the holder signals when it releases the
+//! lock. The holder itself cannot be cancelled before the flush ends.
 //!
-//! pgrx's `PgLwLock` has no conditional acquire. The tranche is a new one whenever shared memory is set up (see [`crate::shared`]): the
-//! counter of tranches is in shared memory too, and starts again with it.
+//! pgrx's `PgLwLock` has no conditional acquire. The tranche is a new one whenever shared memory is set up (see
+//! [`crate::shared`]): the counter of tranches is in shared memory too, and starts again with it.
 
 use crate::shared::shared;
 use pgrx::pg_sys;
@@ -25,7 +26,8 @@ pub fn try_take() -> Option<MarkLock> {
 
 impl Drop for MarkLock {
     fn drop(&mut self) {
-        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all locks itself.
+        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all locks
+        // itself.
         if unsafe { pg_sys::InterruptHoldoffCount } > 0 {
             // SAFETY: held, as this exists.
             unsafe { pg_sys::LWLockRelease(shared().mark_lock.get()) };
@@ -34,8 +36,8 @@ impl Drop for MarkLock {
     }
 }
 
-/// Takes the lock. If another process holds it, waits for the release and returns `None`: that process may have done the work. Can be
-/// cancelled like any query.
+/// Takes the lock. If another process holds it, waits for the release and returns `None`: that process may have done
+/// the work. Can be cancelled like any query.
 pub fn take_or_wait() -> Option<MarkLock> {
     let mut lock = try_take();
     if lock.is_none() {

@@ -54,8 +54,8 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms).min(layout.end()))
 }
 
-/// The mark that may be written: with `wal_mark = require`, none above the mark in WAL. (That one is higher than the wanted one if the
-/// call that needed it has ended meanwhile.)
+/// The mark that may be written: with `wal_mark = require`, none above the mark in WAL. (That one is higher than the
+/// wanted one if the call that needed it has ended meanwhile.)
 pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
     match (gucs::wal_mark(), logged) {
         (WalMark::Require, None) => None,
@@ -89,7 +89,8 @@ pub fn write_error(number: i32) -> StateFileError {
     StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable, and records how long that took, with the time for WAL. Returns what [`StateDirectory::write`] returns.
+/// Makes a record durable, and records how long that took, with the time for WAL. Returns what
+/// [`StateDirectory::write`] returns.
 pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<Directory, StateFileError> {
     let began = Instant::now();
     let written = sleep::shown(WaitEvent::MarkWrite, || directory.write(record))?;

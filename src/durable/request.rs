@@ -41,8 +41,8 @@ pub fn must_be_read() -> Result<(), IssueError> {
     Ok(())
 }
 
-/// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that ends drops
-/// nothing.
+/// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that
+/// ends drops nothing.
 static WANTED: AtomicU64 = AtomicU64::new(0);
 
 /// A tick that this backend wants the keeper to cover, until it is dropped.
@@ -77,7 +77,8 @@ fn give_up() {
     }
 }
 
-/// Has the keeper start the generator or extend the mark past `tick`. Returns like [`extend::cover`](crate::durable::extend::cover).
+/// Has the keeper start the generator or extend the mark past `tick`. Returns like
+/// [`extend::cover`](crate::durable::extend::cover).
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     let shared = shared();
     if !shared.generator.is_started() {

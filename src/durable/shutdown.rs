@@ -1,6 +1,7 @@
 //! Lowers the mark when the server stops as planned, so that IDs are not ahead of the clock after a restart.
 //!
-//! Only the postmaster can do that, when it ends without an error: all other processes have ended, and the last ID is known.
+//! Only the postmaster can do that, when it ends without an error: all other processes have ended, and the last ID is
+//! known.
 
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
@@ -22,7 +23,8 @@ pub fn prepare() {
 fn at_exit(code: c_int) {
     // SAFETY: fixed when a process starts.
     let me = unsafe { pg_sys::MyProcPid };
-    // SAFETY: the same. PostgreSQL removes this hook from its other processes; this check is for those where it does not.
+    // SAFETY: the same. PostgreSQL removes this hook from its other processes; this check is for those where it does
+    // not.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     if me != postmaster {
         return;

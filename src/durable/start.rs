@@ -1,4 +1,5 @@
-//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::identity`] has the table that decides.
+//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::identity`] has the
+//! table that decides.
 
 use crate::config::gucs;
 use crate::durable::mark::{self, LoggedMark};
@@ -85,9 +86,10 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
 
 /// Under the lock: starts the generator above everything that this server may have issued before.
 ///
-/// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right one, with the right
-/// mark, may come back. For the same reason a server without a mark waits until its clock has passed the start margin, instead of going
-/// ahead of the clock. It writes nothing meanwhile, so that it waits again after a crash.
+/// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right
+/// one, with the right mark, may come back. For the same reason a server without a mark waits until its clock has
+/// passed the start margin, instead of going ahead of the clock. It writes nothing meanwhile, so that it waits again
+/// after a crash.
 pub fn start(
     layout: &Layout,
     now: UnixMs,
@@ -143,8 +145,8 @@ pub enum WriteOutcome {
     Done,
 }
 
-/// Logs where IDs begin, and returns the time to wait for. Not under the lock: a client that receives log messages and does not read them
-/// must not block others.
+/// Logs where IDs begin, and returns the time to wait for. Not under the lock: a client that receives log messages and
+/// does not read them must not block others.
 pub fn log_start(written: WriteOutcome) -> Option<UnixMs> {
     match written {
         WriteOutcome::Found(start_point) => {

@@ -1,11 +1,12 @@
 //! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::state_record`] for its bytes.
 //!
-//! The file is replaced as a whole, so that a crash leaves the old record or the new one: a temporary file is written, flushed and renamed
-//! over the old file, and the directory is flushed. The new mark is durable only when all of that has succeeded. After a failure the file
-//! may have the old mark or the new one. Both are safe, since the new mark is higher and not in use yet.
+//! The file is replaced as a whole, so that a crash leaves the old record or the new one: a temporary file is written,
+//! flushed and renamed over the old file, and the directory is flushed. The new mark is durable only when all of that
+//! has succeeded. After a failure the file may have the old mark or the new one. Both are safe, since the new mark is
+//! higher and not in use yet.
 //!
-//! Not PostgreSQL's `durable_rename()`: it takes paths, and raises an ERROR instead of returning it; here everything is relative to the open
-//! directory. Flushed even if `fsync` is off: one or two writes a second cost little.
+//! Not PostgreSQL's `durable_rename()`: it takes paths, and raises an ERROR instead of returning it; here everything is
+//! relative to the open directory. Flushed even if `fsync` is off: one or two writes a second cost little.
 
 use crate::errors::{StateFileError, StatePath};
 use pgrx::pg_sys;
@@ -44,8 +45,8 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
-    /// Opens the directory. A path relative to the data directory is created if it does not exist. A missing absolute path is an error: the
-    /// volume with the mark may not be mounted.
+    /// Opens the directory. A path relative to the data directory is created if it does not exist. A missing absolute
+    /// path is an error: the volume with the mark may not be mounted.
     pub fn open(configured: &Path) -> Result<Self, StateFileError> {
         let (path, is_inside) = locate(configured);
         if is_inside && !path.join(NAME).exists() {
@@ -105,10 +106,11 @@ impl StateDirectory {
         }
     }
 
-    /// Makes a record durable, with the identity that the directory then has, and returns that. To be called by one process at a time.
+    /// Makes a record durable, with the identity that the directory then has, and returns that. To be called by one
+    /// process at a time.
     ///
-    /// An overlay file system copies a directory of its lower layer up when the first file is created in it. The copy has another identity,
-    /// but is the same open directory.
+    /// An overlay file system copies a directory of its lower layer up when the first file is created in it. The copy
+    /// has another identity, but is the same open directory.
     pub fn write(&self, record: &Record) -> Result<Directory, StateFileError> {
         let temporary = StatePath::file(&self.path, TEMPORARY_NAME);
         match unlinkat(&self.opened, TEMPORARY_NAME, AtFlags::empty()) {
@@ -139,7 +141,8 @@ fn locate(configured: &Path) -> (PathBuf, bool) {
     (path, is_inside)
 }
 
-/// Creates the directory if it does not exist. Flushed in any case: the process that created it may have been killed before its flush.
+/// Creates the directory if it does not exist. Flushed in any case: the process that created it may have been killed
+/// before its flush.
 fn create(directory: &Path) -> Result<(), StateFileError> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

@@ -82,8 +82,8 @@ impl StateFileError {
     }
 }
 
-/// Whether the current user may read snowflake_pg.state_directory, which is for superusers and pg_read_all_settings. To be called in a
-/// transaction.
+/// Whether the current user may read snowflake_pg.state_directory, which is for superusers and pg_read_all_settings. To
+/// be called in a transaction.
 pub(super) fn may_know_directory() -> bool {
     // SAFETY: every session has a user,
     let user = unsafe { pg_sys::GetUserId() };

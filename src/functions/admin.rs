@@ -18,8 +18,8 @@ use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 use std::time::Duration;
 
-/// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs. Returns when IDs begin;
-/// NULL if there is nothing to accept.
+/// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
+/// Returns when IDs begin; NULL if there is nothing to accept.
 #[pg_extern(sql = false)]
 fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
     let floor = or_raise(accept_identity(force));
@@ -72,8 +72,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(mark))
 }
 
-/// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the lock is taken, since it
-/// may log a warning.
+/// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the
+/// lock is taken, since it may log a warning.
 fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
     layout_and_series()?;
     start::check_may_start()?;
@@ -135,7 +135,8 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     Ok(())
 }
 
-/// An error for a mark after the end of the layout. The sequence can have any value, and the record can be of a layout that ends later.
+/// An error for a mark after the end of the layout. The sequence can have any value, and the record can be of a layout
+/// that ends later.
 fn must_fit(mark: UnixMs, layout: &Layout) {
     if mark > layout.end() {
         raise(

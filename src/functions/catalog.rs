@@ -5,7 +5,8 @@ use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call};
 use std::ffi::CStr;
 
-/// The function with this name and these argument types in the schema of another function; the invalid OID if there is none.
+/// The function with this name and these argument types in the schema of another function; the invalid OID if there is
+/// none.
 pub fn beside(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
     let count = std::ffi::c_int::try_from(arguments.len()).expect("a function's arguments");
     // SAFETY: the function exists, since it is being called.
@@ -33,8 +34,8 @@ pub fn may_call(function: Oid) -> bool {
 pub fn everybody_may_call(function: Oid) -> bool {
     let arguments = [pg_sys::Oid::INVALID.into_datum(), function.into_datum(), "EXECUTE".into_datum()];
     let may: Option<bool> =
-        // SAFETY: takes the OIDs of a role, the invalid one being PUBLIC, and of a function, and a text; gives a boolean, or
-        // NULL if there is no such function.
+        // SAFETY: takes the OIDs of a role, the invalid one being PUBLIC, and of a function, and a text; gives a
+        // boolean, or NULL if there is no such function.
         unsafe { direct_function_call(pg_sys::has_function_privilege_id_id, &arguments) };
     may == Some(true)
 }

@@ -1,15 +1,17 @@
 //! Lets COPY insert many rows at once.
 //!
-//! COPY collects rows and writes a page of them with one WAL record, unless a default is volatile: a volatile function could read the table.
-//! PostgreSQL makes an exception for `nextval()` only, by name. `snowflake_nextval()` reads no table either, but must not be declared STABLE:
-//! ALTER TABLE ADD COLUMN would then give all rows one ID.
+//! COPY collects rows and writes a page of them with one WAL record, unless a default is volatile: a volatile function
+//! could read the table. PostgreSQL makes an exception for `nextval()` only, by name. `snowflake_nextval()` reads no
+//! table either, but must not be declared STABLE: ALTER TABLE ADD COLUMN would then give all rows one ID.
 //!
-//! So while COPY FROM prepares the defaults of its columns, the planner replaces each call by `snowflake_nextval_in_copy(…)`, the same function
-//! declared STABLE, which COPY calls for each row. All others that simplify a default, such as Citus for each INSERT, get the plain call. (The
-//! initial copy of a table by logical replication is not a COPY statement, and writes such rows one by one.)
+//! So while COPY FROM prepares the defaults of its columns, the planner replaces each call by
+//! `snowflake_nextval_in_copy(…)`, the same function declared STABLE, which COPY calls for each row. All others that
+//! simplify a default, such as Citus for each INSERT, get the plain call. (The initial copy of a table by logical
+//! replication is not a COPY statement, and writes such rows one by one.)
 //!
-//! To switch this off, revoke EXECUTE on `snowflake_nextval_in_copy` from PUBLIC. It would need nothing of this file if a function could
-//! declare to PostgreSQL that it reads no table, as `contain_volatile_functions_not_nextval()` assumes of `nextval()`.
+//! To switch this off, revoke EXECUTE on `snowflake_nextval_in_copy` from PUBLIC. It would need nothing of this file if
+//! a function could declare to PostgreSQL that it reads no table, as `contain_volatile_functions_not_nextval()` assumes
+//! of `nextval()`.
 
 use super::catalog::{beside, may_call};
 use once_cell::sync::OnceCell;
@@ -22,11 +24,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What replaces `snowflake_nextval()`. Its argument, of type internal, keeps SQL from calling it.
 const IN_COPY: &CStr = c"snowflake_nextval_in_copy";
 
-/// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement. Functions that COPY or
-/// the planner call run in other contexts.
+/// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement.
+/// Functions that COPY or the planner call run in other contexts.
 const COPY_CONTEXT: &CStr = c"COPY";
 
-/// Whether the last COPY of this process reads rows. A COPY that fails leaves it unchanged; it only matters in [`COPY_CONTEXT`].
+/// Whether the last COPY of this process reads rows. A COPY that fails leaves it unchanged; it only matters in
+/// [`COPY_CONTEXT`].
 static READS_ROWS: AtomicBool = AtomicBool::new(false);
 
 /// The hook of a library loaded before.
@@ -56,7 +59,8 @@ pub fn watch() {
 
 /// Records the direction of a COPY.
 ///
-/// Without `#[pg_guard]`: an ERROR of the statement jumps over this frame, which is sound as long as it has nothing to drop.
+/// Without `#[pg_guard]`: an ERROR of the statement jumps over this frame, which is sound as long as it has nothing to
+/// drop.
 unsafe extern "C-unwind" fn process_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,

@@ -1,13 +1,15 @@
 //! Gives the planner the layout as a constant.
 //!
-//! A function that depends on `snowflake_pg.layout` is STABLE. Foreign servers do not receive such a condition, partitions are pruned by it
-//! only when a query runs, and Citus refuses it in DELETE and RETURNING. But the layout of a server that preloads the library does not change
-//! while the server runs. So before a query is planned, `snowflake_timestamp(id)` becomes `snowflake_timestamp(id, 'twitter')`, which is
-//! IMMUTABLE, and so does every other function that takes a layout.
+//! A function that depends on `snowflake_pg.layout` is STABLE. Foreign servers do not receive such a condition,
+//! partitions are pruned by it only when a query runs, and Citus refuses it in DELETE and RETURNING. But the layout of
+//! a server that preloads the library does not change while the server runs. So before a query is planned,
+//! `snowflake_timestamp(id)` becomes `snowflake_timestamp(id, 'twitter')`, which is IMMUTABLE, and so does every other
+//! function that takes a layout.
 //!
-//! Only queries are changed, and their plans do not outlive the server. Index expressions, generated columns, constraints and views are stored
-//! before a planner sees them, and never contain the constant. Without preload a session can change the layout, and nothing is replaced. The
-//! bodies of SQL functions that the planner inlines later are not changed either.
+//! Only queries are changed, and their plans do not outlive the server. Index expressions, generated columns,
+//! constraints and views are stored before a planner sees them, and never contain the constant. Without preload a
+//! session can change the layout, and nothing is replaced. The bodies of SQL functions that the planner inlines later
+//! are not changed either.
 
 use super::catalog::{beside, everybody_may_call};
 use crate::config::gucs;
@@ -19,7 +21,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// The functions with an optional layout as their last argument. By name, since an older script of the extension may lack some.
+/// The functions with an optional layout as their last argument. By name, since an older script of the extension may
+/// lack some.
 const NAMES: [&CStr; 8] = [
     c"snowflake_compose",
     c"snowflake_decode",
@@ -62,7 +65,8 @@ pub fn watch() {
 
 /// Replaces the calls in a query, and has it planned.
 ///
-/// Without `#[pg_guard]`: an ERROR of the planner jumps over this frame, which is sound as long as it has nothing to drop.
+/// Without `#[pg_guard]`: an ERROR of the planner jumps over this frame, which is sound as long as it has nothing to
+/// drop.
 unsafe extern "C-unwind" fn plan(
     query: *mut Query,
     text: *const c_char,
@@ -161,8 +165,8 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _cache: c_int, _has
     KNOWN.with_borrow_mut(HashMap::clear);
 }
 
-/// The variant with a layout of a function of this extension; `None` for other functions, and unless PUBLIC may execute both: a plan is kept
-/// when its session changes its role.
+/// The variant with a layout of a function of this extension; `None` for other functions, and unless PUBLIC may execute
+/// both: a plan is kept when its session changes its role.
 fn look_up(function: Oid) -> Option<Oid> {
     // SAFETY: takes any OID.
     let name = unsafe { pg_sys::get_func_name(function) };

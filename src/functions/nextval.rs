@@ -12,8 +12,8 @@ const MAX_BATCH: u32 = 1_000_000;
 
 /// The next ID, for SQL, and under another name for COPY.
 ///
-/// A plain C function, since `#[pg_guard]` costs a part of an ID. An ERROR of [`slow_path`], which is guarded, jumps over this frame. That is
-/// sound as long as the frame has nothing to drop; keep it so.
+/// A plain C function, since `#[pg_guard]` costs a part of an ID. An ERROR of [`slow_path`], which is guarded, jumps
+/// over this frame. That is sound as long as the frame has nothing to drop; keep it so.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     issuer::join().unwrap_or_else(|| slow_path()).into()

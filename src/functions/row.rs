@@ -28,9 +28,9 @@ pub fn column<T: IntoDatum>(value: T) -> Column {
 
 /// A row, or one of a set of rows.
 ///
-/// The caller declares the columns, by OUT parameters or by a column definition list. Between the installation of a new library and ALTER
-/// EXTENSION UPDATE, these are of another version. Columns that the caller lacks are omitted, and columns that this row lacks are NULL. A
-/// value of another type than its column raises an ERROR.
+/// The caller declares the columns, by OUT parameters or by a column definition list. Between the installation of a new
+/// library and ALTER EXTENSION UPDATE, these are of another version. Columns that the caller lacks are omitted, and
+/// columns that this row lacks are NULL. A value of another type than its column raises an ERROR.
 pub struct Row<const N: usize>(pub [Column; N]);
 
 // SAFETY: returns a composite datum in the current memory context, as PostgreSQL expects.

@@ -1,7 +1,7 @@
 //! Gives IDs to a backend.
 //!
-//! [`join`] issues nearly all IDs, with one look at the time and one compare-and-swap, and without a call of PostgreSQL. [`take`] does the
-//! rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
+//! [`join`] issues nearly all IDs, with one look at the time and one compare-and-swap, and without a call of
+//! PostgreSQL. [`take`] does the rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
 use crate::durable::{extend, mark, request};
@@ -94,8 +94,8 @@ impl Issuer {
         Ok((tick, count.wrapping_add(tsc::counts_in(end.saturating_sub(now)))))
     }
 
-    /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all IDs:
-    /// no call into PostgreSQL, nothing that can fail.
+    /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all
+    /// IDs: no call into PostgreSQL, nothing that can fail.
     #[inline(always)]
     fn join(&self, want: u32) -> Option<Span> {
         if self.max_age > 0 {
@@ -178,8 +178,8 @@ impl Issuer {
         Err(IssueError::ClockBehind { last, issued, now: clock::unix_ms(), until, limit })
     }
 
-    /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
-    /// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
+    /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed;
+    /// the first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
     fn max_wait(&self) -> Duration {
         let mut max_wait = gucs::max_wait_ms().saturating_add(2 * self.layout.tick_ms());
         if self.generator.counts().issued == 0 {

@@ -1,8 +1,8 @@
 //! Waits for the clock.
 //!
-//! One process, the *leader*, sleeps until the clock reaches the time. All others wait behind it. When the leader has its ID, it
-//! wakes the first of them, which tries next. No process wakes in vain, however many wait for the same tick, and the first to come
-//! is served first. If the leader was stopped, another process takes the lead over.
+//! One process, the *leader*, sleeps until the clock reaches the time. All others wait behind it. When the leader has
+//! its ID, it wakes the first of them, which tries next. No process wakes in vain, however many wait for the same tick,
+//! and the first to come is served first. If the leader was stopped, another process takes the lead over.
 //!
 //! There are two queues, so that a call for the next tick does not wait behind a call that waits for a second.
 
@@ -44,8 +44,8 @@ fn leave(_code: c_int) {
     shared().clock_queue.leave();
 }
 
-/// How long one call may still wait for a clock that is behind. Measured in elapsed time: a budget in the clock's time would grow by
-/// the step that is waited out.
+/// How long one call may still wait for a clock that is behind. Measured in elapsed time: a budget in the clock's time
+/// would grow by the step that is waited out.
 pub struct WaitBudget {
     budget: Duration,
     /// Since when the clock has been behind.
@@ -66,8 +66,8 @@ struct MarkAttempts {
     count: u32,
 }
 
-/// How many marks may be written for a call, with the one that it finds. The third is already reserved by the time that two writes
-/// took.
+/// How many marks may be written for a call, with the one that it finds. The third is already reserved by the time that
+/// two writes took.
 const MAX_MARK_ATTEMPTS: u32 = 4;
 
 impl WaitBudget {
@@ -76,9 +76,9 @@ impl WaitBudget {
         Self { budget, since: None, waiting: None, lead: None, mark_attempts: MarkAttempts::default() }
     }
 
-    /// Sleeps until the clock reaches `until`, or for a short time: the clock may be set meanwhile. False when the budget is used
-    /// up. A clock that reaches the time restores the budget, since a call for a large batch waits for one tick after another. Can
-    /// be cancelled like any query.
+    /// Sleeps until the clock reaches `until`, or for a short time: the clock may be set meanwhile. False when the
+    /// budget is used up. A clock that reaches the time restores the budget, since a call for a large batch waits for
+    /// one tick after another. Can be cancelled like any query.
     pub fn wait_until(&mut self, until: UnixMs, layout: &Layout) -> bool {
         let until = Duration::from_millis(until);
         let remaining = || until.saturating_sub(trusted_clock::now(layout));
@@ -104,8 +104,9 @@ impl WaitBudget {
         true
     }
 
-    /// Whether a call for this tick may have another mark written past `limit`. False once more than [`MAX_MARK_ATTEMPTS`] marks have
-    /// been written for it over at least `time`, and the clock has overtaken each before the call could use it.
+    /// Whether a call for this tick may have another mark written past `limit`. False once more than
+    /// [`MAX_MARK_ATTEMPTS`] marks have been written for it over at least `time`, and the clock has overtaken each
+    /// before the call could use it.
     pub fn may_retry_mark(&mut self, tick: Tick, limit: Tick, time: Duration) -> bool {
         let attempts = &mut self.mark_attempts;
         let since = *attempts.since.get_or_insert_with(Instant::now);

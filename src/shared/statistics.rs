@@ -1,7 +1,7 @@
 //! Counters for `snowflake_status`, since the server started, since its last crash, or since a reset.
 //!
-//! The generator counts IDs, a tick at a time. This file counts what processes do when they wait, write or fail. Nothing is counted for each
-//! ID.
+//! The generator counts IDs, a tick at a time. This file counts what processes do when they wait, write or fail.
+//! Nothing is counted for each ID.
 
 use crate::clock;
 use snowflake_core::UnixMs;

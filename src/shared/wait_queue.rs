@@ -1,7 +1,7 @@
 //! A fair queue of processes that wait for the clock: see [`crate::issue::wait`].
 //!
-//! The *leader* sleeps until the clock is there; the others wait behind it. A leader hands the lead off to the first of them. Only a
-//! process that was woken may then take it, so that the former leader cannot come back for more.
+//! The *leader* sleeps until the clock is there; the others wait behind it. A leader hands the lead off to the first of
+//! them. Only a process that was woken may then take it, so that the former leader cannot come back for more.
 
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -38,9 +38,9 @@ impl WaitQueue {
         new
     }
 
-    /// Waits until this process leads, and shows this event meanwhile; false if it does not after that time. If the same process
-    /// has led all the time, it may have been stopped or wait for a distant time, and this process takes the lead over. Can be
-    /// cancelled like any query.
+    /// Waits until this process leads, and shows this event meanwhile; false if it does not after that time. If the
+    /// same process has led all the time, it may have been stopped or wait for a distant time, and this process takes
+    /// the lead over. Can be cancelled like any query.
     pub fn wait_to_lead(&self, at_most: Duration, wait_event: u32) -> bool {
         if self.queued.load(Ordering::SeqCst) == 0 && self.take_over_from(FREE) {
             return true;
@@ -130,15 +130,16 @@ impl Drop for QueueGuard<'_> {
     }
 }
 
-/// Leaves the queue of the condition variable. True if this process was woken and has not noticed: then nobody else was.
+/// Leaves the queue of the condition variable. True if this process was woken and has not noticed: then nobody else
+/// was.
 #[cfg(not(feature = "pg15"))]
 fn cancel_sleep() -> bool {
     // SAFETY: ends what was prepared before; does nothing where that has ended.
     unsafe { pg_sys::ConditionVariableCancelSleep() }
 }
 
-/// Leaves the queue of the condition variable. PostgreSQL 15 itself wakes the next one if this process was woken and has not
-/// noticed.
+/// Leaves the queue of the condition variable. PostgreSQL 15 itself wakes the next one if this process was woken and
+/// has not noticed.
 #[cfg(feature = "pg15")]
 fn cancel_sleep() -> bool {
     // SAFETY: ends what was prepared before; does nothing where that has ended.

@@ -1,6 +1,6 @@
-//! `DEFAULT snowflake_nextval()` on Citus: every way to insert, on every kind of table, sent to the coordinator and to a worker
-//! node; and the clauses in which Citus wants functions IMMUTABLE. Skipped where PostgreSQL has no Citus. Ends with a table of
-//! what was seen.
+//! `DEFAULT snowflake_nextval()` on Citus: every way to insert, on every kind of table, sent to the coordinator and to
+//! a worker node; and the clauses in which Citus wants functions IMMUTABLE. Skipped where PostgreSQL has no Citus. Ends
+//! with a table of what was seen.
 
 mod clauses;
 mod nodes;

@@ -111,8 +111,8 @@ impl Citus {
         value(&mut self.nodes[0].connect(), query)
     }
 
-    /// Sends a statement to a node, and returns the IDs that are in the table then. An error says what the server refused, or
-    /// what is wrong with the rows.
+    /// Sends a statement to a node, and returns the IDs that are in the table then. An error says what the server
+    /// refused, or what is wrong with the rows.
     pub fn attempt(
         &self,
         statement: &Statement,

@@ -1,5 +1,5 @@
-//! The ways to insert. In their text, `{table}` is a table, `{key}` its key, `{default}` the default of its column `id`, and
-//! `{mark}` a word by which the rows of this statement are found.
+//! The ways to insert. In their text, `{table}` is a table, `{key}` its key, `{default}` the default of its column
+//! `id`, and `{mark}` a word by which the rows of this statement are found.
 
 /// A statement that takes IDs from the default of a column.
 pub struct Statement {

@@ -290,8 +290,8 @@ fn a_day_ahead_accepted(rounds: usize) -> Evidence {
     assert_kept_without_errors(rounds, &report, DAY_MS)
 }
 
-/// A statement is shorter than a tick. So in most rounds the tick of the first ID, by the old clock, is still open when the
-/// second one is drawn.
+/// A statement is shorter than a tick. So in most rounds the tick of the first ID, by the old clock, is still open when
+/// the second one is drawn.
 fn accepted_while_a_tick_is_open(rounds: usize) -> Evidence {
     const STEP: i64 = 10;
     let cluster = server(Cluster::builder().worker(1).own_clock().set("snowflake_pg.max_forward_jump", "1s"));

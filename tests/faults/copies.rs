@@ -178,7 +178,8 @@ fn original(rounds: usize) -> Evidence {
     Evidence::new(rounds, &all).crashes(rounds).lead_ms(lead_ms(&all, 0))
 }
 
-/// The first write in a directory of the lower layer copies the directory to the upper one, where it has a birth of its own.
+/// The first write in a directory of the lower layer copies the directory to the upper one, where it has a birth of its
+/// own.
 fn below_an_overlay(rounds: usize) -> Evidence {
     let mut all = Report::default();
     for _ in 0..rounds {

@@ -86,8 +86,8 @@ fn with_wal_mark(wal_mark: &str) -> Cluster {
     primary
 }
 
-/// A standby whose clock is behind from its start on. (PostgreSQL waits by the clock before it looks for WAL again, so a step
-/// back would only make the promotion late.)
+/// A standby whose clock is behind from its start on. (PostgreSQL waits by the clock before it looks for WAL again, so
+/// a step back would only make the promotion late.)
 fn behind(standby: Builder, primary: &Cluster) -> Cluster {
     let mut standby = standby.own_clock().backup_of(primary);
     standby.set_clock(-5.0);
@@ -123,8 +123,8 @@ fn replicate_synchronously(primary: &Cluster) {
     primary.wait_until("SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')");
 }
 
-/// Kills a primary under this load, at this time or a little later, and promotes its standby, which clients keep asking all the
-/// while. What the clients of each have received.
+/// Kills a primary under this load, at this time or a little later, and promotes its standby, which clients keep asking
+/// all the while. What the clients of each have received.
 fn take_over(mut primary: Cluster, old: Load, standby: &Cluster, at: UnixMs) -> (Report, Report) {
     let new = Load::start(standby, 2, IDS);
     old.wait_for_ids();
@@ -246,8 +246,8 @@ fn split_brain(rounds: usize) -> Evidence {
 /// Longer than the keeper sleeps before it looks whether there was a demand.
 const KEEPER_SLEEPS: Duration = Duration::from_millis(1500);
 
-/// Waits until the last mark of a server has passed, and its keeper, which may be slow to notice that nobody asks for IDs any
-/// more, is at rest: then every further ID needs a new mark.
+/// Waits until the last mark of a server has passed, and its keeper, which may be slow to notice that nobody asks for
+/// IDs any more, is at rest: then every further ID needs a new mark.
 fn let_the_mark_pass(primary: &Cluster) {
     let mut client = primary.connect();
     let rests = "SELECT count(*) = 1 FROM pg_stat_activity

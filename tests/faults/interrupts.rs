@@ -45,8 +45,8 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-/// How long a call may take to end when it is told to. It is far below that, however busy the machine is; only a call that goes
-/// on waiting is not.
+/// How long a call may take to end when it is told to. It is far below that, however busy the machine is; only a call
+/// that goes on waiting is not.
 const PROMPT: Duration = Duration::from_secs(30);
 
 /// How far the clock goes back, in seconds, so that calls wait for longer than that; and how long they may wait.
@@ -132,8 +132,8 @@ fn interrupted_while_ticks_are_full(rounds: usize) -> Evidence {
     assert_kept(calls, &report, 0)
 }
 
-/// Fifteen calls behind one that has the turn to wait: they are told to end in every way, this one too, or get their ID when
-/// the clock is right again.
+/// Fifteen calls behind one that has the turn to wait: they are told to end in every way, this one too, or get their ID
+/// when the clock is right again.
 fn interrupted_in_the_queue(rounds: usize) -> Evidence {
     const CALLS: usize = 16;
     let cluster = started(waiting().worker(1).own_clock());

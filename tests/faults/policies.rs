@@ -1,5 +1,5 @@
-//! What a server does when its clock goes back or a tick is full is for the DBA to choose. Whatever is chosen, no ID comes
-//! twice.
+//! What a server does when its clock goes back or a tick is full is for the DBA to choose. Whatever is chosen, no ID
+//! comes twice.
 
 use crate::fixture::{MAX_BORROW_MS, assert_kept_without_errors, signed, started};
 use crate::suite::{Evidence, Fault};
@@ -86,7 +86,8 @@ impl<'a> Clock<'a> {
         let offset = f64::from(i32::try_from(offset_ms).expect("a few seconds")) / 1000.0;
         let mut settings = self.settings.borrow_mut();
         let ahead = settings.last().is_some_and(|&(_, before)| before < offset_ms);
-        // It may be further ahead from before it is set ahead, and until after it is set back. Times are whole milliseconds.
+        // It may be further ahead from before it is set ahead, and until after it is set back. Times are whole
+        // milliseconds.
         let before = real_time();
         self.cluster.set_clock(offset);
         settings.push((if ahead { before } else { real_time() + 1 }, offset_ms));

@@ -165,8 +165,8 @@ fn keeper(cluster: &Cluster, before: i32) -> i32 {
     let query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper' AND pid <> $1";
     let deadline = Instant::now() + PATIENCE;
     loop {
-        // In a new session each time: up to PostgreSQL 15, a postmaster that is told of an end just before it goes to sleep
-        // wakes up a minute later, or when somebody connects.
+        // In a new session each time: up to PostgreSQL 15, a postmaster that is told of an end just before it goes to
+        // sleep wakes up a minute later, or when somebody connects.
         if let Some(row) = cluster.connect().query_opt(query, &[&before]).expect("a query") {
             return row.get(0);
         }
@@ -249,8 +249,8 @@ fn no_keeper(rounds: usize) -> Evidence {
     assert_kept_without_errors(rounds, &report, 0).crashes(rounds.div_ceil(2))
 }
 
-/// Only the postmaster may lower the mark, when nobody else is left. Then the server is killed, and comes back with its clock
-/// set back, so that nothing but the mark keeps IDs from coming twice.
+/// Only the postmaster may lower the mark, when nobody else is left. Then the server is killed, and comes back with its
+/// clock set back, so that nothing but the mark keeps IDs from coming twice.
 fn sessions_end(rounds: usize) -> Evidence {
     let mut cluster = issuing(Cluster::builder().worker(1).own_clock());
     let load = load(&cluster);
@@ -263,7 +263,8 @@ fn sessions_end(rounds: usize) -> Evidence {
         }
         sleep(Duration::from_millis(30));
         cluster.kill_all();
-        // Further than a restart takes on a busy machine: a clock that has passed what was issued would hide a low mark.
+        // Further than a restart takes on a busy machine: a clock that has passed what was issued would hide a low
+        // mark.
         cluster.set_clock(if round % 2 == 0 { -2.0 } else { 0.0 });
         cluster.start();
     }

@@ -37,7 +37,8 @@ pub struct Evidence {
     pub inversions: usize,
     /// Calls that ended with an error of the server.
     pub errors: usize,
-    /// How far a timestamp was ahead of the server's clock, at most, in milliseconds; `None` where that was not looked at.
+    /// How far a timestamp was ahead of the server's clock, at most, in milliseconds; `None` where that was not looked
+    /// at.
     pub lead_ms: Option<i64>,
     /// How long the server took for one answer, at most.
     pub longest: Duration,

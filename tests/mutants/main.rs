@@ -1,8 +1,8 @@
 //! Breaks the guards of the extension one at a time, and shows which test notices. A guard whose loss nobody notices is
 //! not tested.
 //!
-//! Works on a copy of the sources in target/mutants. Each mutant replaces text that must stand in its file exactly once, so
-//! that it can't go stale unnoticed. Arguments choose mutants by parts of their names.
+//! Works on a copy of the sources in target/mutants. Each mutant replaces text that must stand in its file exactly
+//! once, so that it can't go stale unnoticed. Arguments choose mutants by parts of their names.
 
 mod list;
 
@@ -72,8 +72,8 @@ impl Tree {
         Self { target: root.with_file_name("build"), root, programs: BTreeMap::new() }
     }
 
-    /// Builds the tests on servers: once, as they take nothing of the extension but the library. So the core that they read
-    /// state files by is never a spoilt one.
+    /// Builds the tests on servers: once, as they take nothing of the extension but the library. So the core that they
+    /// read state files by is never a spoilt one.
     fn build_tests(&mut self, controls: &[Against]) {
         let binary = |against: &Against| if let Servers { binary, .. } = against { Some(*binary) } else { None };
         let binaries: Vec<_> = controls.iter().filter_map(binary).collect();
@@ -119,7 +119,8 @@ impl Tree {
         verdict
     }
 
-    /// Which of these tests fail; an error is why none does. Of the core's, the schedules only run where the units all pass.
+    /// Which of these tests fail; an error is why none does. Of the core's, the schedules only run where the units all
+    /// pass.
     fn run(&self, against: Against) -> Result<String, String> {
         let mut cargo = self.cargo();
         cargo.args(["test", "--locked", "--package", "snowflake_core"]);

@@ -61,7 +61,8 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Not by how long it takes: what waits for a transaction that does not end is cancelled, after far longer than it needs.
+/// Not by how long it takes: what waits for a transaction that does not end is cancelled, after far longer than it
+/// needs.
 #[test]
 fn neither_readers_nor_writers_wait_for_new_partitions_nor_those_for_them() {
     let (cluster, mut client) = server();

@@ -1,7 +1,8 @@
-//! The obvious way to write a Snowflake generator with pgrx: the last timestamp and sequence in shared memory, under a lock.
+//! The obvious way to write a Snowflake generator with pgrx: the last timestamp and sequence in shared memory, under a
+//! lock.
 //!
-//! For benchmarks only. It forgets everything when the server is restarted, and gives IDs again when the clock has gone back
-//! meanwhile. While the clock is behind and a millisecond is full, callers spin under the lock.
+//! For benchmarks only. It forgets everything when the server is restarted, and gives IDs again when the clock has gone
+//! back meanwhile. While the clock is behind and a millisecond is full, callers spin under the lock.
 
 #![allow(unsafe_code, reason = "shared memory is PostgreSQL's")]
 

@@ -1,8 +1,8 @@
 //! Pictures of the answers, as SVG.
 //!
-//! Bars where nothing was varied, and lines where something was. Where contenders differ by more than a factor of 50 the axis is
-//! logarithmic; dots stand for bars then, since the length of a bar would say nothing. What was measured goes from the least to
-//! the most by a thin line.
+//! Bars where nothing was varied, and lines where something was. Where contenders differ by more than a factor of 50
+//! the axis is logarithmic; dots stand for bars then, since the length of a bar would say nothing. What was measured
+//! goes from the least to the most by a thin line.
 
 use crate::figures::{Answer, Figure};
 use crate::numbers::{grouped, range, round, value};

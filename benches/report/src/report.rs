@@ -61,7 +61,8 @@ impl Report {
         }
     }
 
-    /// Writes everything to target/bench, in place of the last whole run, or else to target/bench-part, and says where that is.
+    /// Writes everything to target/bench, in place of the last whole run, or else to target/bench-part, and says where
+    /// that is.
     pub fn write(&self, targets: &[impl Serialize], target_table: &str) -> io::Result<PathBuf> {
         #[derive(Serialize)]
         struct Results<'a, T> {

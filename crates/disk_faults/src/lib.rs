@@ -1,8 +1,9 @@
 //! A disk that fills up, fails, is slow, and forgets what was not flushed.
 //!
-//! Loaded into a server's processes by `LD_PRELOAD`, this library stands in for the functions of the C library that write
-//! and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable (see
-//! [`Flushed`]); everywhere else it only passes calls on. Two environment variables tell it where: [`DIRECTORY`] and [`HOME`].
+//! Loaded into a server's processes by `LD_PRELOAD`, this library stands in for the functions of the C library that
+//! write and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable
+//! (see [`Flushed`]); everywhere else it only passes calls on. Two environment variables tell it where: [`DIRECTORY`]
+//! and [`HOME`].
 //!
 //! Servers with a clock of their own load it, too: see [`select`].
 
@@ -70,7 +71,8 @@ pub extern "C" fn fdatasync(file: c_int) -> c_int {
 }
 
 /// As select(2), past libfaketime's: while a process is in there, libfaketime shows it the true time. PostgreSQL 15's
-/// postmaster starts the keeper in a signal handler that interrupts select, and the keeper would see the true time forever.
+/// postmaster starts the keeper in a signal handler that interrupts select, and the keeper would see the true time
+/// forever.
 ///
 /// # Safety
 ///
@@ -120,7 +122,8 @@ fn fail(code: c_int) -> c_int {
     -1
 }
 
-/// Where an open file is, if it is of interest. PostgreSQL writes in signal handlers, too, so nothing is allocated here.
+/// Where an open file is, if it is of interest. PostgreSQL writes in signal handlers, too, so nothing is allocated
+/// here.
 fn place(file: c_int) -> Option<(&'static Disk, Place)> {
     let disk = DISK.as_ref()?;
     let mut buffer = [0; libc::PATH_MAX as usize];

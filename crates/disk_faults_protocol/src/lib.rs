@@ -1,8 +1,8 @@
-//! What the library `disk_faults`, in the servers' processes, and the tests agree on: the order that a disk obeys, and the
-//! record of what was flushed, which is all that it still has after the power was cut.
+//! What the library `disk_faults`, in the servers' processes, and the tests agree on: the order that a disk obeys, and
+//! the record of what was flushed, which is all that it still has after the power was cut.
 //!
-//! A crate of its own since both link it. A program that linked `disk_faults` itself would have that library's `write`, `fsync`
-//! and `select` in place of the C library's.
+//! A crate of its own since both link it. A program that linked `disk_faults` itself would have that library's `write`,
+//! `fsync` and `select` in place of the C library's.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};

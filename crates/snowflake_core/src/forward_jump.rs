@@ -1,8 +1,9 @@
 //! Whether to trust a clock that has jumped ahead.
 //!
-//! A clock that is set ahead by mistake takes the durable mark with it. After the clock is corrected, no ID can be issued until it
-//! reaches the mark. A jump by more than `max_jump`, measured against a clock that nobody sets, is therefore not trusted until it
-//! has held for a minute (NTP's stepout). IDs follow the old clock until then. A step back is trusted: that loses nothing.
+//! A clock that is set ahead by mistake takes the durable mark with it. After the clock is corrected, no ID can be
+//! issued until it reaches the mark. A jump by more than `max_jump`, measured against a clock that nobody sets, is
+//! therefore not trusted until it has held for a minute (NTP's stepout). IDs follow the old clock until then. A step
+//! back is trusted: that loses nothing.
 
 use crate::sync::{AtomicU64, Ordering};
 

@@ -1,27 +1,28 @@
 //! The lock-free state that all backends of a server share.
 //!
-//! One word, `state`, is the last position issued. A caller computes the next position from the clock, and takes it with one
-//! compare-and-swap. A caller that loses the race tries again from the winner's position. So no position is taken twice, and each is greater
-//! than all before it.
+//! One word, `state`, is the last position issued. A caller computes the next position from the clock, and takes it
+//! with one compare-and-swap. A caller that loses the race tries again from the winner's position. So no position is
+//! taken twice, and each is greater than all before it.
 //!
-//! A second word, `limit`, is the first position that the durable mark does not cover. No position at or above it is issued (invariant I1). It
-//! is raised after the mark is on disk. It starts at 0: nothing can be issued until [`Generator::start`] has been told how far the server may
-//! have come before.
+//! A second word, `limit`, is the first position that the durable mark does not cover. No position at or above it is
+//! issued (invariant I1). It is raised after the mark is on disk. It starts at 0: nothing can be issued until
+//! [`Generator::start`] has been told how far the server may have come before.
 //!
-//! A third word, `soft_limit`, is at most the limit. Callers that open a tick compare with it only. The first caller that reaches it is told to
-//! extend the mark while there is still room, and the others continue.
+//! A third word, `soft_limit`, is at most the limit. Callers that open a tick compare with it only. The first caller
+//! that reaches it is told to extend the mark while there is still room, and the others continue.
 //!
-//! Most callers [`join`](Generator::join) the open tick. If there is none, at the beginning of a tick or when it is full, a caller takes a
-//! [`snapshot`](Generator::snapshot), reads the clock, and [`take`](Generator::take)s, in this order: a clock behind the snapshot has then gone
-//! back. The generator never reads a clock and never sleeps. Its [`Outcome`] tells the caller what to do.
+//! Most callers [`join`](Generator::join) the open tick. If there is none, at the beginning of a tick or when it is
+//! full, a caller takes a [`snapshot`](Generator::snapshot), reads the clock, and [`take`](Generator::take)s, in this
+//! order: a clock behind the snapshot has then gone back. The generator never reads a clock and never sleeps. Its
+//! [`Outcome`] tells the caller what to do.
 //!
 //! # When the clock is behind
 //!
-//! The clock is behind the last timestamp issued if it was set back, or if the server started above an old mark. The [`Policy`] decides what
-//! follows. If IDs continue from the last timestamp, they go up to `max_borrow` ahead of the clock. `clock_lag` is how far the clock is behind.
-//! The clock plus this lag advances as the clock does. So a server ahead of its clock issues no more IDs per second than others, and its lead
-//! never grows by itself (unless full ticks may borrow). The lag shrinks as unused ticks let the clock catch up, until the clock is set back
-//! again.
+//! The clock is behind the last timestamp issued if it was set back, or if the server started above an old mark. The
+//! [`Policy`] decides what follows. If IDs continue from the last timestamp, they go up to `max_borrow` ahead of the
+//! clock. `clock_lag` is how far the clock is behind. The clock plus this lag advances as the clock does. So a server
+//! ahead of its clock issues no more IDs per second than others, and its lead never grows by itself (unless full ticks
+//! may borrow). The lag shrinks as unused ticks let the clock catch up, until the clock is set back again.
 
 use crate::generator::counters::Counters;
 use crate::history::History;
@@ -37,26 +38,29 @@ pub use counters::Counts;
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Generator {
-    /// The last position issued. Written by every caller that takes positions, by compare-and-swap. Release, so that a caller that joins a tick
-    /// (Acquire) sees what its opener saw of the mark.
+    /// The last position issued. Written by every caller that takes positions, by compare-and-swap. Release, so that a
+    /// caller that joins a tick (Acquire) sees what its opener saw of the mark.
     state: AtomicU64,
-    /// The count of a steady counter until which callers may join the open tick without reading the clock. It bounds how late a timestamp is,
-    /// not uniqueness, so Relaxed. Written by callers that have read the clock; 0 at first.
+    /// The count of a steady counter until which callers may join the open tick without reading the clock. It bounds
+    /// how late a timestamp is, not uniqueness, so Relaxed. Written by callers that have read the clock; 0 at first.
     open_until: AtomicU64,
-    /// The low bits of a position, which number the IDs of a tick. Never written after [`Generator::new`]. Here, since a caller that takes a
-    /// position has this cache line already.
+    /// The low bits of a position, which number the IDs of a tick. Never written after [`Generator::new`]. Here, since
+    /// a caller that takes a position has this cache line already.
     sequence_mask: u64,
-    /// The first position that the durable mark does not cover. Raised, before `soft_limit`, by the process that has made the mark durable.
+    /// The first position that the durable mark does not cover. Raised, before `soft_limit`, by the process that has
+    /// made the mark durable.
     limit: AtomicU64,
-    /// Where callers ask for an extension; at most `limit`. Raised with it (Release), and to it by the caller that takes on the extension. Read
-    /// by every caller that opens a tick (Acquire).
+    /// Where callers ask for an extension; at most `limit`. Raised with it (Release), and to it by the caller that
+    /// takes on the extension. Read by every caller that opens a tick (Acquire).
     soft_limit: AtomicU64,
-    /// How many ticks the clock is behind the timestamps issued. It bounds the pace, not uniqueness, so Relaxed. Raised by callers that find the
-    /// clock behind, and lowered by callers that find it less behind.
+    /// How many ticks the clock is behind the timestamps issued. It bounds the pace, not uniqueness, so Relaxed. Raised
+    /// by callers that find the clock behind, and lowered by callers that find it less behind.
     clock_lag: AtomicU64,
-    /// What the clock showed last to a caller that opened a tick or found it set back. Relaxed: every value is one that the clock has shown.
+    /// What the clock showed last to a caller that opened a tick or found it set back. Relaxed: every value is one that
+    /// the clock has shown.
     clock: AtomicU64,
-    /// The highest tick that the clock showed, and that was issued, before it went back; 0 if it never has. Raised by callers that find that.
+    /// The highest tick that the clock showed, and that was issued, before it went back; 0 if it never has. Raised by
+    /// callers that find that.
     highest_clock: AtomicU64,
     /// How many bits these are.
     sequence_bits: u32,
@@ -89,8 +93,8 @@ pub enum Outcome {
     Taken(Span),
     /// Another caller was faster. Try again.
     Contended,
-    /// The durable mark does not cover this tick, or soon will not cover the next ones. Extend it past the tick, then try again. If
-    /// [`covered_until`](Generator::covered_until) is greater, there is still room: only the caller that
+    /// The durable mark does not cover this tick, or soon will not cover the next ones. Extend it past the tick, then
+    /// try again. If [`covered_until`](Generator::covered_until) is greater, there is still room: only the caller that
     /// [takes on](Generator::take_on_extension) the extension must try.
     Extend(Tick),
     /// Wait until the clock reaches this tick, then try again.
@@ -123,8 +127,9 @@ impl Generator {
         self.limit.load(Ordering::Acquire) > 0
     }
 
-    /// Sets the first tick that may be issued. Everything below `floor`, which is not 0, may have been issued before (invariant I2). If the
-    /// clock, at `now`, is below it, IDs still begin at the floor. To be called once, under the lock of [`cover`](Self::cover).
+    /// Sets the first tick that may be issued. Everything below `floor`, which is not 0, may have been issued before
+    /// (invariant I2). If the clock, at `now`, is below it, IDs still begin at the floor. To be called once, under the
+    /// lock of [`cover`](Self::cover).
     pub fn start(&self, floor: Tick, now: Tick) {
         assert!(floor > 0 && !self.is_started(), "start({floor}) of a generator that runs");
         let last_taken = (floor << self.sequence_bits) - 1;
@@ -135,28 +140,29 @@ impl Generator {
         self.clock_lag.store(floor.saturating_sub(now), Ordering::Relaxed);
         let floor = floor << self.sequence_bits;
         self.limit.store(floor, Ordering::Release);
-        // Release: a caller that sees this also sees the state above. A caller that has loaded the state earlier loses its
-        // compare-and-swap.
+        // Release: a caller that sees this also sees the state above. A caller that has loaded the state earlier loses
+        // its compare-and-swap.
         self.soft_limit.store(floor, Ordering::Release);
     }
 
-    /// Allows every tick before `end`, which the durable mark must cover by now, and asks for an extension from the tick `soft_limit` on. To be
-    /// called under a lock.
+    /// Allows every tick before `end`, which the durable mark must cover by now, and asks for an extension from the
+    /// tick `soft_limit` on. To be called under a lock.
     pub fn cover(&self, soft_limit: Tick, end: Tick) {
         let end = end << self.sequence_bits;
         self.limit.fetch_max(end, Ordering::Release);
         self.soft_limit.fetch_max((soft_limit << self.sequence_bits).min(end), Ordering::Release);
     }
 
-    /// Takes on an extension while there is still room: true for one caller (rarely two, if an extension ends meanwhile). All callers then
-    /// continue up to the limit, where each is told to extend. So the extension may fail.
+    /// Takes on an extension while there is still room: true for one caller (rarely two, if an extension ends
+    /// meanwhile). All callers then continue up to the limit, where each is told to extend. So the extension may fail.
     pub fn take_on_extension(&self) -> bool {
         let (soft_limit, limit) = (self.soft_limit.load(Ordering::Acquire), self.limit.load(Ordering::Acquire));
         soft_limit < limit
             && self.soft_limit.compare_exchange(soft_limit, limit, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Raises the state, so that all new IDs are in later ticks than this one, which the durable mark must cover by now.
+    /// Raises the state, so that all new IDs are in later ticks than this one, which the durable mark must cover by
+    /// now.
     pub fn advance(&self, past: Tick) {
         // The history first: earlier ticks are not entered any more, and nothing is taken of those entered.
         self.history.raise_floor(past);
@@ -196,8 +202,9 @@ impl Generator {
         self.claim_while(want, |seen| seen.wrapping_sub(begin) < mask)
     }
 
-    /// The same without a clock: takes positions of the open tick. The caller that read the clock last has [recorded](Self::keep_open) until which
-    /// count of a steady counter it stays open; `count` must be at most `max_age` before that.
+    /// The same without a clock: takes positions of the open tick. The caller that read the clock last has
+    /// [recorded](Self::keep_open) until which count of a steady counter it stays open; `count` must be at most
+    /// `max_age` before that.
     #[inline(always)]
     pub fn join_open(&self, count: u64, max_age: u64, want: u32) -> Option<Span> {
         // From 1 to `max_age` counts are left. Wrapping: a counter that was reset is far from every recorded count.
@@ -208,8 +215,8 @@ impl Generator {
         self.claim_while(want, |seen| !self.is_full(seen))
     }
 
-    /// Lets others [join](Self::join_open) the open tick until this count, if it is `now`, what the clock has just shown. An open tick ahead of the
-    /// clock is left to the policy.
+    /// Lets others [join](Self::join_open) the open tick until this count, if it is `now`, what the clock has just
+    /// shown. An open tick ahead of the clock is left to the policy.
     pub fn keep_open(&self, now: Tick, until: u64) {
         if self.last_tick() == now {
             self.open_until.store(until, Ordering::Relaxed);
@@ -240,7 +247,8 @@ impl Generator {
         Snapshot { state: self.state.load(Ordering::Relaxed), clock: self.clock.load(Ordering::Relaxed) }
     }
 
-    /// Records what the clock shows after a snapshot. One of the callers that find the clock set back gets the number of ticks.
+    /// Records what the clock shows after a snapshot. One of the callers that find the clock set back gets the number
+    /// of ticks.
     pub fn observe_clock(&self, found: Snapshot, now: Tick) -> Option<Tick> {
         if now < found.clock {
             // Not what it showed when no ID was issued.
@@ -308,7 +316,8 @@ impl Generator {
         now << self.sequence_bits | start
     }
 
-    /// Tries once to take `first` and the next positions of its tick, if `seen` is still the state; else returns the state.
+    /// Tries once to take `first` and the next positions of its tick, if `seen` is still the state; else returns the
+    /// state.
     #[inline(always)]
     fn try_claim(&self, seen: Position, first: Position, want: u32) -> Result<Span, Position> {
         let last = (first + u64::from(want) - 1).min(first | self.sequence_mask);
@@ -323,7 +332,8 @@ impl Generator {
         Some(Span { first: tick | first, last: tick | last })
     }
 
-    /// Closes the tick of `last`, after `first` has opened another one. Called once for each tick, by the caller that has opened the next.
+    /// Closes the tick of `last`, after `first` has opened another one. Called once for each tick, by the caller that
+    /// has opened the next.
     fn close(&self, last: Position, first: Position, policy: &Policy) {
         let (closed, opened) = (last >> self.sequence_bits, first >> self.sequence_bits);
         // The tick below a floor only looks full.

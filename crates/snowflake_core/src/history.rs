@@ -1,9 +1,9 @@
 //! What past ticks have left over: a ring of closed ticks, and how much of each is used.
 //!
-//! A tick is closed when the generator's state moves past it, once and for good. Only the caller that moves the state enters the tick here, and
-//! the ticks that it skips. After that, positions of the tick are taken by compare-and-swap on its entry. So no position is taken twice. Nothing is
-//! taken of a tick without an entry. Entries are lost if a process that closes a tick is slower than a whole turn of the ring. That costs
-//! positions only.
+//! A tick is closed when the generator's state moves past it, once and for good. Only the caller that moves the state
+//! enters the tick here, and the ticks that it skips. After that, positions of the tick are taken by compare-and-swap
+//! on its entry. So no position is taken twice. Nothing is taken of a tick without an entry. Entries are lost if a
+//! process that closes a tick is slower than a whole turn of the ring. That costs positions only.
 
 use crate::Tick;
 use crate::sync::{AtomicU64, Ordering};
@@ -16,10 +16,11 @@ pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
 /// The ring. It has no pointers, so that processes can share it.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Nothing is taken of this tick and earlier ones. Raised at the start, since they may have been issued before, and by an advance.
+    /// Nothing is taken of this tick and earlier ones. Raised at the start, since they may have been issued before, and
+    /// by an advance.
     floor: AtomicU64,
-    /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or skipped. Entered by the caller that closes the
-    /// tick (Release), and raised by callers that take positions.
+    /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or skipped. Entered by
+    /// the caller that closes the tick (Release), and raised by callers that take positions.
     entries: [AtomicU64; CAPACITY],
 }
 
@@ -39,8 +40,8 @@ impl History {
         self.floor.load(Ordering::Acquire)
     }
 
-    /// Enters a tick that has just been closed with this many positions `used`, and the `skipped` ticks after it, in a ring of this many `ticks`.
-    /// To be called once for each tick.
+    /// Enters a tick that has just been closed with this many positions `used`, and the `skipped` ticks after it, in a
+    /// ring of this many `ticks`. To be called once for each tick.
     pub fn enter(&self, sequence_bits: u32, closed: Tick, used: u64, skipped: Range<Tick>, ticks: Tick) {
         self.entry(closed, ticks).store(closed << (sequence_bits + 1) | used, Ordering::Release);
         for tick in skipped.start.max(skipped.end.saturating_sub(ticks))..skipped.end {
@@ -48,7 +49,8 @@ impl History {
         }
     }
 
-    /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none left or no entry.
+    /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none
+    /// left or no entry.
     pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32, ticks: Tick) -> Option<(u64, u64)> {
         if tick <= self.floor() {
             return None;

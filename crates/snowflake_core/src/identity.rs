@@ -1,7 +1,7 @@
 //! Where a server begins, given the durable mark that it finds, and whose mark that is.
 //!
-//! IDs continue at a mark that this server has written itself. But data directories are copied, rewound, restored and promoted, so that the mark
-//! may be another server's or an old one. [`decide`] has the whole table.
+//! IDs continue at a mark that this server has written itself. But data directories are copied, rewound, restored and
+//! promoted, so that the mark may be another server's or an old one. [`decide`] has the whole table.
 
 use crate::UnixMs;
 use crate::layout::Layout;
@@ -16,8 +16,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Whether this is the same directory. A copy is created later than its original, so the time of birth is enough. Inode numbers count only
-    /// without it, since some network file systems assign new ones at every mount.
+    /// Whether this is the same directory. A copy is created later than its original, so the time of birth is enough.
+    /// Inode numbers count only without it, since some network file systems assign new ones at every mount.
     pub fn same_directory(&self, other: &Self) -> bool {
         if self.born_ns > 0 && other.born_ns > 0 { self.born_ns == other.born_ns } else { self.inode == other.inode }
     }
@@ -104,8 +104,9 @@ pub enum MarkConflict {
     OtherLayout,
 }
 
-/// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in WAL, which can be a
-/// little behind. The margin is added to the clock, not to the mark, so that repeated promotions do not push a server further and further ahead.
+/// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in
+/// WAL, which can be a little behind. The margin is added to the clock, not to the mark, so that repeated promotions do
+/// not push a server further and further ahead.
 pub fn above_start_margin(mark: UnixMs, context: StartContext) -> UnixMs {
     context.now.max(context.wal_mark.unwrap_or(0)).saturating_add(context.start_margin_ms).max(mark)
 }
@@ -153,8 +154,8 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: StartContext) -> 
     }
 }
 
-/// The new mark after a DBA has vouched that no other server issues these IDs; `None` if new IDs could equal old ones because the layout has
-/// changed.
+/// The new mark after a DBA has vouched that no other server issues these IDs; `None` if new IDs could equal old ones
+/// because the layout has changed.
 pub fn accept(found: &Record, own: &Identity, context: StartContext) -> Option<UnixMs> {
     let floor = above_start_margin(found.mark, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));

@@ -14,10 +14,11 @@
 //!
 //! # Words
 //!
-//! - **Unix milliseconds**: milliseconds since 1970-01-01T00:00:00Z, without leap seconds; the unit of the durable mark.
+//! - **Unix milliseconds**: milliseconds since 1970-01-01T00:00:00Z, without leap seconds; the unit of the durable
+//!   mark.
 //! - **Tick**: one step of an ID's timestamp, counted from the layout's epoch.
-//! - **Position**: `tick << sequence_bits | sequence`: the place of an ID on the line of all the IDs that one worker can
-//!   ever issue. Positions and IDs of one worker sort alike.
+//! - **Position**: `tick << sequence_bits | sequence`: the place of an ID on the line of all the IDs that one worker
+//!   can ever issue. Positions and IDs of one worker sort alike.
 //! - **Durable mark**: a point in time that is on disk; every timestamp issued lies below it.
 
 #![forbid(unsafe_code)]

@@ -67,9 +67,9 @@ fn date(at: UnixMs) -> Option<Date> {
     Some(Timestamp::from_millisecond(at.try_into().ok()?).ok()?.to_zoned(TimeZone::UTC).date())
 }
 
-/// The IDs of the period that holds `now`, and of each of the `ahead` following ones, by a layout whose IDs sort by time.
-/// What lies before its epoch or after its end is left out of a period, down to an empty range; if one begins after the
-/// end, the error is when the last tick begins.
+/// The IDs of the period that holds `now`, and of each of the `ahead` following ones, by a layout whose IDs sort by
+/// time. What lies before its epoch or after its end is left out of a period, down to an empty range; if one begins
+/// after the end, the error is when the last tick begins.
 pub fn ids(layout: &Layout, every: Every, now: UnixMs, ahead: u32) -> Result<Vec<Range<u64>>, UnixMs> {
     // IDs of 64 bits are negative from some tick on, and do not sort any more.
     let end = (layout.last_tick() + 1).min(NEGATIVE / layout.min_id(1));

@@ -1,7 +1,7 @@
 //! What happens when the clock goes back or a tick is full, and where the sequence of a tick starts.
 //!
-//! Twitter's Snowflake fails when the clock goes back ([`ClockRegression::Error`]). Other generators wait, advance the timestamp by themselves, or
-//! use what past ticks have left over. docs/clock.md compares them.
+//! Twitter's Snowflake fails when the clock goes back ([`ClockRegression::Error`]). Other generators wait, advance the
+//! timestamp by themselves, or use what past ticks have left over. docs/clock.md compares them.
 
 use crate::Tick;
 use std::fmt;
@@ -9,13 +9,15 @@ use std::fmt;
 /// What happens while the clock shows an earlier time than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockRegression {
-    /// IDs continue from the last tick, at most [`Policy::max_borrow`] ahead of the clock, at the clock's pace. Ordered. Fails after a larger step.
+    /// IDs continue from the last tick, at most [`Policy::max_borrow`] ahead of the clock, at the clock's pace.
+    /// Ordered. Fails after a larger step.
     Borrow,
     /// Calls wait until the clock has caught up. Ordered, and never ahead of the clock. Costs as much time as the step.
     Wait,
     /// Calls fail at once. Ordered, and never ahead of the clock.
     Error,
-    /// IDs go back with the clock, and use what past ticks have left over; if nothing is left, as `Borrow`. Unique, but **not ordered**.
+    /// IDs go back with the clock, and use what past ticks have left over; if nothing is left, as `Borrow`. Unique, but
+    /// **not ordered**.
     History,
 }
 
@@ -28,8 +30,9 @@ pub enum SequenceExhaustion {
     Borrow,
 }
 
-/// The first number of a tick, so that `id % n` is not skewed at low load: if all ticks had one ID with number 0, all IDs would be multiples of the
-/// size of the sequence. The tick after a full one starts at 0, so that a saturated server reaches the full rate of the layout.
+/// The first number of a tick, so that `id % n` is not skewed at low load: if all ticks had one ID with number 0, all
+/// IDs would be multiples of the size of the sequence. The tick after a full one starts at 0, so that a saturated
+/// server reaches the full rate of the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceStart {
     /// At 0.
@@ -62,7 +65,8 @@ impl Policy {
         matches!(self.clock_regression, ClockRegression::Borrow | ClockRegression::History)
     }
 
-    /// How far the next tick may be ahead of the clock, if the clock is `clock_lag` behind the timestamps issued, and has gone back or not.
+    /// How far the next tick may be ahead of the clock, if the clock is `clock_lag` behind the timestamps issued, and
+    /// has gone back or not.
     pub(crate) fn allowed_lead(&self, regressed: bool, clock_lag: Tick) -> Tick {
         match (self.clock_regression, self.sequence_exhaustion) {
             (ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,
@@ -127,7 +131,8 @@ fn scatter(tick: Tick) -> u64 {
 mod tests {
     use super::*;
 
-    /// IDs that come one by one, each in a tick of its own, as they lie modulo `n`: chi-square over its degrees of freedom.
+    /// IDs that come one by one, each in a tick of its own, as they lie modulo `n`: chi-square over its degrees of
+    /// freedom.
     fn skew(start: SequenceStart, n: u32) -> f64 {
         const IDS: u32 = 100_000;
         let mut tick = 500_000_000_000;

@@ -1,42 +1,46 @@
 //! How far ahead of the clock the durable mark is.
 //!
-//! Every timestamp issued is below the mark. After a crash the server begins at the mark, and so above everything that it can have issued, whatever
-//! its clock shows. The mark is written seconds ahead, so that a single ID needs no file, as PostgreSQL's sequences do with `SEQ_LOG_VALS`
-//! (src/backend/commands/sequence.c).
+//! Every timestamp issued is below the mark. After a crash the server begins at the mark, and so above everything that
+//! it can have issued, whatever its clock shows. The mark is written seconds ahead, so that a single ID needs no file,
+//! as PostgreSQL's sequences do with `SEQ_LOG_VALS` (src/backend/commands/sequence.c).
 
 use crate::UnixMs;
 
 /// The least distance, in milliseconds, by which an extension passes the timestamp that needs it.
 ///
-/// Longer than the write takes, and much shorter than `reserve_ahead`. A server that restarts at its mark needs an extension at once. If each took
-/// the mark a whole `reserve_ahead` further, quick crashes would leave it far ahead of the clock.
+/// Longer than the write takes, and much shorter than `reserve_ahead`. A server that restarts at its mark needs an
+/// extension at once. If each took the mark a whole `reserve_ahead` further, quick crashes would leave it far ahead of
+/// the clock.
 const LEAST_STEP_MS: u64 = 50;
 
-/// The new durable mark, for a server whose clock shows `now` and that needs the timestamp `needed`. Never below the old `mark`, even if the clock
-/// was set back: everything up to there may be issued while the new mark is being written.
+/// The new durable mark, for a server whose clock shows `now` and that needs the timestamp `needed`. Never below the
+/// old `mark`, even if the clock was set back: everything up to there may be issued while the new mark is being
+/// written.
 pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS)).max(mark)
 }
 
 /// How far ahead to reserve, after the last two writes of the mark took this long (in milliseconds).
 ///
-/// If a disk takes longer than `reserve_ahead`, the clock overtakes each mark before it is on disk. Then more is reserved. One slow write is not
-/// enough for that: IDs after a crash begin at the mark, and should not be further ahead because a disk was busy once. Never more than
-/// `max_borrow`, since IDs would be refused.
+/// If a disk takes longer than `reserve_ahead`, the clock overtakes each mark before it is on disk. Then more is
+/// reserved. One slow write is not enough for that: IDs after a crash begin at the mark, and should not be further
+/// ahead because a disk was busy once. Never more than `max_borrow`, since IDs would be refused.
 pub fn reserve_ms(reserve_ahead_ms: u64, max_borrow_ms: u64, last_writes_ms: [u64; 2]) -> u64 {
     let both_took = last_writes_ms[0].min(last_writes_ms[1]);
     reserve_ahead_ms.max(both_took.saturating_add(both_took / 2).min(max_borrow_ms))
 }
 
-/// When callers should extend the mark, while there is still room: after three quarters of the way. The keeper does it half-way.
+/// When callers should extend the mark, while there is still room: after three quarters of the way. The keeper does it
+/// half-way.
 pub fn soft_limit(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     let from = now.max(needed).min(mark);
     mark - (mark - from) / 4
 }
 
-/// How far above the clock, in milliseconds, a server begins that cannot know what was issued before: it finds no mark, or one of an earlier
-/// timeline. With a right clock, what was issued is ahead of it by a reservation at most, rounded up to whole ticks at both ends. If full ticks are
-/// borrowed, or a tick is longer than a restart, it can be ahead by `max_borrow`.
+/// How far above the clock, in milliseconds, a server begins that cannot know what was issued before: it finds no mark,
+/// or one of an earlier timeline. With a right clock, what was issued is ahead of it by a reservation at most, rounded
+/// up to whole ticks at both ends. If full ticks are borrowed, or a tick is longer than a restart, it can be ahead by
+/// `max_borrow`.
 pub fn start_margin_ms(
     least_start_margin_ms: u64,
     reserve_ahead_ms: u64,

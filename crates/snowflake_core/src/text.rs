@@ -9,8 +9,8 @@
 //! | `crockford32` | `0-9A-Z` without I, L, O, U | 13 | that of the numbers | `00000F280001A` |
 //! | `hex` | `0-9a-f` | 16 | that of the numbers | `000000789000002a` |
 //!
-//! Byte order is that of PostgreSQL's collation "C". English and most other languages sort these digits the same; some do
-//! not: Danish has AA after Z, Estonian Z after S.
+//! Byte order is that of PostgreSQL's collation "C". English and most other languages sort these digits the same; some
+//! do not: Danish has AA after Z, Estonian Z after S.
 //!
 //! The crates for base62 and base58 either know their own alphabets only, or write byte strings in place of numbers, so
 //! they are what the tests compare with.
@@ -60,7 +60,8 @@ impl Encoding {
         }
     }
 
-    /// How many characters a text has at least. As many as 63 bits need, where the order of texts is to be that of numbers.
+    /// How many characters a text has at least. As many as 63 bits need, where the order of texts is to be that of
+    /// numbers.
     const fn width(self) -> usize {
         match self {
             Self::Base62 | Self::Base58 => 1,
@@ -211,9 +212,9 @@ impl<'a> Notation<'a> {
         digits.into_iter().rev().map(char::from).collect()
     }
 
-    /// Reads an ID, from 0 to [`MAX_ID`]. It may have more digits 0 in front than [`encode`](Self::encode) writes, or fewer.
-    /// In `crockford32` and `hex` letter case does not matter; in `crockford32` I and L are read as 1 and O as 0, and
-    /// hyphens are ignored.
+    /// Reads an ID, from 0 to [`MAX_ID`]. It may have more digits 0 in front than [`encode`](Self::encode) writes, or
+    /// fewer. In `crockford32` and `hex` letter case does not matter; in `crockford32` I and L are read as 1 and O as
+    /// 0, and hyphens are ignored.
     pub fn decode(&self, text: &str) -> Result<u64, TextError> {
         // `None` for a number that is too large; to be no digit is worse, so the text is read to its end all the same.
         let mut number = Some(0_u64);

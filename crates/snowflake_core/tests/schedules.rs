@@ -13,8 +13,8 @@ use snowflake_core::{Position, Tick, UnixMs, reservation};
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
 const FAILOVER_GUARD: u64 = 1000;
-/// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms each,
-/// would drive a server away from its clock, if it came again and again.
+/// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms
+/// each, would drive a server away from its clock, if it came again and again.
 const RESTART: u64 = 100;
 /// For how many counts, one a millisecond, the counter stands in for the clock.
 const SPAN: u64 = 1;
@@ -327,8 +327,8 @@ fn uneventful() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Strictly ascending over all of a server's lives: nothing twice, nothing out of order, unless the policy is to go back
-    /// with the clock. Then nothing twice.
+    /// Strictly ascending over all of a server's lives: nothing twice, nothing out of order, unless the policy is to go
+    /// back with the clock. Then nothing twice.
     #[test]
     fn no_schedule_makes_a_server_issue_an_id_twice_or_out_of_order(
         layout in layout(), events in prop::collection::vec(event(), 1..60),

@@ -153,8 +153,8 @@ impl Cluster {
         path
     }
 
-    /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is in another
-    /// layer. False where that can't be done, as by anybody but root.
+    /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is
+    /// in another layer. False where that can't be done, as by anybody but root.
     pub fn overlay(&mut self) -> bool {
         let [upper, work] = ["upper", "work"].map(|name| self.make_directory(name));
         self.overlay = Overlay::new(self.data(), upper, work);
@@ -217,7 +217,8 @@ impl Cluster {
         Err(self.log())
     }
 
-    /// Stops the server, and waits until it has ended: `INT` is a fast shutdown, `QUIT` an immediate one, and `KILL` none.
+    /// Stops the server, and waits until it has ended: `INT` is a fast shutdown, `QUIT` an immediate one, and `KILL`
+    /// none.
     pub fn stop(&mut self, how: Signal) {
         let Some(mut child) = self.postmaster.take() else { return };
         send(child.id(), how);
@@ -276,8 +277,8 @@ impl Cluster {
         sleep(Duration::from_millis(200));
     }
 
-    /// Sets the clock of a server that has its own: seconds to add to the real time. The server has had time to notice then, for
-    /// which it may take a millisecond.
+    /// Sets the clock of a server that has its own: seconds to add to the real time. The server has had time to notice
+    /// then, for which it may take a millisecond.
     pub fn set_clock(&self, offset: f64) {
         // Replaced as a whole: the server may read it at any moment.
         let new = self.directory.path().join("clock.new");

@@ -18,8 +18,8 @@ impl Cluster {
         self.stop(Signal::KILL);
     }
 
-    /// Cuts the power of a server that has its own disk: every process ends at once, and of the state directory only what
-    /// was flushed is left.
+    /// Cuts the power of a server that has its own disk: every process ends at once, and of the state directory only
+    /// what was flushed is left.
     pub fn cut_power(&mut self) {
         self.kill_all();
         self.disk().forget_what_was_not_flushed();

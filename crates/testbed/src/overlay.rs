@@ -4,8 +4,8 @@ use crate::host::running_as_root;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The layers above a data directory. Only the server's processes see them: they are mounted in a namespace of their own, which
-/// ends with them.
+/// The layers above a data directory. Only the server's processes see them: they are mounted in a namespace of their
+/// own, which ends with them.
 pub(crate) struct Overlay {
     lower: PathBuf,
     upper: PathBuf,

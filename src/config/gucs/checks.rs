@@ -1,5 +1,5 @@
-//! Checks values that would keep the next start from issuing IDs. ALTER SYSTEM refuses them, and a reload warns of them. A server that
-//! starts with such a value keeps it, and issues no ID.
+//! Checks values that would keep the next start from issuing IDs. ALTER SYSTEM refuses them, and a reload warns of
+//! them. A server that starts with such a value keeps it, and issues no ID.
 
 use super::files::last_setting;
 use crate::clock;

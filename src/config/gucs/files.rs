@@ -1,5 +1,5 @@
-//! The settings in the configuration files. They are not always in force: the command line can override them, and some parameters take
-//! effect at the next start.
+//! The settings in the configuration files. They are not always in force: the command line can override them, and some
+//! parameters take effect at the next start.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -48,8 +48,8 @@ pub fn in_main_file(name: &CStr) -> Option<Setting> {
 fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
     let (mut first, mut last) = (std::ptr::null_mut(), std::ptr::null_mut());
     let (no_caller, level) = (std::ptr::null(), pg_sys::DEBUG2.cast_signed());
-    // SAFETY: makes a list of all settings in the current memory context, and raises no error. PostgreSQL has already logged what is wrong
-    // with the files.
+    // SAFETY: makes a list of all settings in the current memory context, and raises no error. PostgreSQL has already
+    // logged what is wrong with the files.
     unsafe { pg_sys::ParseConfigFile(file.as_ptr(), false, no_caller, 0, 0, level, &mut first, &mut last) };
     let text = |text: *const std::ffi::c_char| {
         // SAFETY: a C string, where it is not null.

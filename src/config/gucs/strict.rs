@@ -1,7 +1,7 @@
 //! Parameters whose invalid values are never replaced by the default.
 //!
-//! When the server starts, PostgreSQL replaces an invalid value by the default, with a WARNING. With the default, IDs could be another
-//! server's. So an invalid value is recorded before that, and no ID is issued.
+//! When the server starts, PostgreSQL replaces an invalid value by the default, with a WARNING. With the default, IDs
+//! could be another server's. So an invalid value is recorded before that, and no ID is issued.
 
 use super::raw_setting;
 use once_cell::sync::OnceCell;

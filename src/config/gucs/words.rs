@@ -1,7 +1,7 @@
 //! Enum parameters.
 
-/// Makes an enum the type of a parameter. PostgreSQL shows the first word of each variant. It also accepts the others, which are hidden
-/// synonyms: YAML, for example, turns `off` into `False`.
+/// Makes an enum the type of a parameter. PostgreSQL shows the first word of each variant. It also accepts the others,
+/// which are hidden synonyms: YAML, for example, turns `off` into `False`.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal $(| $synonym:literal)*),+ }) => {
         // SAFETY: the list ends with an entry without a name, and is static.

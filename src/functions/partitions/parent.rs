@@ -1,7 +1,7 @@
 //! A table partitioned by range of its ID: its partitions, and how to add one.
 //!
-//! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot (REPEATABLE READ), and
-//! in any encoding.
+//! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot
+//! (REPEATABLE READ), and in any encoding.
 
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted, shown};
@@ -12,7 +12,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Range;
 use std::slice::from_raw_parts;
 
-/// A table to which partitions are added. Locked against other schema changes until the end of the transaction; readers and writers continue.
+/// A table to which partitions are added. Locked against other schema changes until the end of the transaction; readers
+/// and writers continue.
 pub struct Parent {
     schema: pg_sys::Oid,
     name: CString,
@@ -24,7 +25,8 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// Locks a table, and reads its partitions. An ERROR if it is not partitioned by range of an ID, or if the user lacks the privileges.
+    /// Locks a table, and reads its partitions. An ERROR if it is not partitioned by range of an ID, or if the user
+    /// lacks the privileges.
     pub fn lock(table: pg_sys::Oid) -> Self {
         // Before the lock: a user must not lock tables of others.
         must_be_owner(&open(table, pg_sys::AccessShareLock));
@@ -54,10 +56,11 @@ impl Parent {
         Some(unsafe { pg_sys::get_relname_relid(name.as_ptr(), self.schema) }).filter(|&oid| oid != pg_sys::InvalidOid)
     }
 
-    /// Creates a partition for a range of IDs, like CREATE TABLE … PARTITION OF, which would lock out readers and writers.
+    /// Creates a partition for a range of IDs, like CREATE TABLE … PARTITION OF, which would lock out readers and
+    /// writers.
     ///
-    /// ATTACH creates the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns. Comments and extended statistics of
-    /// the table are not for partitions.
+    /// ATTACH creates the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns. Comments and
+    /// extended statistics of the table are not for partitions.
     pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
         let _owner = AsOwner::begin(self.owner);
         // SAFETY: the schema of a locked table exists.
@@ -86,8 +89,9 @@ impl Parent {
 
 /// While this exists, commands run as the owner of a table, in a security-restricted operation.
 ///
-/// A CHECK, a domain or an index can call any function of the owner, which must not get the privileges of a superuser who calls. PostgreSQL
-/// does the same in REINDEX and ANALYZE. After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
+/// A CHECK, a domain or an index can call any function of the owner, which must not get the privileges of a superuser
+/// who calls. PostgreSQL does the same in REINDEX and ANALYZE. After an ERROR, PostgreSQL restores everything at the
+/// end of the (sub)transaction.
 struct AsOwner {
     user: pg_sys::Oid,
     context: c_int,
@@ -95,7 +99,8 @@ struct AsOwner {
 }
 
 impl AsOwner {
-    /// `None` if the owner calls: the owner gains nothing, and a security-restricted operation cannot create temporary tables.
+    /// `None` if the owner calls: the owner gains nothing, and a security-restricted operation cannot create temporary
+    /// tables.
     fn begin(owner: pg_sys::Oid) -> Option<Self> {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: writes to these two.

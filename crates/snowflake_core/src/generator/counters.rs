@@ -3,13 +3,13 @@
 use crate::Position;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Counts when a tick closes, which is cheaper than counting every ID. Exact, except while a tick is being closed. On its own cache lines,
-/// since it is written only when a tick opens or closes.
+/// Counts when a tick closes, which is cheaper than counting every ID. Exact, except while a tick is being closed. On
+/// its own cache lines, since it is written only when a tick opens or closes.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(super) struct Counters {
-    /// IDs issued in closed ticks, less the numbers skipped at the start of the open tick, and less what the tick below the floor seems to have
-    /// issued (wrapping). Written, like the others, by the caller that opens the next tick.
+    /// IDs issued in closed ticks, less the numbers skipped at the start of the open tick, and less what the tick below
+    /// the floor seems to have issued (wrapping). Written, like the others, by the caller that opens the next tick.
     issued: AtomicU64,
     /// Ticks opened.
     opened: AtomicU64,

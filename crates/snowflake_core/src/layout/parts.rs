@@ -49,7 +49,8 @@ impl Layout {
         }
     }
 
-    /// The ID of a point in time, somewhere in its tick, and of numbers. A field that the layout does not have holds only 0.
+    /// The ID of a point in time, somewhere in its tick, and of numbers. A field that the layout does not have holds
+    /// only 0.
     pub fn pack(&self, issued_at: UnixMs, datacenter: i64, worker: i64, sequence: i64) -> Result<u64, PartsError> {
         let tick = self.tick_at(issued_at)?;
         let place = |kind, value| self.place(kind, value).map_err(|misfit| PartsError::Number(kind, misfit));
