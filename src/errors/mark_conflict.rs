@@ -13,10 +13,10 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
-                "Its durable mark was written in another directory ({}) than it lies in ({}), by worker {}.",
+                "Worker {} wrote the durable mark in another directory ({}) than it is in now ({}).",
+                found.worker,
                 place(found.directory),
-                place(own.directory),
-                found.worker
+                place(own.directory)
             ),
             "If the other server may still run, give this server its own snowflake_pg.worker_id and restart it. If the \
              other server will never run again, call snowflake_accept_identity().",
@@ -61,7 +61,7 @@ fn other_source(found: &Identity, own: &Identity) -> String {
     let mut text = String::new();
     if !found.directory.same_directory(&own.directory) {
         text += &format!(
-            " Its durable mark was written in another directory ({}) than it lies in ({}).",
+            " The durable mark was written in another directory ({}) than it is in now ({}).",
             place(found.directory),
             place(own.directory)
         );

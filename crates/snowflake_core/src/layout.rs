@@ -36,7 +36,7 @@ const YEAR_MS: f64 = 365.2425 * 86_400_000.0;
 pub enum FieldKind {
     /// Ticks since the epoch.
     Timestamp,
-    /// The data center, where a layout has one.
+    /// The data center, if the layout has one.
     Datacenter,
     /// The worker: the number of a server, unique in its data center.
     Worker,
@@ -47,7 +47,7 @@ pub enum FieldKind {
 impl FieldKind {
     const ALL: [Self; 4] = [Self::Timestamp, Self::Datacenter, Self::Worker, Self::Sequence];
 
-    /// The letter that stands for the field in a layout's text: `t`, `d`, `w` or `s`.
+    /// The letter of the field in the text of a layout: `t`, `d`, `w` or `s`.
     pub const fn letter(self) -> char {
         match self {
             Self::Timestamp => 't',
@@ -76,7 +76,7 @@ impl FieldKind {
     }
 }
 
-/// A group of neighbouring bits.
+/// A group of adjacent bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     bits: u32,
@@ -113,13 +113,13 @@ pub struct Layout {
 /// Why a point in time has no tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// The time lies before tick 0.
+    /// The time is before tick 0.
     #[error("the layout's epoch is {}", display_time(*epoch))]
     BeforeEpoch {
         /// When tick 0 begins.
         epoch: UnixMs,
     },
-    /// The time lies after the last tick.
+    /// The time is after the last tick.
     #[error("the layout's last timestamp is {}", display_time(*last))]
     AfterEnd {
         /// When the last tick begins.
@@ -128,7 +128,7 @@ pub enum TimeError {
 }
 
 impl Layout {
-    /// Lays fields out from the highest bits to the lowest. The fields must be distinct and fill at most 64 bits.
+    /// Places fields from the highest bits to the lowest. The fields must be distinct and fill at most 64 bits.
     fn new(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Self {
         let mut layout = Self {
             timestamp: Field::ABSENT,
@@ -175,7 +175,7 @@ impl Layout {
         fields
     }
 
-    /// The fields as they stand in a layout's text: `t41 d5 w5 s12`.
+    /// The fields in the text of a layout: `t41 d5 w5 s12`.
     pub fn fields_text(&self) -> String {
         let fields: Vec<_> =
             self.fields().iter().map(|(kind, field)| format!("{}{}", kind.letter(), field.bits)).collect();
@@ -212,7 +212,7 @@ impl Layout {
         self.time_of(self.timestamp.max())
     }
 
-    /// When the last tick is over. Every timestamp is below, so no durable mark has to be above.
+    /// When the last tick ends. Every timestamp is below, so no durable mark needs to be above.
     pub const fn end(&self) -> UnixMs {
         self.time_of(self.timestamp.max() + 1)
     }
@@ -227,12 +227,12 @@ impl Layout {
         self.sequence.bits
     }
 
-    /// The data centers that fit; only 0 where the layout has no such field.
+    /// The data centers that fit; only 0 if the layout has no such field.
     pub const fn datacenters(&self) -> RangeInclusive<u64> {
         0..=self.datacenter.max()
     }
 
-    /// The workers that fit; only 0 where the layout has no such field.
+    /// The workers that fit; only 0 if the layout has no such field.
     pub const fn workers(&self) -> RangeInclusive<u64> {
         0..=self.worker.max()
     }
@@ -280,7 +280,7 @@ impl Layout {
         tick << self.timestamp.shift
     }
 
-    /// How far apart two IDs are that were issued this many milliseconds apart, in whole ticks: 0 for less than a tick.
+    /// The difference of two IDs that were issued this many milliseconds apart, in whole ticks: 0 for less than a tick.
     /// `None` where the layout does not last that long.
     pub const fn distance(&self, ms: u64) -> Option<u64> {
         let ticks = ms / self.tick_ms as u64;

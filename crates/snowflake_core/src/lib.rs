@@ -1,16 +1,16 @@
 //! What a Snowflake ID is, apart from any database.
 //!
-//! - [`layout`]: where the bits are; packing, unpacking and drawing an ID.
+//! - [`layout`]: where the bits are; composing, decoding and explaining an ID.
 //! - [`generator`]: the lock-free state all backends of a server share.
-//! - [`reservation`]: how far ahead of the clock the durable mark runs.
+//! - [`reservation`]: how far ahead of the clock the durable mark is.
 //! - [`identity`]: whose mark it is, and where a server that finds it may begin.
 //! - [`state_record`]: the bytes in which both are kept.
 //! - [`periods`]: the periods of time that partitions of a table hold.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
 //! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
 //!
-//! Time is always an argument here and never a call, nothing here sleeps, and nothing touches a file, so every
-//! promise can be tested with any clock, any schedule and any crash.
+//! Time is always an argument, and nothing here sleeps or uses a file. So every promise can be tested with any clock,
+//! any schedule and any crash.
 //!
 //! # Words
 //!
@@ -19,7 +19,7 @@
 //! - **Tick**: one step of an ID's timestamp, counted from the layout's epoch.
 //! - **Position**: `tick << sequence_bits | sequence`: the place of an ID on the line of all the IDs that one worker
 //!   can ever issue. Positions and IDs of one worker sort alike.
-//! - **Durable mark**: a point in time that is on disk; every timestamp issued lies below it.
+//! - **Durable mark**: a point in time that is on disk; every timestamp issued is below it.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Periods of time, for partitions by ranges of the ID.
 //!
-//! Periods lie in UTC, whatever the time zone of a session is, so that every caller means the same ones:
+//! Periods are in UTC, whatever the time zone of a session is, so that all callers get the same ones:
 //!
 //! - of N months: calendar months, every Nth counted from January 2000, so that 3 are the quarters of a year;
 //! - of any other length: counted from Monday 2001-01-01T00:00:00Z, so that weeks begin on Monday and days at midnight.

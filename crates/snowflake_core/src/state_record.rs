@@ -1,4 +1,4 @@
-//! The bytes in which the durable mark is kept, with whose mark it is.
+//! The bytes of the durable mark and of its owner.
 //!
 //! ```text
 //!   0               8       12      16              24              32              40

@@ -70,7 +70,7 @@ impl Encoding {
         }
     }
 
-    /// The digit that a character stands for, where more than one do; `None` for what separates digits.
+    /// The digit of a character, if several characters mean the same digit; `None` for separators.
     fn forgive(self, character: char) -> Option<char> {
         match (self, character.to_ascii_uppercase()) {
             (Self::Crockford32, '-') => None,
@@ -116,17 +116,17 @@ pub enum AlphabetError {
     /// A character that is not a letter, a digit or a sign of ASCII.
     #[error("Character {position} is \"{character}\", which is not a letter, digit or punctuation mark of ASCII")]
     NotVisible {
-        /// Where it stands.
+        /// Its position.
         position: usize,
         /// The character.
         character: char,
     },
-    /// A character that stands twice.
+    /// A repeated character.
     #[error("Character {position} is \"{character}\", which is already character {first}")]
     Repeated {
-        /// Where it stands for the second time.
+        /// Its second position.
         position: usize,
-        /// Where it stands for the first time.
+        /// Its first position.
         first: usize,
         /// The character.
         character: char,
@@ -142,7 +142,7 @@ pub enum TextError {
     /// A character that is no digit.
     #[error("Character {position} is \"{character}\", which is not a digit of {encoding}")]
     NotADigit {
-        /// Where it stands.
+        /// Its position.
         position: usize,
         /// The character.
         character: char,
@@ -175,7 +175,7 @@ impl<'a> Notation<'a> {
             return Err(AlphabetError::Fixed);
         }
         for (at, character) in alphabet.char_indices() {
-            // All that stands before is ASCII, so that its bytes are its characters.
+            // Everything before is ASCII, so that its bytes are its characters.
             let position = at + 1;
             if !character.is_ascii_graphic() {
                 return Err(AlphabetError::NotVisible { position, character });
@@ -216,7 +216,7 @@ impl<'a> Notation<'a> {
     /// fewer. In `crockford32` and `hex` letter case does not matter; in `crockford32` I and L are read as 1 and O as
     /// 0, and hyphens are ignored.
     pub fn decode(&self, text: &str) -> Result<u64, TextError> {
-        // `None` for a number that is too large; to be no digit is worse, so the text is read to its end all the same.
+        // `None` for a number that is too large. A wrong digit takes precedence, so the text is read to its end.
         let mut number = Some(0_u64);
         let mut empty = true;
         for (at, character) in text.chars().enumerate() {

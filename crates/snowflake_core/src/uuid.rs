@@ -1,7 +1,7 @@
 //! IDs as UUIDs, for columns that must be of that type.
 //!
 //! A UUID of version 8 ([RFC 9562, section 5.8](https://www.rfc-editor.org/rfc/rfc9562#section-5.8)) leaves 122 bits to
-//! whoever makes it. The ID fills them from the top, so UUIDs sort as IDs do; version and variant are the same in all.
+//! its creator. The ID fills them from the top, so UUIDs sort as IDs do; version and variant are the same in all.
 //!
 //! ```text
 //! bit 127                       80 79   76 75         64 63 62 61      58 57               0
@@ -32,7 +32,7 @@ pub enum UuidError {
     /// The version is another one.
     #[error("Its version is {0}, and that of an ID is 8")]
     Version(u8),
-    /// Something stands after the ID.
+    /// The bits after the ID are not 0.
     #[error("Its last {REST_BITS} bits are not all 0")]
     Rest,
     /// The number in it is above [`MAX_ID`].

@@ -1,11 +1,11 @@
-//! Draws an ID's bits, for people.
+//! Draws the bits of an ID.
 
 use super::{FieldKind, Layout, display_unit};
 use crate::display_time;
 use std::fmt::Write;
 
 impl Layout {
-    /// Draws the 64 bits of an ID grouped by field, and under them what each field says. At most 80 columns wide.
+    /// Draws the 64 bits of an ID grouped by field, and the meaning of each field below. At most 80 columns wide.
     ///
     /// ```text
     /// 0 00101010110010110100001000111110110001000 01011 11010 000000000000

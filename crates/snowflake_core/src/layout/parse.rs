@@ -7,35 +7,34 @@
 //! k8s t30 w22 s11
 //! ```
 //!
-//! What is not said is as in the preset or, without one, as in `twitter`. Fields, if there are any, take the place of
-//! all the preset's.
+//! Everything omitted is as in the preset, or as in `twitter`. Fields replace all fields of the preset.
 
 use super::{END_OF_TIME, FieldKind, Layout, PRESETS, display_unit, years};
 use crate::UnixMs;
 use std::str::FromStr;
 
-/// Why a text is not a layout. Each message names the token at fault.
+/// Why a text is not a layout. Each message names the invalid token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The text is empty.
     #[error("A layout begins with a name ({}) or a field such as t41", preset_names())]
     Empty,
-    /// A token that is nothing known.
+    /// An unknown token.
     #[error(
         "\"{token}\" is neither the name of a layout ({}) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=",
         preset_names()
     )]
     Unknown {
-        /// The token at fault.
+        /// The invalid token.
         token: String,
     },
     /// A name that is not at the beginning.
-    #[error("\"{token}\" is the name of a layout, and can only stand first")]
+    #[error("\"{token}\" is the name of a layout, and can only be the first token")]
     MisplacedName {
-        /// The token at fault.
+        /// The invalid token.
         token: String,
     },
-    /// A field or a setting that stands twice.
+    /// A repeated field or setting.
     #[error("\"{token}\" sets the {what} a second time")]
     Repeated {
         /// The second token.
@@ -46,7 +45,7 @@ pub enum LayoutError {
     /// A field that is too narrow or too wide.
     #[error("\"{token}\" is not a width: the field {} has 1 to {} bits", .kind.letter(), .kind.max_bits())]
     BadWidth {
-        /// The token at fault.
+        /// The invalid token.
         token: String,
         /// The field.
         kind: FieldKind,
@@ -70,7 +69,7 @@ pub enum LayoutError {
         /// Milliseconds in a tick.
         tick_ms: u32,
     },
-    /// Timestamps that nobody can read.
+    /// Timestamps that end after PostgreSQL's.
     #[error("\"t{timestamp_bits}\" of {} lasts {:.0} years, and a layout can last until about the year 287000",
         display_unit(*tick_ms), years(*timestamp_bits, *tick_ms))]
     TooLong {
@@ -79,10 +78,10 @@ pub enum LayoutError {
         /// Milliseconds in a tick.
         tick_ms: u32,
     },
-    /// A tick that is not one.
+    /// An invalid length of a tick.
     #[error("\"{token}\" is not a unit: write whole milliseconds from unit=1ms to unit=1000ms, or unit=1s")]
     BadUnit {
-        /// The token at fault.
+        /// The invalid token.
         token: String,
     },
     /// An epoch that is neither Unix milliseconds nor an ISO 8601 time with a zone.
@@ -91,7 +90,7 @@ pub enum LayoutError {
          such as epoch=2024-01-01T00:00:00Z"
     )]
     BadEpoch {
-        /// The token at fault.
+        /// The invalid token.
         token: String,
     },
 }
@@ -203,7 +202,7 @@ fn parse_epoch(value: &str) -> Option<UnixMs> {
     } else {
         value.parse::<jiff::Timestamp>().ok()?
     };
-    // An epoch between two milliseconds could not be told back exactly.
+    // An epoch between two milliseconds could not be written exactly.
     if timestamp.subsec_nanosecond() % 1_000_000 != 0 {
         return None;
     }

@@ -1,18 +1,18 @@
-//! Taking IDs apart, and putting them together.
+//! Decoding and composing IDs.
 
 use super::{Field, FieldKind, Layout, TimeError};
 use crate::UnixMs;
 
-/// What an ID says.
+/// The fields of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// When the tick began in which the ID was issued.
     pub issued_at: UnixMs,
-    /// The data center; `None` where the layout has no such field.
+    /// The data center; `None` if the layout has no such field.
     pub datacenter: Option<u64>,
-    /// The worker; `None` where the layout has no such field.
+    /// The worker; `None` if the layout has no such field.
     pub worker: Option<u64>,
-    /// The ID's number within its tick and worker; `None` where the layout has no such field.
+    /// The ID's number within its tick and worker; `None` if the layout has no such field.
     pub sequence: Option<u64>,
 }
 
@@ -22,11 +22,11 @@ pub struct Parts {
 pub struct OutOfRange {
     /// The number that does not fit.
     pub value: i64,
-    /// The least and the greatest number that do; only 0 where the layout has no such field.
+    /// The least and the greatest number that do; only 0 if the layout has no such field.
     pub range: (u64, u64),
 }
 
-/// Why parts do not make an ID.
+/// Why there is no ID with these fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
     /// The time has no tick.
@@ -38,7 +38,7 @@ pub enum PartsError {
 }
 
 impl Layout {
-    /// Takes an ID apart. Bits above the layout's, if there are any, say nothing: see [`max_id`](Self::max_id).
+    /// Decodes an ID. Ignores bits above the layout's: see [`max_id`](Self::max_id).
     pub fn unpack(&self, id: u64) -> Parts {
         let number = |field: Field| (field.bits > 0).then(|| field.get(id));
         Parts {

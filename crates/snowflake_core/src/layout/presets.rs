@@ -32,8 +32,8 @@ const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 /// 2024-01-01T00:00:00Z, of layouts that were first published here.
 const OWN_EPOCH: UnixMs = 1_704_067_200_000;
 
-/// Every preset. What one means never changes: indexes and generated columns name it, which are not made anew. In the
-/// order in which messages list them. The first one's unit and epoch also hold where no preset is named.
+/// Every preset, in the order in which messages list them. A preset never changes, since indexes and generated columns
+/// name it. The first one's unit and epoch are the defaults.
 pub static PRESETS: &[Preset] = &[
     Preset {
         name: "twitter",

@@ -20,7 +20,7 @@ pub enum DecodeOnly {
 /// Why a server can't issue IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeriesError {
-    /// Nobody can, in this layout.
+    /// No server can, in this layout.
     #[error(transparent)]
     DecodeOnly(#[from] DecodeOnly),
     /// The number of the data center or of the worker does not fit its field.
@@ -28,7 +28,7 @@ pub enum SeriesError {
     Number(FieldKind, OutOfRange),
 }
 
-/// All the IDs of one worker: turns a position into the ID that stands there.
+/// The IDs of one worker: turns a position into an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
     /// The data center's and the worker's bits, the same in every ID.
@@ -62,7 +62,7 @@ impl Layout {
             fixed: place(FieldKind::Datacenter, datacenter)? | place(FieldKind::Worker, worker)?,
             sequence_mask: self.sequence.max(),
             sequence_shift: self.sequence.shift,
-            // The timestamp is the highest field: what lies below it has at least the sequence's bits.
+            // The timestamp is the highest field, so the bits below it are at least those of the sequence.
             tick_shift: self.timestamp.shift - self.sequence.bits,
         })
     }

@@ -112,7 +112,7 @@ fn a_text_that_is_no_layout_is_refused_by_the_token_at_fault() {
         ("twitter t-1", unknown("t-1")),
         ("twitter x5", unknown("x5")),
         ("twitter ticks=1", unknown("ticks=1")),
-        ("twitter flat", "\"flat\" is the name of a layout, and can only stand first".into()),
+        ("twitter flat", "\"flat\" is the name of a layout, and can only be the first token".into()),
         ("twitter epoch=1 epoch=2", "\"epoch=2\" sets the epoch a second time".into()),
         ("unit=1s t41 unit=1s", "\"unit=1s\" sets the unit a second time".into()),
         ("t41 w5 w6", "\"w6\" sets the worker a second time".into()),
