@@ -85,9 +85,9 @@ impl StateFileError {
 /// Whether the current user may read snowflake_pg.state_directory, which is for superusers and pg_read_all_settings. To
 /// be called in a transaction.
 pub(super) fn may_know_directory() -> bool {
-    // SAFETY: every session has a user,
+    // SAFETY: every session has a user.
     let user = unsafe { pg_sys::GetUserId() };
-    // SAFETY: and this role always exists.
+    // SAFETY: this role always exists.
     unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
 

@@ -232,9 +232,9 @@ fn lock_stopped() -> Result<impl Drop, IssueError> {
 
 /// Logs what was done, and by which user. Not under the lock, since a client may receive it.
 fn log_action(what: &str) {
-    // SAFETY: every session has a user,
+    // SAFETY: every session has a user.
     let user = unsafe { pg_sys::GetSessionUserId() };
-    // SAFETY: whose name is null if it has been dropped.
+    // SAFETY: returns null if the user has been dropped.
     let user = unsafe { pg_sys::GetUserNameFromId(user, true) };
     // SAFETY: a C string if not null.
     let user = if user.is_null() { "?".into() } else { unsafe { CStr::from_ptr(user) }.to_string_lossy() };

@@ -72,11 +72,11 @@ unsafe extern "C-unwind" fn process_utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let before = READS_ROWS.load(Ordering::Relaxed);
-    // SAFETY: PostgreSQL passes a statement,
+    // SAFETY: PostgreSQL passes a statement.
     let command = unsafe { (*statement).utilityStmt };
-    // SAFETY: which is a node,
+    // SAFETY: a statement has a node.
     if unsafe { (*command).type_ } == NodeTag::T_CopyStmt {
-        // SAFETY: of this type.
+        // SAFETY: a node of this type.
         READS_ROWS.store(unsafe { (*command.cast::<CopyStmt>()).is_from }, Ordering::Relaxed);
     }
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
@@ -89,9 +89,9 @@ unsafe extern "C-unwind" fn process_utility(
 fn is_preparing() -> bool {
     // SAFETY: a global of this process.
     let context = unsafe { pg_sys::CurrentMemoryContext };
-    // SAFETY: there always is a current memory context,
+    // SAFETY: there always is a current memory context.
     let name = unsafe { (*context).name };
-    // SAFETY: and each has a name.
+    // SAFETY: every memory context has a name.
     let name = unsafe { CStr::from_ptr(name) };
     name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)
 }
@@ -113,9 +113,9 @@ fn call_to_simplify(request: *const Node) -> Option<Oid> {
     if tag != NodeTag::T_SupportRequestSimplify {
         return None;
     }
-    // SAFETY: a node of this type,
+    // SAFETY: a node of this type.
     let request = unsafe { &*request.cast::<SupportRequestSimplify>() };
-    // SAFETY: which has the call.
+    // SAFETY: the request has a call.
     Some(unsafe { (*request.fcall).funcid })
 }
 

@@ -47,11 +47,11 @@ unsafe impl<const N: usize> BoxRet for Row<N> {
             values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
         // SAFETY: as many values as columns, and of their types.
         let tuple = unsafe { pg_sys::heap_form_tuple(description, values.as_mut_ptr(), nulls.as_mut_ptr()) };
-        // SAFETY: the tuple just made,
+        // SAFETY: the tuple just made.
         let header = unsafe { (*tuple).t_data };
-        // SAFETY: whose description is blessed.
+        // SAFETY: the header of a tuple whose description is blessed.
         let datum = unsafe { pg_sys::HeapTupleHeaderGetDatum(header) };
-        // SAFETY: of the type that the function returns.
+        // SAFETY: a value of the type that the function returns.
         unsafe { fcinfo.return_raw_datum(datum) }
     }
 }
@@ -102,9 +102,9 @@ unsafe impl<const N: usize> SqlTranslatable for Row<N> {
 ///
 /// Only for calls of functions that return [`Row`] or `SetOfIterator<Row>`, after the first row was made.
 unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
-    // SAFETY: a function called by PostgreSQL has a valid fcinfo,
+    // SAFETY: a function called by PostgreSQL has a valid fcinfo.
     let call = unsafe { &*fcinfo };
-    // SAFETY: and a valid flinfo.
+    // SAFETY: a function called by PostgreSQL has a valid flinfo.
     let function = unsafe { &mut *call.flinfo };
     let (kept, context) = if function.fn_retset {
         // SAFETY: pgrx keeps the state of a set there, in which nothing else uses tuple_desc.
@@ -117,7 +117,7 @@ unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
     };
     if kept.is_null() {
         let mut made = std::ptr::null_mut();
-        // SAFETY: returns the description only: the caller's, or a new one in the current memory context,
+        // SAFETY: returns a description, the caller's or a new one in the current memory context.
         let class = unsafe { pg_sys::get_call_result_type(fcinfo, std::ptr::null_mut(), &mut made) };
         if class != pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE || made.is_null() {
             // With the text of PostgreSQL's own error.
@@ -127,7 +127,7 @@ unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
             ));
         }
         let mut lasting = PgMemoryContexts::For(context);
-        // SAFETY: and copied to the context of its keeper.
+        // SAFETY: the copy is made in the context that lives as long as `kept`.
         let copy = unsafe { lasting.switch_to(|_| copy(made)) };
         // SAFETY: a valid description.
         *kept = unsafe { pg_sys::BlessTupleDesc(copy) };

@@ -18,9 +18,9 @@ pub(super) unsafe extern "C-unwind" fn check_layout(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the address of the new value,
+    // SAFETY: PostgreSQL passes the address of the new value.
     let value = unsafe { *new_value };
-    // SAFETY: which is a C string, since the default is not NULL.
+    // SAFETY: the new value is a C string, since the default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
     preload::is_under_way() || accept(check_issuing(text).and_then(|layout| check_numbers(&layout)))
 }

@@ -216,18 +216,18 @@ fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
     let bounds = unsafe { partitions.boundinfo.as_ref() }.filter(|bounds| bounds.ndatums > 0);
     let Some(bounds) = bounds else { return Vec::new() };
     let count = bounds.ndatums.unsigned_abs() as usize;
-    // SAFETY: each bound is an array of as many values as the key has columns,
+    // SAFETY: an array of `ndatums` bounds.
     let values = unsafe { from_raw_parts(bounds.datums, count) };
-    // SAFETY: with the kind of each,
+    // SAFETY: an array of the kinds of these bounds.
     let kinds = unsafe { from_raw_parts(bounds.kind, count) };
-    // SAFETY: and the number of the partition below it, or -1.
+    // SAFETY: an array of the numbers of the partitions below these bounds; -1 is none.
     let below = unsafe { from_raw_parts(bounds.indexes, count) };
     let ids = values.iter().zip(kinds).map(|(&value, &kind)| {
-        // SAFETY: the key has one column.
+        // SAFETY: a bound has a kind for each column of the key, which is one.
         match unsafe { *kind } {
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => 0,
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => END,
-            // SAFETY: the key has one column; its type is bigint, or binary-coercible to it.
+            // SAFETY: a bound has a value for each column of the key, which is one, of a type that is binary-coercible to bigint.
             _ => u64::try_from(unsafe { *value }.value().cast_signed()).unwrap_or(0),
         }
     });
