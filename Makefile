@@ -4,7 +4,7 @@
 # make test       prove every promise
 # make test-faults  let everything go wrong as often as its promise deserves (about 20 minutes), and show what was seen
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (a minute; needs a PostgreSQL with Citus)
-# make test-mutants  take guards out of the code, and show which test notices (about 25 minutes)
+# make test-mutants  remove checks from the code, and show which test notices (about 20 minutes)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
 #                 (a quarter of an hour; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)
@@ -97,7 +97,7 @@ test-citus: build
 
 test-mutants: setup
 	@tools/setup servers tests
-	@echo "==> Taking out one guard after the other, and looking which test notices"
+	@echo "==> Removing one check after the other, and looking which test notices"
 	cargo run --locked --package testbed --example mutants -- $(MUTANTS)
 
 lint: setup

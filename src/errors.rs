@@ -175,7 +175,7 @@ pub fn error_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorRe
     ErrorReport::new(code, message.into(), "snowflake_pg")
 }
 
-/// A WARNING for the server log. The prefix names the extension, since no statement shows where it comes from.
+/// A WARNING that no failing call explains. Its prefix names the extension.
 #[track_caller]
 pub fn warning(message: &str) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
@@ -279,7 +279,7 @@ impl From<IssueError> for ErrorReport {
                 };
                 error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
                     .set_detail(format!("The clock shows {now}, the last {last_what} is {last}; {limits}."))
-                    .set_hint(format!("Check the clock. IDs are issued again when it reaches {until}{when}."))
+                    .set_hint(format!("Check the clock. IDs will be issued again once it reaches {until}{when}."))
             }
             IssueError::ClockWentBack { now, shown } => {
                 error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")
@@ -289,7 +289,7 @@ impl From<IssueError> for ErrorReport {
                         display_time(now),
                         shown.saturating_sub(now)
                     ))
-                    .set_hint(format!("Check the clock. IDs are issued again when it reaches {}.", display_time(shown)))
+                    .set_hint(format!("Check the clock. IDs will be issued again once it reaches {}.", display_time(shown)))
             }
             IssueError::StartPending { now, until } => {
                 error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
@@ -306,7 +306,7 @@ impl From<IssueError> for ErrorReport {
             )
             .set_detail(format!(
                 "The last two writes took {before} and {last} ms. The mark is written snowflake_pg.reserve_ahead, \
-                 {reserve_ahead_ms} ms, ahead; or one and a half times as long as two writes take, up to \
+                 {reserve_ahead_ms} ms, ahead; or one and a half times the shorter of the last two writes, up to \
                  snowflake_pg.max_borrow, {max_borrow_ms} ms."
             ))
             .set_hint(
@@ -343,10 +343,9 @@ impl From<IssueError> for ErrorReport {
                     ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                     format!("sequence snowflake_wal_mark does not exist in database \"{database}\""),
                 )
-                .set_detail("snowflake_pg writes its durable mark to WAL by this sequence.")
+                .set_detail("snowflake_pg writes its durable mark to WAL through this sequence.")
                 .set_hint(
-                    "Use CREATE EXTENSION snowflake_pg in that database, or correct \
-                    snowflake_pg.wal_mark_database.",
+                    "Use CREATE EXTENSION snowflake_pg in that database, or correct snowflake_pg.wal_mark_database.",
                 )
             }
         }

@@ -66,7 +66,7 @@ pub extern "C-unwind" fn _PG_init() {
             durable::shutdown::prepare();
             trusted_clock::first_jump_guard()
         });
-        durable::keeper::register();
+        durable::keeper::register(startup_log::write_for_collector);
         functions::copy::watch();
         functions::layout_constant::watch();
         startup_log::write();

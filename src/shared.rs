@@ -18,7 +18,7 @@ use snowflake_core::generator::Generator;
 use snowflake_core::layout::Layout;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use throttle::Throttle;
 use wait_queue::WaitQueue;
 
@@ -53,6 +53,8 @@ pub struct Shared {
     pub wanted: AtomicU64,
     /// The errno with which the keeper's last write failed; 0 if it succeeded. Written by the keeper.
     pub keeper_error: AtomicI32,
+    /// Whether the configuration has been logged for the logging collector.
+    pub configuration_logged: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
     /// Held while the generator is started and while the mark is written; for [`crate::durable::lock`].
@@ -93,6 +95,7 @@ impl Shared {
             wal_mark: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
+            configuration_logged: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
             mark_lock: UnsafeCell::default(),
             mark_changed: UnsafeCell::default(),

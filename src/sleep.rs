@@ -56,6 +56,8 @@ pub fn shown<T>(event: WaitEvent, work: impl FnOnce() -> T) -> T {
 pub enum WaitEvent {
     /// For the clock.
     Clock,
+    /// For another process, which writes the mark.
+    Mark,
     /// For the disk, while it writes the mark.
     MarkWrite,
 }
@@ -63,9 +65,10 @@ pub enum WaitEvent {
 impl WaitEvent {
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     pub fn number(self) -> u32 {
-        static NUMBERS: [once_cell::sync::OnceCell<u32>; 2] = [const { once_cell::sync::OnceCell::new() }; 2];
+        static NUMBERS: [once_cell::sync::OnceCell<u32>; 3] = [const { once_cell::sync::OnceCell::new() }; 3];
         let name = match self {
             Self::Clock => c"SnowflakeClock",
+            Self::Mark => c"SnowflakeMark",
             Self::MarkWrite => c"SnowflakeMarkWrite",
         };
         // SAFETY: returns the number of this name, a C string; the same one in every process.

@@ -5,6 +5,7 @@ use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
 use crate::errors::{IssueError, error_report, warning};
+use crate::shared::shared;
 use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
@@ -13,12 +14,12 @@ use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
 use std::ffi::CStr;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-/// Logs the configuration. Only while preloading. The logging collector starts later, so a background worker logs it
-/// again for its files.
+/// Logs the configuration. Only while preloading. The logging collector starts later, so the configuration is logged again
+/// for its files: by the keeper, and on a standby, which has no keeper, by a background worker that ends at once.
 pub fn write() {
-    // SAFETY: a setting that is fixed when the server starts.
-    if unsafe { pg_sys::Logging_collector } {
+    if is_collected() && is_standby() {
         BackgroundWorkerBuilder::new("snowflake_pg startup log")
             .set_library("snowflake_pg")
             .set_function("snowflake_pg_startup_log")
@@ -29,11 +30,23 @@ pub fn write() {
     log_configuration();
 }
 
-/// The main function of that background worker, which ends at once.
+/// The main function of that background worker.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_startup_log(_argument: pg_sys::Datum) {
-    log_configuration();
+    write_for_collector();
+}
+
+/// Logs the configuration for the logging collector, if there is one, and if no other process has done so.
+pub fn write_for_collector() {
+    if is_collected() && !shared().configuration_logged.swap(true, Ordering::Relaxed) {
+        log_configuration();
+    }
+}
+
+fn is_collected() -> bool {
+    // SAFETY: a setting that is fixed when the server starts.
+    unsafe { pg_sys::Logging_collector }
 }
 
 /// Logs the configuration in force. Warns if no ID will be issued, or if another server may issue the same IDs.

@@ -33,7 +33,7 @@ static WORKER_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
 static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
-static FAILOVER_GUARD: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static START_MARGIN: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
 static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> = GucSetting::<TimeStampCounter>::new(TimeStampCounter::Auto);
 static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Off);
@@ -125,7 +125,7 @@ pub fn define() {
         c"snowflake_pg.start_margin",
         c"Sets how far above the clock IDs begin after a promotion, or without a durable mark.",
         c"At least reserve_ahead is used. The clocks of servers with the same worker should differ by less.",
-        &FAILOVER_GUARD,
+        &START_MARGIN,
         0,
         86_400_000,
         GucContext::Postmaster,
@@ -230,7 +230,7 @@ pub fn start_margin_ms(layout: &Layout) -> u64 {
 
 /// `snowflake_pg.start_margin`, in milliseconds: the least start margin.
 pub fn least_start_margin_ms() -> u64 {
-    milliseconds(&FAILOVER_GUARD)
+    milliseconds(&START_MARGIN)
 }
 
 /// The largest jump ahead that is trusted at once, in milliseconds.

@@ -16,6 +16,7 @@ use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::worker;
 use crate::{sleep, trusted_clock};
+use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
@@ -31,13 +32,17 @@ const RESTART: Duration = Duration::from_secs(5);
 /// How long the keeper waits after a failure, even if a backend wakes it.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Asks the postmaster for a keeper. Only while preloading. Not during pg_upgrade, which drops the database in which
+/// What the keeper calls first.
+static AT_START: OnceCell<fn()> = OnceCell::new();
+
+/// Asks the postmaster for a keeper, which calls `at_start` first. Only while preloading. Not during pg_upgrade, which drops the database in which
 /// the keeper would hold a session; no ID is issued then.
-pub fn register() {
+pub fn register(at_start: fn()) {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         return;
     }
+    AT_START.get_or_init(|| at_start);
     BackgroundWorkerBuilder::new("snowflake_pg keeper")
         .set_library("snowflake_pg")
         .set_function("snowflake_pg_keeper")
@@ -53,6 +58,9 @@ pub fn register() {
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     handle_signals();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
+    if let Some(at_start) = AT_START.get() {
+        at_start();
+    }
     let Ok((layout, _)) = worker::layout_and_series() else { return };
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };

@@ -11,6 +11,7 @@
 //! [`crate::shared`]): the counter of tranches is in shared memory too, and starts again with it.
 
 use crate::shared::shared;
+use crate::sleep::WaitEvent;
 use pgrx::pg_sys;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
     if !done() {
         let timeout = std::ffi::c_long::try_from(at_most.as_millis()).unwrap_or(std::ffi::c_long::MAX).max(1);
         // SAFETY: prepared above.
-        unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, pg_sys::PG_WAIT_EXTENSION) };
+        unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, WaitEvent::Mark.number()) };
     }
     // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
     unsafe { pg_sys::ConditionVariableCancelSleep() };

@@ -13,7 +13,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
-                "Worker {} wrote the durable mark in another directory ({}) than it is in now ({}).",
+                "A server with worker ID {} wrote the durable mark in another directory ({}) than it is in now ({}).",
                 found.worker,
                 place(found.directory),
                 place(own.directory)

@@ -118,7 +118,7 @@ impl From<StateFileError> for ErrorReport {
                 format!("state directory \"{}\" has invalid permissions", path),
             )
             .set_detail(format!("Permissions are {mode:04o}, and should be u=rwx (0700) or u=rwx,g=rx (0750)."))
-            .set_hint("Anyone who can write to this directory can cause duplicate IDs."),
+            .set_hint("Change the permissions. Anyone who can write to this directory can cause duplicate IDs."),
             StateFileError::Damaged { path, damage } => error_report(
                 ERRCODE_DATA_CORRUPTED,
                 format!("state file \"{}\" is damaged", path),

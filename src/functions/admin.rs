@@ -197,7 +197,7 @@ fn snowflake_accept_clock() {
     or_raise(layout_and_series());
     let now = clock::unix_ms();
     if shared().jump_guard.has_jumped() {
-        log_action(&format!("accepted the clock, which says {}", display_time(now)));
+        log_action(&format!("accepted the clock, which shows {}", display_time(now)));
     } else {
         notice!("the clock is already trusted");
     }

@@ -9,9 +9,8 @@
 //! simplify a default, such as Citus for each INSERT, get the plain call. (The initial copy of a table by logical
 //! replication is not a COPY statement, and writes such rows one by one.)
 //!
-//! To switch this off, revoke EXECUTE on `snowflake_nextval_in_copy` from PUBLIC. It would need nothing of this file if
-//! a function could declare to PostgreSQL that it reads no table, as `contain_volatile_functions_not_nextval()` assumes
-//! of `nextval()`.
+//! A role that lacks EXECUTE on `snowflake_nextval_in_copy` inserts row by row. This file would not be needed if a
+//! function could declare that it reads no table, which `contain_volatile_functions_not_nextval()` assumes of `nextval()`.
 
 use super::catalog::{beside, may_call};
 use once_cell::sync::OnceCell;

@@ -1,6 +1,6 @@
-//! Every mutant: which guard it takes out, and which tests should notice.
+//! Every mutant: which check it removes, and which tests should notice.
 
-/// A guard that is taken out.
+/// A check that is removed.
 pub struct Mutant {
     /// What is wrong with it.
     pub name: &'static str,
@@ -124,7 +124,7 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_07" },
     },
     Mutant {
-        name: "a start without a mark does not wait for its guard",
+        name: "a start without a mark does not wait out its start margin",
         edits: &[("src/durable/start.rs", "    if plan.is_pending() {", "    if false {")],
         against: Servers { binary: "faults", tests: "row_07" },
     },
@@ -238,7 +238,7 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "row_30" },
     },
     Mutant {
-        name: "a standby is never throttles that it has its primary's worker",
+        name: "a standby is never told that it has its primary's worker",
         edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "&& false")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
@@ -416,7 +416,7 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
             "ClockRegression::Error if regressed => Outcome::Behind(highest),",
-            "ClockRegression::Error if regressed => Outcome::Wait(shown),",
+            "ClockRegression::Error if regressed => Outcome::Wait(highest),",
         )],
         against: Servers { binary: "status", tests: "refusals" },
     },

@@ -1,4 +1,4 @@
-//! Breaks the guards of the extension one at a time, and shows which test notices. A guard whose loss nobody notices is
+//! Removes checks from the extension one at a time, and shows which test notices. A check whose loss no test notices is
 //! not tested.
 //!
 //! Works on a copy of the sources in target/mutants. Each mutant replaces text that must stand in its file exactly

@@ -38,7 +38,7 @@ pub enum Verdict {
     Trusted,
     /// It has jumped ahead. Use the expected time instead.
     Jumped {
-        /// What the clock would say had it not been set.
+        /// What the clock would show had it not been set.
         expected: u64,
     },
     /// It jumped a minute ago, and is trusted from now on.

@@ -12,7 +12,7 @@ use snowflake_core::{Position, Tick, UnixMs, reservation};
 
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
-const FAILOVER_GUARD: u64 = 1000;
+const LEAST_START_MARGIN: u64 = 1000;
 /// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms
 /// each, would drive a server away from its clock, if it came again and again.
 const RESTART: u64 = 100;
@@ -236,7 +236,7 @@ impl Server {
         let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
         let tick_ms = self.layout.tick_ms();
         let start_margin_ms =
-            reservation::start_margin_ms(FAILOVER_GUARD, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
+            reservation::start_margin_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
         let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
         let facts = StartContext { now: self.clock, start_margin_ms, wal_mark: None };
         let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;

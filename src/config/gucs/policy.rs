@@ -99,7 +99,7 @@ pub(super) fn define() {
     define_number(
         c"snowflake_pg.max_borrow",
         c"Sets how far the timestamp of a new ID may be ahead of the clock.",
-        c"If the clock goes back by less, IDs continue from the last timestamp. If it goes back by more, calls wait.",
+        c"With clock_regression = borrow, a clock that goes back by less goes unnoticed.",
         &MAX_BORROW,
         0,
         86_400_000,
