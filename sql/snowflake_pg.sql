@@ -313,7 +313,7 @@ COMMENT ON COLUMN snowflake_status.stats_reset IS
 COMMENT ON COLUMN snowflake_status.state_directory IS
     'snowflake_pg.state_directory; NULL unless the user may read all settings';
 
--- Administration: only for superusers by default, and logged ----------------------------------------------------------
+-- Administration: only for superusers by default ---------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_advance_wrapper';
@@ -346,7 +346,7 @@ REVOKE ALL ON FUNCTION
 
 CREATE SEQUENCE snowflake_wal_mark;
 COMMENT ON SEQUENCE snowflake_wal_mark IS
-    'durable mark in Unix milliseconds, sent to standbys if snowflake_pg.wal_mark is on; not for nextval()';
+    'durable mark in Unix milliseconds, sent to standbys unless snowflake_pg.wal_mark is off; not for nextval()';
 -- A mark that has been written to WAL must not be lost with an older sequence, when the extension is created again.
 SELECT pg_catalog.setval('snowflake_wal_mark', (EXTRACT(epoch FROM durable_mark) * 1000)::bigint)
     FROM snowflake_status WHERE durable_mark IS NOT NULL;

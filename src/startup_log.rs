@@ -16,8 +16,8 @@ use std::ffi::CStr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Logs the configuration. Only while preloading. The logging collector starts later, so the configuration is logged again
-/// for its files: by the keeper, and on a standby, which has no keeper, by a background worker that ends at once.
+/// Logs the configuration. Only while preloading. The logging collector starts later, so the configuration is logged
+/// again for its files: by the keeper, and on a standby, which has no keeper, by a background worker that ends at once.
 pub fn write() {
     if is_collected() && is_standby() {
         BackgroundWorkerBuilder::new("snowflake_pg startup log")

@@ -52,7 +52,10 @@ fn run(cluster: &Cluster, document: &str) -> usize {
         let Some(shown) = blocks.get(at + 1) else { continue };
         match shown.language.as_str() {
             "text" => assert_eq!(printed.trim_end(), shown.text.trim_end(), "{}", block.text),
-            "sample" => assert_eq!(without_values(&printed), without_values(&shown.text), "{}", block.text),
+            "sample" => {
+                assert_eq!(without_values(&printed), without_values(&shown.text), "{}", block.text);
+                assert_times_of_ids(cluster, &shown.text);
+            }
             _ => continue,
         }
         compared += 1;
@@ -66,6 +69,18 @@ fn without_values(text: &str) -> String {
     let mut squeezed: Vec<char> = text.trim_end().chars().collect();
     squeezed.dedup_by(|next, c| next == c && matches!(c, '0' | ' ' | '-'));
     squeezed.into_iter().collect()
+}
+
+/// A row that begins with an ID and ends with a time has the time of the ID.
+fn assert_times_of_ids(cluster: &Cluster, sample: &str) {
+    let rows = sample.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+    let mut checked = 0;
+    for row in rows.filter(|row| row.len() > 1 && row[0].parse::<i64>().is_ok()) {
+        let time = psql(cluster, &format!("\\pset tuples_only\nSELECT snowflake_timestamp({})", row[0]));
+        assert_eq!(time.trim(), row[row.len() - 1], "the time of {}", row[0]);
+        checked += 1;
+    }
+    assert!(checked > 0, "{sample}");
 }
 
 #[test]
@@ -126,4 +141,73 @@ fn every_link_to_a_file_or_a_heading_leads_to_one() {
         }
     }
     assert!(links > 50, "{links}");
+}
+
+/// The messages of errors and warnings in a source: the first text of each call that makes a report, if it has one.
+fn messages(source: &str) -> Vec<String> {
+    let calls = ["error_report(", "warning("].map(|call| source.split(call).skip(1));
+    calls.into_iter().flatten().filter_map(|rest| first_text(arguments(rest))).collect()
+}
+
+/// What is before the parenthesis that ends a call.
+fn arguments(rest: &str) -> &str {
+    let (mut depth, mut in_text, mut escaped) = (0, false, false);
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => in_text = !in_text,
+            '(' if !in_text => depth += 1,
+            ')' if !in_text && depth == 0 => return &rest[..at],
+            ')' if !in_text => depth -= 1,
+            _ => {}
+        }
+    }
+    rest
+}
+
+fn first_text(arguments: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut characters = arguments[arguments.find('"')? + 1..].chars().peekable();
+    loop {
+        match characters.next()? {
+            '"' => return Some(text),
+            '\\' => match characters.next()? {
+                // A line that goes on.
+                '\n' => while characters.next_if(|c| c.is_whitespace()).is_some() {},
+                escaped => text.push(escaped),
+            },
+            c => text.push(c),
+        }
+    }
+}
+
+/// The parts of a message between its values.
+fn parts(message: &str) -> impl Iterator<Item = &str> {
+    let parts = message.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
+    parts.map(|part| part.trim_matches([' ', '"', ':', ','])).filter(|part| part.len() > 7)
+}
+
+#[test]
+fn every_error_and_warning_is_in_the_list_of_errors() {
+    let listed = fs::read_to_string(project().join("docs/errors.md")).expect("a document");
+    let mut directories = vec![project().join("src")];
+    let (mut found, mut missing) = (0, Vec::new());
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            for message in messages(&fs::read_to_string(&path).expect("a source")) {
+                found += 1;
+                if !parts(&message).all(|part| listed.contains(part)) {
+                    missing.push(message);
+                }
+            }
+        }
+    }
+    assert_eq!(missing, [""; 0], "not in docs/errors.md");
+    assert!(found > 40, "{found}");
 }

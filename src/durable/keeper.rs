@@ -35,8 +35,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What the keeper calls first.
 static AT_START: OnceCell<fn()> = OnceCell::new();
 
-/// Asks the postmaster for a keeper, which calls `at_start` first. Only while preloading. Not during pg_upgrade, which drops the database in which
-/// the keeper would hold a session; no ID is issued then.
+/// Asks the postmaster for a keeper, which calls `at_start` first. Only while preloading. Not during pg_upgrade, which
+/// drops the database in which the keeper would hold a session; no ID is issued then.
 pub fn register(at_start: fn()) {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {

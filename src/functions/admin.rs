@@ -1,4 +1,5 @@
-//! Functions for administration. `sql/snowflake_pg.sql` revokes them from PUBLIC. Each call is logged with its user.
+//! Functions for administration. `sql/snowflake_pg.sql` revokes them from PUBLIC. What they change is logged with the
+//! user.
 
 use super::time::{timestamptz, unix_ms};
 use crate::config::{gucs, preload};

@@ -10,7 +10,8 @@
 //! replication is not a COPY statement, and writes such rows one by one.)
 //!
 //! A role that lacks EXECUTE on `snowflake_nextval_in_copy` inserts row by row. This file would not be needed if a
-//! function could declare that it reads no table, which `contain_volatile_functions_not_nextval()` assumes of `nextval()`.
+//! function could declare that it reads no table, which `contain_volatile_functions_not_nextval()` assumes of
+//! `nextval()`.
 
 use super::catalog::{beside, may_call};
 use once_cell::sync::OnceCell;

@@ -79,7 +79,7 @@ pub const FAULTS: &[Fault] = &[
 /// How far the standby's clock is behind the primary's.
 const BEHIND_MS: i64 = 5000;
 
-/// A server that mirrors its mark through WAL, for its standbys.
+/// A server that writes its mark through WAL, for its standbys.
 fn with_wal_mark(wal_mark: &str) -> Cluster {
     let primary = start(Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark));
     assert_eq!(value(&mut primary.connect(), "SHOW snowflake_pg.wal_mark"), wal_mark);

@@ -132,7 +132,7 @@ fn interrupted_while_ticks_are_full(rounds: usize) -> Evidence {
     assert_kept(calls, &report, 0)
 }
 
-/// Fifteen calls behind one that has the turn to wait: they are told to end in every way, this one too, or get their ID
+/// Fifteen calls behind one that leads the queue: they are told to end in every way, this one too, or get their ID
 /// when the clock is right again.
 fn interrupted_in_the_queue(rounds: usize) -> Evidence {
     const CALLS: usize = 16;
@@ -150,7 +150,7 @@ fn interrupted_in_the_queue(rounds: usize) -> Evidence {
                 .zip(&backends)
                 .map(|(call, backend)| {
                     let call = scope.spawn(move || (call.ask("SELECT snowflake_nextval()"), Instant::now()));
-                    // One after the other: the first one has the turn.
+                    // One after the other: the first one leads.
                     let waits = format!("SELECT wait_event_type FROM pg_stat_activity WHERE pid = {backend}");
                     while value(admin.session(), &waits) != "Extension" {
                         sleep(Duration::from_millis(1));

@@ -227,7 +227,8 @@ fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
         match unsafe { *kind } {
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => 0,
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => END,
-            // SAFETY: a bound has a value for each column of the key, which is one, of a type that is binary-coercible to bigint.
+            // SAFETY: a bound has a value for each column of the key, which is one, of a type that is binary-coercible
+            // to bigint.
             _ => u64::try_from(unsafe { *value }.value().cast_signed()).unwrap_or(0),
         }
     });
