@@ -39,7 +39,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     fs::rename(&away, &volume).expect("a volume that comes back");
     draw_ahead(&mut cluster, &mut ids);
 
-    // In its place stands a directory without a mark, in which none can be written.
+    // In its place is a directory without a mark, in which none can be written.
     fs::rename(&volume, &away).expect("a volume that goes away");
     cluster.make_directory("volume");
     fs::create_dir_all(volume.join("mark.new/full")).expect("an obstacle");

@@ -38,12 +38,12 @@ fn server(time_stamp_counter: &str) -> Cluster {
 
 #[test]
 fn an_id_takes_no_more_instructions_than_it_did() {
-    // Beyond that lies what is done once a tick, or when something is wrong.
+    // Beyond that is what happens once a tick, or in an error.
     let nextval =
         |server: &Cluster| instructions(server, "snowflake_nextval()", "snowflake_nextval", Some("*::slow_path"));
     let by_clock = nextval(&server("off"));
     println!("snowflake_nextval() by the clock: {by_clock:.1} instructions and those of the clock");
-    // By the counter where the kernel goes by it, too; else by the clock.
+    // With the counter if the kernel keeps time by it, else with the clock.
     let auto = nextval(&server("auto"));
     let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let by_counter = source.is_ok_and(|source| source.trim() == "tsc");

@@ -107,7 +107,7 @@ fn the_view_of_layouts_shows_what_each_can_do() {
         assert_eq!(value(&mut client, &query), expected);
     }
     assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_layouts WHERE source <> ''"), "12");
-    // Each is what its name stands for.
+    // Each is the layout of its name.
     let same = "SELECT count(*) FROM snowflake_layouts WHERE snowflake_decode(123456789012345, name) IS DISTINCT FROM
         snowflake_decode(123456789012345, format('%s unit=%sms epoch=%s', fields, extract(milliseconds FROM unit)::int,
                                                  to_char(epoch, 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')))";

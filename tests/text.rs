@@ -268,7 +268,7 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
         );
     }
 
-    // What would be right stands in the hint.
+    // The hint says what is right.
     for (query, hint) in [
         ("SELECT snowflake_to_text(1, 'base64')", "The encodings are base62, base58, crockford32, hex."),
         (

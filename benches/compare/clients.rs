@@ -3,7 +3,7 @@
 //! pgbench's clients repeat a prepared statement: one of a single ID, which shows what is left of a difference when the
 //! way to the server is in it, and one of 1,000 IDs, which shows whether backends that want IDs at the same time are in
 //! each other's way. `clock_timestamp()` is beside the former: hardly anything but the way. The default layout has
-//! 4,096,000 IDs a second and no more, so a wider one stands beside it.
+//! 4,096,000 IDs a second and no more, so a wider one is measured beside it.
 
 use crate::contenders::{
     BORROW, CLOCK, Contender, NAIVE, OURS, PLPGSQL, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4, WIDE,

@@ -37,7 +37,7 @@ pub const SEQUENCE: Contender = other("nextval(), CACHE 1", "nextval('plain')", 
 pub const SEQUENCE_32: Contender = other("nextval(), CACHE 32", "nextval('cached_32')", "bigint");
 pub const SEQUENCE_1000: Contender = other("nextval(), CACHE 1000", "nextval('cached_1000')", "bigint");
 pub const UUID_4: Contender = other("gen_random_uuid()", "gen_random_uuid()", "uuid");
-/// Instagram's, as it stands in most tutorials.
+/// Instagram's, as in most tutorials.
 pub const PLPGSQL: Contender = other("PL/pgSQL, Instagram's", "insta_next_id()", "bigint");
 /// The same generator in Rust, under a lock.
 pub const NAIVE: Contender = other("pgrx under an LWLock", "naive_nextval()", "bigint");

@@ -44,7 +44,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         println!("    {ids:e} IDs");
         needs.extend(compare(servers, ids, contenders));
     }
-    // What belongs to one contender stands in one row.
+    // Everything of one contender is in one row.
     for contender in &all {
         for need in needs.iter().filter(|need| need.contender.name == contender.name) {
             let at = need.ids.into();

@@ -167,7 +167,7 @@ fn original(rounds: usize) -> Evidence {
         original.start();
         issued_since(&original);
     }
-    // A copy that lies beside it is none of its business.
+    // A copy beside it does not matter to it.
     original.stop(Signal::INT);
     let _copy = Cluster::builder().copy_of(&original);
     original.start();

@@ -191,7 +191,7 @@ const FAILURES: [Failure; 5] = [
         code: "58030",
         message: "could not ",
     },
-    // Not even root can make a file where a directory stands, or remove one that is not empty.
+    // Not even root can create a file in the place of a directory, or remove a directory that is not empty.
     Failure {
         begin: |cluster| {
             while fs::create_dir_all(obstacle(cluster).join("full")).is_err() {

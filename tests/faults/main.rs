@@ -1,4 +1,4 @@
-//! The fault suite: what goes wrong in the life of a server, and the promise that holds all the same. Each row stands
+//! The fault suite: what goes wrong in the life of a server, and the promise that still holds. Each row is
 //! in docs/guarantees.md.
 //!
 //! A short form runs in `make test`; `make test-faults` runs every row as often as its promise deserves. Both end with

@@ -252,7 +252,7 @@ fn reloads(rounds: usize) -> Evidence {
     Evidence::new(changes, &report).lead_ms(lead)
 }
 
-/// By turns under wait and error. What it may have issued before lies ahead of its clock, which is nobody's fault.
+/// By turns under wait and error. What it may have issued before is ahead of its clock, which is no error.
 fn killed_without_borrowing(rounds: usize) -> Evidence {
     let mut cluster = server_with("wait");
     cluster.configure("snowflake_pg.max_wait", 0);

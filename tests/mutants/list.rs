@@ -4,7 +4,7 @@
 pub struct Mutant {
     /// What is wrong with it.
     pub name: &'static str,
-    /// Where, what stands there, and what is put in its place.
+    /// The file, the text in it, and what replaces that text.
     pub edits: &'static [(&'static str, &'static str, &'static str)],
     /// Which tests to run against it.
     pub against: Against,

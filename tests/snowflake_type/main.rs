@@ -29,7 +29,7 @@ fn plan(client: &mut Client, query: &str) -> String {
     testbed::plan(client, &format!("EXPLAIN (COSTS OFF) {query}"))
 }
 
-/// Each query returns what stands beside it.
+/// Each query returns the result beside it.
 fn expect(client: &mut Client, cases: &[(&str, &str)]) {
     for (query, expected) in cases {
         assert_eq!(value(client, query), *expected, "{query}");

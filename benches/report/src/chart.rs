@@ -143,7 +143,7 @@ impl Axis {
         self.pixels.0 + share * (self.pixels.1 - self.pixels.0)
     }
 
-    /// What stands beside its ticks.
+    /// The labels of its ticks.
     fn note(&self) -> &'static str {
         if self.logarithmic { ", logarithmic" } else { "" }
     }
@@ -219,7 +219,7 @@ fn lines(svg: &mut String, answer: &Answer) -> f64 {
     let (left, right, bottom) = (70.0, WIDTH - names - 50.0, TOP + PANEL);
     let axis = Axis::of(answer, (bottom, TOP));
     let varied = answer.varied();
-    // Side by side, whatever lies between them: 1, 2, 4, 16 clients, or 500, 990, 999 of 1,000 calls.
+    // Side by side, whatever is between them: 1, 2, 4, 16 clients, or 500, 990, 999 of 1,000 calls.
     #[expect(clippy::cast_precision_loss, reason = "a handful")]
     let across = |nth: usize| left + 16.0 + (right - left - 32.0) * nth as f64 / (varied.len() - 1) as f64;
     for &tick in &axis.ticks {

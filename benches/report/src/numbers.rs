@@ -12,7 +12,7 @@ pub fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &value| (least.min(value), most.max(value)))
 }
 
-/// Half of what lies between the least and the most, as a share of the median; where there is more than one value.
+/// Half of the range from the least to the most, as a share of the median; where there is more than one value.
 pub fn spread(values: &[f64]) -> Option<String> {
     let (least, most) = range(values);
     let share = (most - least) / 2.0 / median(values).abs() * 100.0;
@@ -42,7 +42,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A round number, as it stands on an axis.
+/// A round number, as shown on an axis.
 pub fn round(value: f64) -> String {
     match value.abs() {
         ..1e-9 => "0".to_owned(),

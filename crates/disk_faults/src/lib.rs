@@ -1,6 +1,6 @@
 //! A disk that fills up, fails, is slow, and forgets what was not flushed.
 //!
-//! Loaded into a server's processes by `LD_PRELOAD`, this library stands in for the functions of the C library that
+//! Loaded into a server's processes by `LD_PRELOAD`, this library replaces the functions of the C library that
 //! write and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable
 //! (see [`Flushed`]); everywhere else it only passes calls on. Two environment variables tell it where: [`DIRECTORY`]
 //! and [`HOME`].

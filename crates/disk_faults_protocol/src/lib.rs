@@ -149,7 +149,7 @@ impl Store {
         text.lines().filter_map(entry).collect()
     }
 
-    /// As a whole: whoever reads or is killed at any moment finds the old or the new.
+    /// As a whole: a reader finds the old or the new one, also after a kill.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = self.home.join(format!("{name}.{}", std::process::id()));
         fs::write(&new, bytes)?;

@@ -26,8 +26,8 @@ pub enum Every {
 }
 
 impl Every {
-    /// The length that an interval of PostgreSQL's says; `None` if it mixes months with days or time, has a fraction of
-    /// a second, or is not positive.
+    /// The length of PostgreSQL's interval; `None` if it mixes months with days or time, has a fraction of a second, or
+    /// is not positive.
     pub fn new(months: i32, days: i32, micros: i64) -> Option<Self> {
         if months != 0 {
             return u32::try_from(months).ok().filter(|_| days == 0 && micros == 0).map(Self::Months);
@@ -36,8 +36,8 @@ impl Every {
         u64::try_from(micros / 1_000_000).ok().filter(|&s| s > 0 && micros % 1_000_000 == 0).map(Self::Seconds)
     }
 
-    /// When the period begins that holds `now`, or the `nth` one after it. 0 for a time before 1970, and `UnixMs::MAX`
-    /// for one after the calendar's end, the year 9999: no layout has either.
+    /// When the period of `now` begins, or the `nth` one after it. 0 before 1970, and `UnixMs::MAX` after the year
+    /// 9999, where the calendar ends: no layout has either.
     fn start(self, now: UnixMs, nth: u32) -> UnixMs {
         match self {
             Self::Months(months) => {
@@ -67,9 +67,9 @@ fn date(at: UnixMs) -> Option<Date> {
     Some(Timestamp::from_millisecond(at.try_into().ok()?).ok()?.to_zoned(TimeZone::UTC).date())
 }
 
-/// The IDs of the period that holds `now`, and of each of the `ahead` following ones, by a layout whose IDs sort by
-/// time. What lies before its epoch or after its end is left out of a period, down to an empty range; if one begins
-/// after the end, the error is when the last tick begins.
+/// The IDs of the period of `now`, and of each of the `ahead` following ones, in a layout whose IDs sort by time. A
+/// period is cut at the epoch and at the end of the layout, down to an empty range. If a period begins after the end,
+/// the error is when the last tick begins.
 pub fn ids(layout: &Layout, every: Every, now: UnixMs, ahead: u32) -> Result<Vec<Range<u64>>, UnixMs> {
     // IDs of 64 bits are negative from some tick on, and do not sort any more.
     let end = (layout.last_tick() + 1).min(NEGATIVE / layout.min_id(1));

@@ -82,7 +82,7 @@ pub(crate) fn install_library(to: &Path) {
         .unwrap_or_else(|error| panic!("{}: {error}; cargo build -p disk_faults makes it", library.display()));
 }
 
-/// The built library. This program lies in a directory beside it.
+/// The built library. This program is in a directory beside it.
 fn library() -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
     let built = program.ancestors().nth(2).expect("cargo's directory of what it built");

@@ -32,7 +32,7 @@ pub(crate) fn give_away(path: &Path) {
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let parent_of = |pid: u32| -> io::Result<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name stands in brackets and may contain anything; after it come the state and the parent.
+        // The name is in brackets and may contain anything; after it come the state and the parent.
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         Ok(after_name.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or_default())
     };

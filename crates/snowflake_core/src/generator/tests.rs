@@ -24,7 +24,7 @@ fn started(floor: Tick, covered_until: Tick) -> Generator {
     generator
 }
 
-/// Takes as the extension does, for a clock that stands at `now`.
+/// Takes as the extension does, for a clock that shows `now`.
 fn step(generator: &Generator, now: Tick, want: u32) -> Outcome {
     step_by(&BORROW, generator, now, want)
 }

@@ -132,7 +132,7 @@ proptest! {
         every in every(), now in 0..7_258_118_400_000_u64, ahead in 0..10_u32,
     ) {
         prop_assert!(every.start(now, 0) <= now && now < every.start(now, 1));
-        // Whoever asks later in the same period, or in the next, means the same periods.
+        // A later call in the same period, or in the next, gets the same periods.
         prop_assert_eq!(every.start(every.start(now, 1) - 1, ahead), every.start(now, ahead));
         prop_assert_eq!(every.start(every.start(now, 1), ahead), every.start(now, ahead + 1));
     }
