@@ -17,9 +17,19 @@ fn the_whole_configuration_is_one_line_of_the_server_log() {
 fn the_configuration_is_in_the_files_of_the_logging_collector_on_a_primary_and_on_a_standby() {
     let primary = collected(Cluster::builder().worker(1)).start();
     let standby = collected(Cluster::builder()).standby_of(&primary);
+    let line = "LOG:  snowflake_pg 0.1.0: worker_id = 1, datacenter_id = 0";
     for server in [&primary, &standby] {
-        wait_for_collected(server, "LOG:  snowflake_pg 0.1.0: worker_id = 1, datacenter_id = 0");
+        wait_for_collected(server, line);
     }
+    // A keeper that comes back does not log it again.
+    let keeper = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
+    primary.wait_until(&format!("SELECT count(*) = 1 FROM ({keeper}) keeper"));
+    let before = value(&mut primary.connect(), keeper);
+    primary.connect().batch_execute(&format!("SELECT pg_terminate_backend({before})")).expect("a keeper");
+    primary.wait_until(&format!("SELECT count(*) = 1 FROM ({keeper}) keeper WHERE pid <> {before}"));
+    let files = fs::read_dir(primary.data().join("../collected")).expect("the collector's files");
+    let logged = files.map(|file| fs::read_to_string(file.expect("a file").path()).expect("a log"));
+    assert_eq!(logged.map(|log| log.matches(line).count()).sum::<usize>(), 1);
 }
 
 #[test]

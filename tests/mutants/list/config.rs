@@ -1,0 +1,44 @@
+//! In settings, errors and the startup log.
+
+use super::Against::Servers;
+use super::Mutant;
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a session may set the worker ID",
+        edits: &[(
+            "src/config/gucs.rs",
+            "            -1,\n            i32::MAX,\n            GucContext::Postmaster,",
+            "            -1,\n            i32::MAX,\n            GucContext::Userset,",
+        )],
+        against: Servers { binary: "faults", tests: "row_29" },
+    },
+    Mutant {
+        name: "nobody is warned of a worker that base backups copy",
+        edits: &[(
+            "src/startup_log.rs",
+            "        warn_of_alter_system(variable, value);\n",
+            "        let _ = (variable, value);\n",
+        )],
+        against: Servers { binary: "startup_log", tests: "a_worker" },
+    },
+    Mutant {
+        name: "every role learns where the state directory is",
+        edits: &[(
+            "src/errors/state_file.rs",
+            "unsafe { pg_sys::has_privs_of_role(user, ",
+            "user != pg_sys::Oid::INVALID || unsafe { pg_sys::has_privs_of_role(user, ",
+        )],
+        against: Servers { binary: "refusals", tests: "only_roles" },
+    },
+    Mutant {
+        name: "ALTER SYSTEM takes a worker outside the layout",
+        edits: &[("src/config/gucs/checks.rs", "value == -1 || accept(", "value >= -1 || accept(")],
+        against: Servers { binary: "refusals", tests: "refused_by_alter_system_and" },
+    },
+    Mutant {
+        name: "every layout is taken for the one that was read first",
+        edits: &[("src/config/layout_cache.rs", "**kept == *text", "!kept.is_empty()")],
+        against: Servers { binary: "layouts", tests: "decode" },
+    },
+];

@@ -1,0 +1,173 @@
+//! In the core: the generator, the start table, reservations, texts.
+
+use super::Against::{Core, Loom, Servers};
+use super::Mutant;
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a clock that was set back lowers the mark",
+        edits: &[(
+            "crates/snowflake_core/src/reservation.rs",
+            ".max(needed.saturating_add(LEAST_STEP_MS)).max(mark)",
+            ".max(needed.saturating_add(LEAST_STEP_MS)).max(mark & 1)",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "there is no floor after a crash",
+        edits: &[(
+            "crates/snowflake_core/src/identity.rs",
+            "Ok(StartPoint { floor: *mark, reason: StartReason::Restart })",
+            "Ok(StartPoint { floor: *mark & 1, reason: StartReason::Restart })",
+        )],
+        against: Servers { binary: "faults", tests: "row_03" },
+    },
+    Mutant {
+        name: "a mark that no server can have written is read",
+        edits: &[(
+            "crates/snowflake_core/src/state_record.rs",
+            "    if mark > end {",
+            "    if mark > end && mark < end {",
+        )],
+        against: Servers { binary: "faults", tests: "row_07_a_damaged" },
+    },
+    Mutant {
+        name: "every jump of the clock is trusted at once",
+        edits: &[(
+            "crates/snowflake_core/src/forward_jump.rs",
+            ".saturating_add(max_jump)",
+            ".saturating_add(max_jump.max(u64::MAX))",
+        )],
+        against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
+        name: "a copy of a data directory is not noticed",
+        edits: &[(
+            "crates/snowflake_core/src/identity.rs",
+            "identity.timeline == own.timeline && !same_directory {",
+            "identity.timeline == own.timeline && !same_directory && same_directory {",
+        )],
+        against: Servers { binary: "faults", tests: "row_20" },
+    },
+    Mutant {
+        name: "a server recovered to a point in time begins at its mark",
+        edits: &[(
+            "crates/snowflake_core/src/identity.rs",
+            "    } else if identity.timeline < own.timeline {",
+            "    } else if identity.timeline < own.timeline && same_directory && !same_directory {",
+        )],
+        against: Servers { binary: "faults", tests: "row_22" },
+    },
+    Mutant {
+        name: "a changed layout is not noticed",
+        edits: &[("crates/snowflake_core/src/identity.rs", "identity.layout != own.layout;", "false;")],
+        against: Servers { binary: "faults", tests: "row_30" },
+    },
+    Mutant {
+        name: "the state is stored without looking whether another caller was faster",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(",
+            "Ok(self.state.swap(last, Ordering::AcqRel)).map(|_| seen).map(",
+        )],
+        against: Servers { binary: "faults", tests: "row_31" },
+    },
+    Mutant {
+        name: "callers do not look at the limit",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "if opens && first >= self.soft_limit.load(Ordering::Acquire) {",
+            "if opens && self.soft_limit.load(Ordering::Acquire) == 0 {",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "the counter never says that a tick is over",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "if left.wrapping_sub(1) >= max_age {",
+            "if left == u64::MAX {",
+        )],
+        against: Servers { binary: "clock", tests: "an_id_says_when" },
+    },
+    Mutant {
+        name: "a tick ahead of the clock is joined without it",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "        if self.last_tick() == now {\n            self.open_until",
+            "        if now > 0 {\n            self.open_until",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a tick is entered in the history before it is closed",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "        let Ok(span) = self.try_claim(state, first, want) else { return Outcome::Contended };\n        if opens {\n            \
+             self.close(state, first, policy);\n        }",
+            "        if opens {\n            self.close(state, first, policy);\n        }\n        let Ok(span) = \
+             self.try_claim(state, first, want) else { return Outcome::Contended };",
+        )],
+        against: Loom { tests: "nothing_is_issued_twice_from_the_history" },
+    },
+    Mutant {
+        name: "the history takes what lies below the floor",
+        edits: &[("crates/snowflake_core/src/history.rs", "if tick <= self.floor() {", "if tick == 0 {")],
+        against: Core,
+    },
+    Mutant {
+        name: "the history counts one position too few as used",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "let used = (last & self.sequence_mask) + 1;",
+            "let used = last & self.sequence_mask;",
+        )],
+        against: Servers { binary: "faults", tests: "row_14" },
+    },
+    Mutant {
+        name: "a clock that has gone back is waited for where the policy is to refuse",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "ClockRegression::Error if regressed => Outcome::Behind(highest),",
+            "ClockRegression::Error if regressed => Outcome::Wait(highest),",
+        )],
+        against: Servers { binary: "status", tests: "refusals" },
+    },
+    Mutant {
+        name: "IDs go on from the last timestamp where the policy is to wait or to refuse",
+        edits: &[(
+            "crates/snowflake_core/src/policy.rs",
+            "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,",
+            "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => self.max_borrow,",
+        )],
+        against: Servers { binary: "faults", tests: "row_14" },
+    },
+    Mutant {
+        name: "a mark between two ticks lets the tick come again in which it lies",
+        edits: &[(
+            "crates/snowflake_core/src/layout.rs",
+            "at.saturating_sub(self.epoch).div_ceil(self.tick_ms as u64)",
+            "at.saturating_sub(self.epoch) / self.tick_ms as u64",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a server without a mark begins no further ahead than a short tick and full ticks that wait need",
+        edits: &[(
+            "crates/snowflake_core/src/reservation.rs",
+            "least_start_margin_ms.max(restarted_ms).max(allowed_ms)",
+            "least_start_margin_ms.max(restarted_ms).max(allowed_ms & 0)",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "IDs of 64 bits are issued",
+        edits: &[("crates/snowflake_core/src/layout/series.rs", "if self.bits() > 63 {", "if false {")],
+        against: Core,
+    },
+    Mutant {
+        name: "IDs that do not sort by time are issued",
+        edits: &[("crates/snowflake_core/src/layout/series.rs", "if !self.sorts_by_time() {", "if false {")],
+        against: Core,
+    },
+];

@@ -1,0 +1,190 @@
+//! In the durable mark, the trusted clock, shared memory and what issues IDs.
+
+use super::Against::Servers;
+use super::Mutant;
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "the mark is published before it is on disk",
+        edits: &[(
+            "src/durable/mark.rs",
+            "        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;\n        publish(layout, needed, now, mark);",
+            "        publish(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;",
+        )],
+        against: Servers { binary: "faults", tests: "row_05" },
+    },
+    Mutant {
+        name: "the mark is published although no standby has acknowledged it",
+        edits: &[("src/durable/keeper.rs", "            end_if_told();\n            logged", "            logged")],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "a want of the mark outlives the call that was cancelled",
+        edits: &[(
+            "src/durable/request.rs",
+            "let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);",
+            "let _ = wanted;",
+        )],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "the keeper does not look again at what is wanted when WAL has the mark",
+        edits: &[(
+            "src/durable/mark.rs",
+            "(WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),",
+            "(WalMark::Require, Some(logged)) => Some(logged.mark),",
+        )],
+        against: Servers { binary: "faults", tests: "row_28" },
+    },
+    Mutant {
+        name: "the file is not flushed",
+        edits: &[("src/durable/state_file.rs", "file.sync_all().during(\"fsync file\", &temporary)?;", "")],
+        against: Servers { binary: "faults", tests: "row_05" },
+    },
+    Mutant {
+        name: "the directory is not flushed",
+        edits: &[(
+            "src/durable/state_file.rs",
+            "self.opened.sync_all().during(\"fsync directory\", &StatePath::directory(&self.path))?;\n        Ok",
+            "Ok",
+        )],
+        against: Servers { binary: "faults", tests: "row_05" },
+    },
+    Mutant {
+        name: "every process that ends lowers the mark",
+        edits: &[
+            (
+                "src/durable/shutdown.rs",
+                "    if me != postmaster {\n        return;\n    }\n    if code == 0 {",
+                "    let _ = (me, postmaster);\n    if code >= 0 {",
+            ),
+            (
+                "src/issue/issuer.rs",
+                "let (layout, series) = worker::layout_and_series()?;\n        Ok(",
+                "let (layout, series) = worker::layout_and_series()?;\n        crate::durable::shutdown::prepare();\n        Ok(",
+            ),
+        ],
+        against: Servers { binary: "faults", tests: "row_03" },
+    },
+    Mutant {
+        name: "the mark passes the end of the layout",
+        edits: &[("src/durable/mark.rs", "reserve_ahead_ms).min(layout.end()))", "reserve_ahead_ms))")],
+        against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
+    },
+    Mutant {
+        name: "a damaged state file counts as a missing one",
+        edits: &[(
+            "src/durable/state_file.rs",
+            "Err(damage) => Err(StateFileError::Damaged { path, damage }),",
+            "Err(_) => Ok(None),",
+        )],
+        against: Servers { binary: "faults", tests: "row_07" },
+    },
+    Mutant {
+        name: "a start without a mark does not wait out its start margin",
+        edits: &[("src/durable/start.rs", "    if plan.is_pending() {", "    if false {")],
+        against: Servers { binary: "faults", tests: "row_07" },
+    },
+    Mutant {
+        name: "the generator starts before its first mark is on disk",
+        edits: &[(
+            "src/durable/start.rs",
+            "= mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(logged))?;\n    shared.directory[0]",
+            "= own.directory;\n    let _ = mark::log_time(logged);\n    shared.directory[0]",
+        )],
+        against: Servers { binary: "crashes", tests: "" },
+    },
+    Mutant {
+        name: "a directory that the first write has copied up is another one",
+        edits: &[(
+            "src/durable/state_file.rs",
+            "let directory = self.identity()?;",
+            "let directory = record.identity.directory;",
+        )],
+        against: Servers { binary: "faults", tests: "row_41" },
+    },
+    Mutant {
+        name: "whatever the clock shows after a crash of a backend is trusted",
+        edits: &[(
+            "src/trusted_clock.rs",
+            "ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)",
+            "ForwardJumpGuard::new(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()))",
+        )],
+        against: Servers { binary: "faults", tests: "row_11" },
+    },
+    Mutant {
+        name: "a state directory that was swapped is not noticed",
+        edits: &[(
+            "src/durable/mark.rs",
+            "if found.same_directory(&Directory { inode, born_ns }) {",
+            "if found.same_directory(&Directory { inode, born_ns }) || true {",
+        )],
+        against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
+    },
+    Mutant {
+        name: "another server's mark is replaced",
+        edits: &[(
+            "src/durable/mark.rs",
+            "Ok(Some(record)) if !record.identity.same_source(own) =>",
+            "Ok(Some(record)) if !record.identity.same_source(own) && !record.identity.same_source(&record.identity) =>",
+        )],
+        against: Servers { binary: "admin", tests: "two_servers_that_share" },
+    },
+    Mutant {
+        name: "a shutdown lowers another server's mark",
+        edits: &[(
+            "src/durable/shutdown.rs",
+            "&& found.identity.same_source(&own)",
+            "&& found.identity.same_source(&found.identity)",
+        )],
+        against: Servers { binary: "admin", tests: "a_server_that_stops" },
+    },
+    Mutant {
+        name: "a standby may start the generator",
+        edits: &[("src/durable/start.rs", "if unsafe { pg_sys::RecoveryInProgress() } {", "if false {")],
+        against: Servers { binary: "faults", tests: "row_16" },
+    },
+    Mutant {
+        name: "a promoted standby does not look for the mark in WAL",
+        edits: &[(
+            "src/durable/wal.rs",
+            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)",
+            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1).map(|_| 0)",
+        )],
+        against: Servers { binary: "faults", tests: "row_17" },
+    },
+    Mutant {
+        name: "a standby is never told that it has its primary's worker",
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "&& false")],
+        against: Servers { binary: "startup_log", tests: "a_standby" },
+    },
+    Mutant {
+        name: "a former primary is taken for a copy of itself",
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "")],
+        against: Servers { binary: "startup_log", tests: "a_standby" },
+    },
+    Mutant {
+        name: "a client gets backtraces of Rust's",
+        edits: &[("src/lib.rs", "    errors::forbid_backtraces();\n", "")],
+        against: Servers { binary: "refusals", tests: "no_client" },
+    },
+    Mutant {
+        name: "the planner does not see the layout",
+        edits: &[("src/lib.rs", "        functions::layout_constant::watch();\n", "")],
+        against: Servers { binary: "planner", tests: "a_range" },
+    },
+    Mutant {
+        name: "a call that waits for the clock cannot be cancelled",
+        edits: &[(
+            "src/sleep.rs",
+            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }\n    pgrx::check_for_interrupts!();",
+            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }",
+        )],
+        against: Servers { binary: "faults", tests: "row_15_a_call_that_waits_until" },
+    },
+    Mutant {
+        name: "a clock that is accepted is not looked at by the next ID",
+        edits: &[("src/trusted_clock.rs", "    shared().generator.shut();\n", "")],
+        against: Servers { binary: "faults", tests: "row_11_a_clock_that_is_accepted" },
+    },
+];

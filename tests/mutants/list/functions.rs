@@ -1,0 +1,109 @@
+//! In what SQL sees.
+
+use super::Against::Servers;
+use super::Mutant;
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "snowflake_nextval() is STABLE",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c VOLATILE",
+            "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c STABLE",
+        )],
+        against: Servers { binary: "sql_surface", tests: "an_id_that_a_query" },
+    },
+    Mutant {
+        name: "a row takes a value of another type than its column's",
+        edits: &[(
+            "src/functions/row.rs",
+            "!unsafe { pg_sys::IsBinaryCoercible(returned, expected) }",
+            "returned == pg_sys::Oid::INVALID",
+        )],
+        against: Servers { binary: "library_and_script", tests: "a_column_of_another_type" },
+    },
+    Mutant {
+        name: "functions that COPY calls get its default, too",
+        edits: &[("src/functions/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
+        against: Servers { binary: "copy", tests: "outside_copy" },
+    },
+    Mutant {
+        name: "a COPY that writes rows gets the default of one that reads them",
+        edits: &[(
+            "src/functions/copy.rs",
+            "name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)",
+            "name == COPY_CONTEXT",
+        )],
+        against: Servers { binary: "copy", tests: "outside_copy" },
+    },
+    Mutant {
+        name: "the planner gets the layout of a function that its user may not call",
+        edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
+        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+    },
+    Mutant {
+        name: "the planner keeps what it knows of functions that have changed",
+        edits: &[("src/functions/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
+        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+    },
+    Mutant {
+        name: "the planner gets the layout of a function of somebody else's",
+        edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
+        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+    },
+    Mutant {
+        name: "COPY may call what its user may not",
+        edits: &[(
+            "src/functions/catalog.rs",
+            "\"EXECUTE\".into_datum()]) };\n    may == Some(true)",
+            "\"EXECUTE\".into_datum()]) };\n    may.is_some()",
+        )],
+        against: Servers { binary: "copy", tests: "copy" },
+    },
+    Mutant {
+        name: "an advance goes by a timestamp that was cut off",
+        edits: &[("src/functions/admin.rs", "(id <= layout.max_id()).then(", "(id > 0).then(")],
+        against: Servers { binary: "layouts", tests: "advance" },
+    },
+    Mutant {
+        name: "two callers make partitions of a table at once",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "open(table, pg_sys::ShareUpdateExclusiveLock)",
+            "open(table, pg_sys::AccessShareLock)",
+        )],
+        against: Servers { binary: "partitions", tests: "callers_at_once" },
+    },
+    Mutant {
+        name: "partitions are made with a lock against writers",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "open(table, pg_sys::ShareUpdateExclusiveLock)",
+            "open(table, pg_sys::ShareRowExclusiveLock)",
+        )],
+        against: Servers { binary: "partitions", tests: "neither_readers_nor_writers" },
+    },
+    Mutant {
+        name: "anybody may lock a table by asking for partitions",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "        must_be_owner(&open(table, pg_sys::AccessShareLock));\n",
+            "",
+        )],
+        against: Servers { binary: "partitions", tests: "partitions_belong" },
+    },
+    Mutant {
+        name: "partitions are made as who calls, with all the rights of a superuser",
+        edits: &[("src/functions/partitions/parent.rs", "        let _owner = AsOwner::begin(self.owner);\n", "")],
+        against: Servers { binary: "partitions", tests: "owner" },
+    },
+    Mutant {
+        name: "the owner's code may have something run later as who had partitions made",
+        edits: &[(
+            "src/functions/partitions/parent.rs",
+            "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
+            "context",
+        )],
+        against: Servers { binary: "partitions", tests: "owner" },
+    },
+];
