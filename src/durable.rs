@@ -9,19 +9,24 @@
 //! the backend that comes near the mark or reaches it. An idle server writes nothing.
 //!
 //! ```text
-//! keeper ──> extend ──> request ──> start ──> mark ──> state_file
-//!    └─────────────────────┴──────────┴──> wal
+//! keeper ──> extend ──> request ──> start ──> mark ──> state_file ──> replace
+//!    └─────────────────────┴──────────┼──> wal            └──────────────┤
+//!                                     ├──> directory_lock                │
+//!                                     └──> life_file ────────────────────┘
 //! shutdown ─────────────────────────────────> mark
 //! ```
 //!
 //! [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
 //! [`shutdown`] lowers the mark when the server stops as planned.
 
+pub mod directory_lock;
 pub mod extend;
 pub mod identity;
 pub mod keeper;
+pub mod life_file;
 pub mod lock;
 pub mod mark;
+mod replace;
 pub mod request;
 pub mod shutdown;
 pub mod start;

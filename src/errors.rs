@@ -3,15 +3,17 @@
 mod mark_conflict;
 mod state_file;
 
-pub use state_file::{StateFileError, StatePath};
+pub use state_file::{StateFileError, StatePath, While};
 
 use crate::config::gucs::InvalidSetting;
 use crate::server_encoding::{characters, quoted, shown};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::identity::{Identity, MarkConflict, Record};
+use snowflake_core::identity::Identity;
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeError};
 use snowflake_core::policy::ClockRegression;
+use snowflake_core::record::Record;
+use snowflake_core::start_table::MarkConflict;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CString;
 use std::time::Duration;
@@ -55,7 +57,7 @@ pub enum IssueError {
         /// What it has shown before.
         shown: UnixMs,
     },
-    /// There is no durable mark, and the clock stays behind the time at which IDs begin without one.
+    /// There is no certain durable mark, and the clock stays behind the time at which IDs begin without one.
     StartPending {
         /// What the clock shows.
         now: UnixMs,
@@ -84,10 +86,12 @@ pub enum IssueError {
     },
     /// While the server ran, another directory or record has replaced its own at this path.
     StateDirectoryReplaced(StatePath),
+    /// Another server has locked this state directory. Which one, if that is known.
+    StateDirectoryInUse(StatePath, Option<String>),
     /// The keeper has not written the mark to WAL in this time.
     MarkNotInWal(Duration),
-    /// The database has no sequence for the mark.
-    NoSequence(CString),
+    /// The database has no sequence for the mark, since it does not have the extension.
+    NoExtension(CString),
 }
 
 /// What keeps IDs from continuing while the clock is behind.
@@ -126,6 +130,11 @@ impl IssueError {
             Self::StateDirectoryReplaced(file) if !state_file::may_know_directory() => {
                 let hidden = Self::StateDirectoryReplaced(file.without_directory());
                 Self::StateDirectoryReplaced(file).log(PgLogLevel::LOG_SERVER_ONLY);
+                raise(hidden.into())
+            }
+            Self::StateDirectoryInUse(path, holder) if !state_file::may_know_directory() => {
+                let hidden = Self::StateDirectoryInUse(path.without_directory(), None);
+                Self::StateDirectoryInUse(path, holder).log(PgLogLevel::LOG_SERVER_ONLY);
                 raise(hidden.into())
             }
             error => raise(error.into()),
@@ -294,7 +303,7 @@ impl From<IssueError> for ErrorReport {
             IssueError::StartPending { now, until } => {
                 error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
                     .set_detail(format!(
-                        "The clock shows {}. No durable mark was found, so IDs begin at {}.",
+                        "The clock shows {}. No durable mark of this worker was found, so IDs begin at {}.",
                         display_time(now),
                         display_time(until)
                     ))
@@ -319,10 +328,22 @@ impl From<IssueError> for ErrorReport {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state file \"{}\" has been replaced by another server", path),
             )
-            .set_detail("Another server writes to it, or another directory has taken its place.")
+            .set_detail("Another server writes to it, or another directory or an older file has taken its place.")
             .set_hint(
                 "Give each server a snowflake_pg.state_directory of its own, put this server's directory back, and \
                  restart it.",
+            ),
+            IssueError::StateDirectoryInUse(path, holder) => error_report(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("state directory \"{path}\" is in use by another server"),
+            )
+            .set_detail(match holder {
+                Some(holder) => format!("The other server has {holder}."),
+                None => "The other server has locked the directory.".to_owned(),
+            })
+            .set_hint(
+                "Give each server a snowflake_pg.state_directory and a snowflake_pg.worker_id of its own; or stop the \
+                 other server.",
             ),
             IssueError::MarkNotInWal(waited) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -337,13 +358,13 @@ impl From<IssueError> for ErrorReport {
                 "See the server log for the reason. The background worker may be waiting for a synchronous standby, or \
                  max_worker_processes may be too low.",
             ),
-            IssueError::NoSequence(database) => {
+            IssueError::NoExtension(database) => {
                 let database = database.to_string_lossy();
                 error_report(
                     ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("sequence snowflake_wal_mark does not exist in database \"{database}\""),
+                    format!("extension snowflake_pg does not exist in database \"{database}\""),
                 )
-                .set_detail("snowflake_pg writes its durable mark to WAL through this sequence.")
+                .set_detail("snowflake_pg writes its durable mark to WAL through a sequence of the extension.")
                 .set_hint(
                     "Use CREATE EXTENSION snowflake_pg in that database, or correct snowflake_pg.wal_mark_database.",
                 )

@@ -63,6 +63,7 @@ pub extern "C-unwind" fn _PG_init() {
         gucs::define();
         tsc::measure();
         shared::reserve(|| {
+            durable::directory_lock::open();
             durable::shutdown::prepare();
             trusted_clock::first_jump_guard()
         });

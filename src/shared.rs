@@ -46,8 +46,17 @@ pub struct Shared {
     /// The inode number and the time of birth of the mark's directory. Written under the lock, when the generator
     /// starts.
     pub directory: [AtomicU64; 2],
-    /// The mark in WAL, plus 1; 0 until the keeper has read it. Written by the keeper.
+    /// The revision of the record that was written last, and the number of its life. Written under the lock.
+    pub revision: AtomicU64,
+    /// The same.
+    pub life: AtomicU64,
+    /// Whether the last write of the mark has failed. Written under the lock.
+    pub write_failed: AtomicBool,
+    /// The mark of this worker in WAL, plus 2; 1 if there is none; 0 until the keeper has read it. Written by the
+    /// keeper.
     pub wal_mark: AtomicU64,
+    /// The mark that all workers have in WAL; 0 if there is none. Written by the keeper, before `wal_mark`.
+    pub wal_floor: AtomicU64,
     /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
     /// themselves, and set to 0 by those that give up.
     pub wanted: AtomicU64,
@@ -92,7 +101,11 @@ impl Shared {
             start_not_before: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],
+            revision: AtomicU64::new(0),
+            life: AtomicU64::new(0),
+            write_failed: AtomicBool::new(false),
             wal_mark: AtomicU64::new(0),
+            wal_floor: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
             configuration_logged: AtomicBool::new(false),

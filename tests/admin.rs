@@ -1,9 +1,9 @@
 //! What a DBA can do, and what keeps a state directory to one server.
 
-use snowflake_core::state_record;
+use snowflake_core::state_file;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, NoTls};
@@ -205,9 +205,10 @@ fn a_damaged_mark_is_not_reset_to_below_what_a_missing_one_would_begin_at() {
 fn a_wal_mark_after_the_end_of_the_layout_is_reported_and_never_reaches_the_state_file() {
     let mut original = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
     let set_mark = |cluster: &Cluster, mark: i64| {
-        cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark', {mark})")).expect("a mark");
+        cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark_0_1', {mark})")).expect("a mark");
     };
     original.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    original.wait_for_mark_in_wal();
     set_mark(&original, 1 << 62);
     next(&mut original.connect());
     original.stop(Signal::INT);
@@ -245,11 +246,12 @@ fn a_state_directory_that_others_can_get_at_is_refused() {
     let mode = fs::metadata(directory.join("mark")).expect("a mark").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    // What is planted in the way of the temporary file is not followed.
+    // What is planted in the way of the temporary file is not followed. Without a mark, the server writes a new file.
     let victim = cluster.host().join("victim");
     fs::write(&victim, "precious").expect("a file");
     let planted = directory.join("mark.new");
     while symlink(&victim, &planted).is_err() {}
+    fs::remove_file(directory.join("mark")).expect("the mark");
     let until = Instant::now() + Duration::from_secs(3);
     while Instant::now() < until {
         cluster.connect().batch_execute(NEXTVAL).expect("an ID");
@@ -259,44 +261,84 @@ fn a_state_directory_that_others_can_get_at_is_refused() {
     assert!(!planted.is_symlink());
 }
 
+/// A server of another cluster in the same state directory.
+fn second_server(worker: i32, directory: &Path) -> Cluster {
+    let builder = Cluster::builder().worker(worker).set("snowflake_pg.state_directory", directory.display());
+    let cluster = builder.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
 /// Each would take the other's mark for its own.
 #[test]
-fn two_servers_that_share_a_state_directory_are_told() {
-    let (first, directory) = server_with_directory();
+fn a_state_directory_is_for_one_server_at_a_time() {
+    let (mut first, directory) = server_with_directory();
     first.connect().batch_execute(NEXTVAL).expect("an ID");
-    let server = |worker| {
-        let builder = Cluster::builder().worker(worker).set("snowflake_pg.state_directory", directory.display());
-        let cluster = builder.start();
-        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-        cluster
-    };
-    for worker in [1, 2] {
-        let second = server(worker);
-        let refused = error(&mut second.connect(), NEXTVAL);
-        let message = "the durable mark belongs to another database cluster";
-        assert_eq!((refused.code().code(), refused.message()), ("55000", message));
-        assert!(second.log().contains(message), "{}", second.log());
-        first.connect().batch_execute(NEXTVAL).expect("the first one goes on");
-        // Somebody accepts it all the same. Both may write at the same moment, and one of them fail by that for once.
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
-        while let Err(failure) = second.connect().batch_execute(accept) {
-            assert!(Instant::now() < deadline, "the second one can't take it over: {failure:?}");
-        }
-        let refused = loop {
-            assert!(Instant::now() < deadline, "the first one goes on beside the second");
-            if let Err(refused) = first.connect().batch_execute(NEXTVAL)
-                && let Some(refused) = refused.as_db_error().filter(|refused| refused.code().code() != "58030")
-            {
-                break refused.clone();
-            }
-        };
-        assert_eq!(refused.code().code(), "55000");
-        assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
-        drop(second);
-        fs::remove_file(directory.join("mark")).expect("the mark");
-        first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
+    let holder = first.data().display().to_string();
+    let second = second_server(2, &directory);
+    let in_use = format!("state directory \"{}\" is in use by another server", directory.display());
+    for call in [NEXTVAL, "SELECT snowflake_accept_identity()"] {
+        let refused = error(&mut second.connect(), call);
+        assert_eq!((refused.code().code(), refused.message()), ("55000", &*in_use), "{refused:?}");
+        assert!(refused.detail().is_some_and(|detail| detail.contains(&holder)), "{refused:?}");
     }
+    assert!(second.log().contains(&in_use), "{}", second.log());
+    let mut guest = second.connect();
+    guest.batch_execute("CREATE ROLE guest; SET ROLE guest").expect("a role");
+    let refused = error(&mut guest, NEXTVAL);
+    let hidden = "state directory \"snowflake_pg.state_directory\" is in use by another server";
+    assert_eq!(refused.message(), hidden);
+    assert!(refused.detail().is_some_and(|detail| !detail.contains(&holder)), "{refused:?}");
+    first.connect().batch_execute(NEXTVAL).expect("the first one goes on");
+
+    first.kill_all();
+    let refused = error(&mut second.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
+    // A server that is refused does not keep others away.
+    first.start();
+    first.connect().batch_execute(NEXTVAL).expect("it is back");
+    first.stop(Signal::INT);
+    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
+    second.connect().batch_execute(accept).expect("an acceptance");
+    first.start();
+    let refused = error(&mut first.connect(), NEXTVAL);
+    assert_eq!(refused.message(), in_use);
+    drop(second);
+    let refused = error(&mut first.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
+}
+
+/// As on a file system that does not lock: the second server starts while the directory is away, and so has nothing to
+/// lock.
+#[test]
+fn of_two_servers_without_a_lock_the_first_to_notice_stops() {
+    let (first, directory) = server_with_directory();
+    let away = directory.with_extension("away");
+    first.connect().batch_execute(NEXTVAL).expect("an ID");
+    fs::rename(&directory, &away).expect("a volume that goes away");
+    let second = second_server(2, &directory);
+    fs::rename(&away, &directory).expect("a volume that comes back");
+    let message = "the durable mark belongs to another database cluster";
+    assert_eq!(error(&mut second.connect(), NEXTVAL).message(), message);
+    // Somebody accepts it all the same. Both may write at the same moment, and one of them fail by that for once.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
+    while let Err(failure) = second.connect().batch_execute(accept) {
+        assert!(Instant::now() < deadline, "the second one can't take it over: {failure:?}");
+    }
+    let refused = loop {
+        assert!(Instant::now() < deadline, "the first one goes on beside the second");
+        if let Err(refused) = first.connect().batch_execute(NEXTVAL)
+            && let Some(refused) = refused.as_db_error().filter(|refused| refused.code().code() != "58030")
+        {
+            break refused.clone();
+        }
+    };
+    assert_eq!(refused.code().code(), "55000");
+    assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
+    drop(second);
+    fs::remove_file(directory.join("mark")).expect("the mark");
+    first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
 }
 
 /// By then it may be another server's, which has issued IDs up to it.
@@ -307,10 +349,11 @@ fn a_server_that_stops_lowers_no_mark_but_its_own() {
     // The keeper, which has more to do, must not write between the two steps of this one.
     sleep(Duration::from_secs(1));
     let file = directory.join("mark");
-    let mut record = state_record::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
-    record.identity.worker += 1;
+    let mut record = state_file::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
+    record.identity.numbers.1 += 1;
+    record.life += 1;
     record.mark += 60_000;
-    fs::write(&file, state_record::encode(&record)).expect("another server's mark");
+    fs::write(&file, state_file::encode(&record)).expect("another server's mark");
     cluster.stop(Signal::INT);
     assert_eq!(mark_in(&file), record.mark);
 }

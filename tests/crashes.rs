@@ -39,29 +39,31 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     fs::rename(&away, &volume).expect("a volume that comes back");
     draw_ahead(&mut cluster, &mut ids);
 
-    // In its place is a directory without a mark, in which none can be written.
+    // In its place is an empty directory, as a mount point is: the mark is missed.
     fs::rename(&volume, &away).expect("a volume that goes away");
     cluster.make_directory("volume");
-    fs::create_dir_all(volume.join("mark.new/full")).expect("an obstacle");
     cluster.start();
     for _ in 0..2 {
-        assert_eq!(error(&mut cluster.connect(), "SELECT snowflake_nextval()").code().code(), "58030");
+        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "this server wrote its durable mark in another directory");
     }
-    fs::remove_dir_all(&volume).expect("the obstacle");
+    cluster.stop(Signal::QUIT);
+    fs::remove_dir_all(&volume).expect("a mount point");
     fs::rename(&away, &volume).expect("a volume that comes back");
+    cluster.start();
     draw_ahead(&mut cluster, &mut ids);
 
-    // Or an empty one, as a mount point is: IDs are issued by the clock, and above them when the volume is back.
-    fs::rename(&volume, &away).expect("a volume that goes away");
+    // Somebody accepts that the volume is lost. When it comes back, its mark is an old one.
+    fs::rename(&volume, &away).expect("a volume that is lost");
     cluster.make_directory("volume");
     cluster.start();
-    let rows = cluster.connect().query("SELECT snowflake_nextvals(20000)", &[]).expect("IDs");
-    ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
-    cluster.stop(Signal::QUIT);
-    fs::rename(&volume, volume.with_extension("mount-point")).expect("a mount point");
+    cluster.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+    draw_ahead(&mut cluster, &mut ids);
+    fs::rename(&volume, volume.with_extension("new")).expect("the new volume");
     fs::rename(&away, &volume).expect("a volume that comes back");
     cluster.start();
-    draw_ahead(&mut cluster, &mut ids);
+    let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "the durable mark is not the one that this server wrote last");
     assert!(ids.is_sorted_by(|a, b| a < b), "an ID came twice, or out of order");
 }
 

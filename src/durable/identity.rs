@@ -5,7 +5,7 @@ use crate::durable::state_file::StateDirectory;
 use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
-use snowflake_core::identity::{Directory, Identity};
+use snowflake_core::identity::{Identity, Inode};
 
 /// Whether this server has the worker of the server that it was copied from, and `wal_mark` is off. Both could issue
 /// the same IDs after a promotion. Recognized by the mark in the copy; false if it has none.
@@ -13,30 +13,29 @@ pub fn is_shared_with_source() -> bool {
     let Ok((own, _)) = worker::numbers() else { return false };
     let found = || {
         let directory = StateDirectory::find(&gucs::state_directory()).ok()??;
-        Some((directory.read().ok()??.identity, directory.identity().ok()?))
+        Some((directory.read().ok()??.identity, directory.inode().ok()?))
     };
     // SAFETY: read from the control file before the postmaster loads any library.
     let system_identifier = unsafe { pg_sys::GetSystemIdentifier() };
     gucs::wal_mark() == WalMark::Off
         && found().is_some_and(|(identity, here)| {
             identity.system_identifier == system_identifier
-                && (identity.datacenter, identity.worker) == own
-                && !identity.directory.same_directory(&here)
+                && identity.numbers == own
+                && !identity.directory.is_same(&here)
         })
 }
 
 /// The identity of this server, whose mark is in this directory. Only after recovery: a standby has no timeline of its
 /// own. The timeline comes from memory, since the control file is behind for a while after a promotion.
-pub fn own(directory: Directory) -> Result<Identity, IssueError> {
-    let ((datacenter, worker), layout) = worker::numbers()?;
+pub fn own(directory: Inode) -> Result<Identity, IssueError> {
+    let (numbers, layout) = worker::numbers()?;
     Ok(Identity {
         // SAFETY: reads shared memory that every backend is attached to.
         system_identifier: unsafe { pg_sys::GetSystemIdentifier() },
         // SAFETY: the same, and it does not change after recovery.
         timeline: unsafe { pg_sys::GetWALInsertionTimeLine() },
         directory,
-        datacenter,
-        worker,
+        numbers,
         layout,
     })
 }

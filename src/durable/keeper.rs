@@ -118,7 +118,7 @@ struct Keeper {
     next: Option<Instant>,
     /// For warnings of each kind of error.
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
-    /// Whether the keeper has found the sequence.
+    /// Whether the keeper has read what is in WAL.
     has_read: bool,
 }
 
@@ -178,7 +178,7 @@ impl Keeper {
         if wal::is_wanted() && !self.has_read {
             self.has_read = wal::read_mark();
             if !self.has_read {
-                return self.without_sequence(started);
+                return self.without_extension(started);
             }
         }
         let limit = shared.generator.covered_until();
@@ -194,7 +194,7 @@ impl Keeper {
             let mark = mark::wanted(layout, tick, now)?;
             let began = Instant::now();
             if !wal::write_mark(mark) {
-                return self.without_sequence(started);
+                return self.without_extension(started);
             }
             // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark
             // then.
@@ -205,12 +205,12 @@ impl Keeper {
         extend::keep(layout, needed(), limit, logged, plan.filter(|_| logged.is_some()))
     }
 
-    /// Continues without the sequence, unless `wal_mark` requires it.
-    fn without_sequence(&mut self, started: bool) -> Result<(), IssueError> {
+    /// Continues without WAL, unless `wal_mark` requires it.
+    fn without_extension(&mut self, started: bool) -> Result<(), IssueError> {
         if gucs::wal_mark() == WalMark::Require {
-            return Err(IssueError::NoSequence(gucs::wal_mark_database()));
+            return Err(IssueError::NoExtension(gucs::wal_mark_database()));
         }
-        self.log(IssueError::NoSequence(gucs::wal_mark_database()));
+        self.log(IssueError::NoExtension(gucs::wal_mark_database()));
         let generator = &shared().generator;
         let tick = if started { generator.last_tick() } else { 0 };
         extend::keep(&self.layout, tick, generator.covered_until(), None, None)

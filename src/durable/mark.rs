@@ -1,4 +1,7 @@
 //! Writes the mark: how far ahead it goes, whose it must be, and how far the generator may go afterwards.
+//!
+//! Before each write, the record in the directory must be the one that this server wrote last, with its revision and the
+//! number of its life. Otherwise another server writes there, or an old copy has taken the place of the file.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::identity;
@@ -6,8 +9,9 @@ use crate::durable::state_file::StateDirectory;
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
-use snowflake_core::identity::{Directory, Identity, Record};
+use snowflake_core::identity::Inode;
 use snowflake_core::layout::{Layout, TimeError};
+use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::{Tick, UnixMs, reservation};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -35,10 +39,14 @@ pub fn extend(
     }
     let needed = tick.max(generator.last_tick());
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    let own = identity::own(check_unchanged(&directory)?)?;
-    check_owner(&directory, &own)?;
+    let identity = identity::own(check_unchanged(&directory)?)?;
+    let found = read_own(&directory)?;
     if let Some(mark) = writable(wanted(layout, needed, now)?, logged) {
-        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;
+        let life = shared().life.load(Ordering::Relaxed);
+        let others = found.map_or_else(OtherMarks::default, |found| found.others);
+        let previous_life = found.map_or(0, |found| found.previous_life);
+        let record = Record { revision: 0, life, previous_life, mark, identity, others };
+        persist(&directory, found.as_ref(), record, log_time(logged))?;
         publish(layout, needed, now, mark);
     }
     Ok(())
@@ -89,15 +97,29 @@ pub fn write_error(number: i32) -> StateFileError {
     StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable, and records how long that took, with the time for WAL. Returns what
-/// [`StateDirectory::write`] returns.
-pub fn persist(directory: &StateDirectory, record: &Record, log: Duration) -> Result<Directory, StateFileError> {
-    let began = Instant::now();
-    let written = sleep::shown(WaitEvent::MarkWrite, || directory.write(record))?;
+/// Makes a record durable after the one that was found, with the next revision, and records how long that took, with the
+/// time for WAL. Returns what [`StateDirectory::add`] returns.
+pub fn persist(
+    directory: &StateDirectory,
+    found: Option<&Record>,
+    record: Record,
+    log: Duration,
+) -> Result<Inode, StateFileError> {
+    let (shared, began) = (shared(), Instant::now());
+    let before = found.map_or(0, |found| found.revision);
+    let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
+    let record = Record { revision, ..record };
+    let failed_before = shared.write_failed.swap(true, Ordering::Relaxed);
+    let add = !failed_before && before > 0 && revision == before + 1;
+    let written =
+        sleep::shown(WaitEvent::MarkWrite, || if add { directory.add(&record) } else { directory.replace(&record) })?;
+    shared.write_failed.store(false, Ordering::Relaxed);
+    shared.revision.store(revision, Ordering::Relaxed);
+    shared.life.store(record.life, Ordering::Relaxed);
     let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
-    let [last, before] = &shared().last_writes_ms;
+    let [last, before] = &shared.last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
-    shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
+    shared.statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
     Ok(written)
 }
 
@@ -108,22 +130,28 @@ pub fn publish(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
 }
 
 /// The directory of the mark; an error if another directory has replaced it since the start.
-pub fn check_unchanged(directory: &StateDirectory) -> Result<Directory, IssueError> {
-    let [inode, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
-    let found = directory.identity()?;
-    if found.same_directory(&Directory { inode, born_ns }) {
+pub fn check_unchanged(directory: &StateDirectory) -> Result<Inode, IssueError> {
+    let [number, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
+    let found = directory.inode()?;
+    if found.is_same(&Inode { number, born_ns }) {
         Ok(found)
     } else {
         Err(IssueError::StateDirectoryReplaced(directory.file()))
     }
 }
 
-/// An error if the record in the directory is another server's. A lost or damaged record may be replaced.
-fn check_owner(directory: &StateDirectory, own: &Identity) -> Result<(), IssueError> {
+/// The record that this server wrote last; an error if there is another one. A lost or damaged record may be replaced,
+/// and is `None`.
+pub fn read_own(directory: &StateDirectory) -> Result<Option<Record>, IssueError> {
+    let shared = shared();
     match directory.read() {
-        Ok(Some(record)) if !record.identity.same_source(own) => {
-            Err(IssueError::StateDirectoryReplaced(directory.file()))
+        Ok(Some(record)) => {
+            // After a failure the record can be the one whose write has failed.
+            let is_the_last = record.life == shared.life.load(Ordering::Relaxed)
+                && record.revision >= shared.revision.load(Ordering::Relaxed);
+            if is_the_last { Ok(Some(record)) } else { Err(IssueError::StateDirectoryReplaced(directory.file())) }
         }
-        _ => Ok(()),
+        Ok(None) | Err(StateFileError::Damaged { .. }) => Ok(None),
+        Err(failure) => Err(failure.into()),
     }
 }

@@ -22,9 +22,9 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 /// Waits until the keeper has read the mark in WAL, before this backend starts the generator.
 pub fn wait_for_reading() {
     let until = Instant::now() + READING;
-    while wal::known_mark().is_none() && Instant::now() < until {
+    while !wal::is_read() && Instant::now() < until {
         shared().wake_keeper();
-        lock::wait_for_change(|| wal::known_mark().is_some(), Duration::from_millis(100));
+        lock::wait_for_change(wal::is_read, Duration::from_millis(100));
     }
 }
 
@@ -35,7 +35,7 @@ pub fn must_be_read() -> Result<(), IssueError> {
     }
     start::check_may_start()?;
     wait_for_reading();
-    if wal::known_mark().is_none() && gucs::wal_mark() == WalMark::Require {
+    if !wal::is_read() && gucs::wal_mark() == WalMark::Require {
         return Err(IssueError::MarkNotInWal(READING));
     }
     Ok(())
@@ -83,7 +83,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
     let shared = shared();
     if !shared.generator.is_started() {
         start::check_may_start()?;
-        if wal::known_mark().is_some() {
+        if wal::is_read() {
             start::plan()?; // The error, if the generator cannot be started.
         }
     }

@@ -5,15 +5,16 @@
 
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{identity, mark};
+use crate::durable::{directory_lock, mark};
 use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::trusted_clock;
 use crate::worker;
 use pgrx::prelude::*;
-use snowflake_core::identity::Record;
+use snowflake_core::record::Record;
 use std::ffi::c_int;
+use std::time::Duration;
 
 /// Has the postmaster lower the mark when it ends. To be called in the postmaster, whenever shared memory is set up.
 pub fn prepare() {
@@ -33,6 +34,7 @@ fn at_exit(code: c_int) {
         if let Err(error) = lower_mark() {
             error.log(PgLogLevel::DEBUG1);
         }
+        directory_lock::release();
     } else {
         // Shared memory is set up again after a crash.
         trusted_clock::remember_offset();
@@ -48,12 +50,11 @@ fn lower_mark() -> Result<(), IssueError> {
     let (layout, _) = worker::layout_and_series()?;
     let lowest = layout.time_of(generator.last_tick() + 1);
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    let own = identity::own(mark::check_unchanged(&directory)?)?;
-    if let Some(found) = directory.read()?
+    mark::check_unchanged(&directory)?;
+    if let Some(found) = mark::read_own(&directory)?
         && lowest < found.mark
-        && found.identity.same_source(&own)
     {
-        directory.write(&Record { mark: lowest, ..found })?;
+        mark::persist(&directory, Some(&found), Record { mark: lowest, ..found }, Duration::ZERO)?;
     }
     Ok(())
 }

@@ -1,22 +1,29 @@
-//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::identity`] has the
-//! table that decides.
+//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::start_table`] decides.
 
 use crate::config::gucs;
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{identity, wal};
-use crate::errors::{IssueError, warning};
+use crate::durable::{directory_lock, identity, life_file, lock, wal};
+use crate::errors::{IssueError, error_report, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
-use pgrx::{PgLogLevel, log, pg_sys};
-use snowflake_core::identity::{Identity, Record, StartContext, StartPoint, StartReason, decide};
+use pgrx::{PgLogLevel, PgSqlErrorCode, log, pg_sys};
+use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
+use snowflake_core::record::{OtherMarks, Record};
+use snowflake_core::start_table::{StartContext, StartPoint, StartReason, decide};
 use snowflake_core::{Tick, UnixMs, display_time};
 use std::sync::atomic::Ordering;
 
 /// What matters at a start, apart from the record.
-pub fn context(layout: &Layout, now: UnixMs) -> StartContext {
-    StartContext { now, start_margin_ms: gucs::start_margin_ms(layout), wal_mark: wal::known_mark() }
+pub fn context(layout: &Layout, now: UnixMs, directory: &StateDirectory) -> Result<StartContext, IssueError> {
+    Ok(StartContext {
+        now,
+        start_margin_ms: gucs::start_margin_ms(layout),
+        wal_mark: wal::known_mark(),
+        wal_floor: wal::known_floor(),
+        last_life: life_file::read(directory)?,
+    })
 }
 
 /// What the clock shows at a start that finds this record.
@@ -46,6 +53,8 @@ pub struct Plan {
     pub now: UnixMs,
     /// Where IDs begin.
     start_point: StartPoint,
+    /// The number of the last life of this data directory; 0 if it does not know any.
+    last_life: u64,
 }
 
 impl Plan {
@@ -54,10 +63,10 @@ impl Plan {
         layout.first_tick_from(self.start_point.floor).max(1)
     }
 
-    /// Whether there is no mark, and the start margin has not passed.
+    /// Whether there is no certain mark, and the start margin has not passed.
     pub fn is_pending(&self) -> bool {
         let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
-        self.start_point.reason == StartReason::Missing && (start_not_before == 0 || self.now < start_not_before)
+        self.start_point.reason.relies_on_clock() && (start_not_before == 0 || self.now < start_not_before)
     }
 }
 
@@ -69,18 +78,34 @@ pub fn plan() -> Result<Plan, IssueError> {
 fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueError> {
     check_may_start()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    let own = identity::own(directory.identity()?)?;
+    directory_lock::take(&directory)?;
+    let own = identity::own(directory.inode()?)?;
     let found = directory.read()?;
     let now = now(found.as_ref());
-    match decide(found.as_ref(), &own, context(&own.layout, now)) {
+    let context = context(&own.layout, now, &directory)?;
+    match decide(found.as_ref(), &own, &context) {
         Ok(mut start_point) => {
             let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
-            if start_point.reason == StartReason::Missing && start_not_before > 0 {
+            if start_point.reason.relies_on_clock() && start_not_before > 0 {
                 start_point.floor = start_not_before;
             }
-            Ok(Plan { directory, own, found, now, start_point })
+            let last_life = context.last_life.map_or(0, |last| last.number);
+            Ok(Plan { directory, own, found, now, start_point, last_life })
         }
-        Err(conflict) => Err(IssueError::MarkConflict { conflict, found: found.map(Box::new), own: Box::new(own) }),
+        Err(conflict) => {
+            let_others_lock();
+            Err(IssueError::MarkConflict { conflict, found: found.map(Box::new), own: Box::new(own) })
+        }
+    }
+}
+
+/// Gives the lock on the directory up: a server that may not begin must not keep another one from it. Unless a process
+/// of this server is just about to begin.
+fn let_others_lock() {
+    if let Some(_lock) = lock::try_take()
+        && !shared().generator.is_started()
+    {
+        directory_lock::release();
     }
 }
 
@@ -118,9 +143,15 @@ pub fn start(
     if mark <= layout.time_of(first) {
         return Err(mark::too_slow());
     }
-    let Plan { directory, own, start_point, .. } = plan;
-    let written = mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(logged))?;
-    shared.directory[0].store(written.inode, Ordering::Relaxed);
+    let Plan { directory, own, found, start_point, last_life, .. } = plan;
+    let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
+    let life = life_file::new_number();
+    let record = Record { revision: 0, life, previous_life: last_life, mark, identity: own, others };
+    let written = mark::persist(&directory, found.as_ref(), record, mark::log_time(logged))?;
+    // After the record, which names the life before, too: whenever the server dies, the two fit.
+    life_file::write(life, &directory)?;
+    directory_lock::sign(&directory);
+    shared.directory[0].store(written.number, Ordering::Relaxed);
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);
     // From now on a clock that is set back is only behind.
     let was_pending = shared.start_not_before.swap(0, Ordering::Relaxed) > 0;
@@ -128,7 +159,7 @@ pub fn start(
     mark::publish(layout, first, now, mark);
     Ok(match start_point.reason {
         _ if was_pending => WriteOutcome::Done,
-        StartReason::Restart if !written.same_directory(&own.directory) => WriteOutcome::FoundBelow(start_point),
+        StartReason::Restart if !written.is_same(&own.directory) => WriteOutcome::FoundBelow(start_point),
         _ => WriteOutcome::Found(start_point),
     })
 }
@@ -167,13 +198,22 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
     let message = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
-        StartReason::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
         StartReason::Promotion => {
             return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}");
         }
-        // No other server issues IDs of this worker.
+        StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
+        StartReason::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
         StartReason::OtherWorker => {
-            return log!("snowflake_pg: durable mark of another worker found, IDs begin at {time}");
+            return error_report(
+                PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                format!("snowflake_pg: no durable mark of this worker found, IDs begin at {time}"),
+            )
+            .set_detail("IDs that this worker has issued before are lower if the clock was right then, and is right.")
+            .set_hint(
+                "So that a server finds its own mark after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \
+                 prefer on all servers, or an absolute snowflake_pg.state_directory.",
+            )
+            .report(PgLogLevel::LOG);
         }
         StartReason::PromotedCopy => "durable mark of another directory and an older timeline found",
     };

@@ -1,24 +1,23 @@
-//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::state_record`] for its bytes.
+//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::state_file`] for its bytes.
 //!
-//! The file is replaced as a whole, so that a crash leaves the old record or the new one: a temporary file is written,
-//! flushed and renamed over the old file, and the directory is flushed. The new mark is durable only when all of that
-//! has succeeded. After a failure the file may have the old mark or the new one. Both are safe, since the new mark is
-//! higher and not in use yet.
-//!
-//! Not PostgreSQL's `durable_rename()`: it takes paths, and raises an ERROR instead of returning it; here everything is
-//! relative to the open directory. Flushed even if `fsync` is off: one or two writes a second cost little.
+//! A mark is written in place, beside the record before it, with one write and one flush. It is durable only when both
+//! have succeeded. After a failure the file may have the old record or the new one. Both are safe, since the new mark
+//! is higher and not in use yet. The next attempt then [replaces](crate::durable::replace) the whole file, as the first
+//! one does: a slot in which two attempts failed one after the other could look damaged.
 
-use crate::errors::{StateFileError, StatePath};
+use crate::durable::replace::{Target, inode};
+use crate::errors::{StateFileError, StatePath, While};
 use pgrx::pg_sys;
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, renameat, statx, unlinkat};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
-use snowflake_core::identity::{Directory, Identity, Record};
-use snowflake_core::state_record;
+use snowflake_core::identity::{Identity, Inode};
+use snowflake_core::record::Record;
+use snowflake_core::state_file;
 use std::ffi::{CStr, OsStr};
 use std::fs::{DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "mark";
@@ -27,21 +26,11 @@ const TEMPORARY_NAME: &str = "mark.new";
 /// Permissions that the state directory must not have; those that PostgreSQL forbids for its data directory.
 const FORBIDDEN: u32 = 0o027;
 
-/// Adds the action and the path to an error.
-trait While<T> {
-    fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError>;
-}
-
-impl<T, E: Into<io::Error>> While<T> for Result<T, E> {
-    fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError> {
-        self.map_err(|source| StateFileError::Io { action, path: path.clone(), source: source.into() })
-    }
-}
-
 /// The open directory of the mark. All operations are relative to it, so that a change of the path does not matter.
 pub struct StateDirectory {
     path: PathBuf,
     opened: File,
+    is_inside: bool,
 }
 
 impl StateDirectory {
@@ -63,7 +52,7 @@ impl StateDirectory {
                 return Err(StateFileError::WrongPermissions(directory, metadata.mode() & 0o777));
             }
         }
-        Ok(Self { path, opened })
+        Ok(Self { path, opened, is_inside })
     }
 
     /// The same for readers: creates nothing, and returns `None` if there is no mark.
@@ -72,21 +61,29 @@ impl StateDirectory {
         if path.join(NAME).exists() { Self::open(configured).map(Some) } else { Ok(None) }
     }
 
+    /// The directory itself.
+    pub fn opened(&self) -> &File {
+        &self.opened
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The path of the file.
     pub fn file(&self) -> StatePath {
         StatePath::file(&self.path, NAME)
     }
 
     /// What identifies the directory.
-    pub fn identity(&self) -> Result<Directory, StateFileError> {
-        let wanted = StatxFlags::INO | StatxFlags::BTIME;
-        let found = statx(&self.opened, "", AtFlags::EMPTY_PATH, wanted)
-            .during("stat directory", &StatePath::directory(&self.path))?;
-        let born = found.stx_btime;
-        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-        let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
-        let born_ns = seconds.saturating_mul(1_000_000_000).saturating_add(born.tv_nsec.into());
-        Ok(Directory { inode: found.stx_ino, born_ns: if seconds > 0 { born_ns } else { 0 } })
+    pub fn inode(&self) -> Result<Inode, StateFileError> {
+        inode(&self.opened, &StatePath::directory(&self.path))
+    }
+
+    /// The same; `None` if it is in the data directory, and so never exchanged without it.
+    pub fn inode_outside(&self) -> Result<Option<Inode>, StateFileError> {
+        if self.is_inside { Ok(None) } else { self.inode().map(Some) }
     }
 
     /// The record; `None` only if the file does not exist.
@@ -97,46 +94,59 @@ impl StateDirectory {
             Err(Errno::NOENT) => return Ok(None),
             file => File::from(file.during("open file", &path)?),
         };
-        let mut bytes = Vec::with_capacity(state_record::LENGTH);
-        // One byte more than a record has, to notice a longer file without reading it all.
-        file.take(state_record::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
-        match state_record::decode(&bytes) {
+        let mut bytes = Vec::with_capacity(state_file::LENGTH + 1);
+        // One byte more than a file has, to notice a longer one without reading it all.
+        file.take(state_file::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
+        match state_file::decode(&bytes) {
             Ok(record) => Ok(Some(record)),
             Err(damage) => Err(StateFileError::Damaged { path, damage }),
         }
     }
 
-    /// Makes a record durable, with the identity that the directory then has, and returns that. To be called by one
-    /// process at a time.
+    /// Makes a record durable beside the one before it, which must be in the file. Both functions write the record with
+    /// the identity that the directory then has, and return that, and both are to be called by one process at a time.
     ///
-    /// An overlay file system copies a directory of its lower layer up when the first file is created in it. The copy
+    /// An overlay file system copies a directory of its lower layer up when the first file is changed in it. The copy
     /// has another identity, but is the same open directory.
-    pub fn write(&self, record: &Record) -> Result<Directory, StateFileError> {
-        let temporary = StatePath::file(&self.path, TEMPORARY_NAME);
-        match unlinkat(&self.opened, TEMPORARY_NAME, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {} // A process that was killed can have left it.
-            refused => refused.during("remove file", &temporary)?,
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.opened, TEMPORARY_NAME, flags, Mode::RUSR | Mode::WUSR);
-        let mut file = File::from(file.during("create file", &temporary)?);
-        let directory = self.identity()?;
-        let identity = Identity { directory, ..record.identity };
-        file.write_all(&state_record::encode(&Record { identity, ..*record })).during("write file", &temporary)?;
-        file.sync_all().during("fsync file", &temporary)?;
-        renameat(&self.opened, TEMPORARY_NAME, &self.opened, NAME).during("rename file", &temporary)?;
-        self.opened.sync_all().during("fsync directory", &StatePath::directory(&self.path))?;
+    pub fn add(&self, record: &Record) -> Result<Inode, StateFileError> {
+        let path = self.file();
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.opened, NAME, flags, Mode::empty()).during("open file", &path)?);
+        let directory = self.inode()?;
+        let slot = state_file::encode_slot(&in_directory(record, directory));
+        file.write_all_at(&slot, state_file::offset(record.revision) as u64).during("write file", &path)?;
+        file.sync_data().during("fsync file", &path)?;
+        Ok(directory)
+    }
+
+    /// Makes a record durable in a new file.
+    pub fn replace(&self, record: &Record) -> Result<Inode, StateFileError> {
+        let mut directory = self.inode()?;
+        let (opened, path) = (&self.opened, &self.path);
+        Target { directory: opened, path, name: NAME, temporary_name: TEMPORARY_NAME }.replace(|_| {
+            directory = self.inode()?;
+            Ok(state_file::encode(&in_directory(record, directory)))
+        })?;
         Ok(directory)
     }
 }
 
-/// The path of the directory, and whether it is the data directory's own.
-fn locate(configured: &Path) -> (PathBuf, bool) {
+fn in_directory(record: &Record, directory: Inode) -> Record {
+    Record { identity: Identity { directory, ..record.identity }, ..*record }
+}
+
+/// The data directory.
+pub fn data_directory() -> PathBuf {
     // SAFETY: set by PostgreSQL before it loads any library.
     let data_directory = unsafe { pg_sys::DataDir };
     // SAFETY: a C string that lives as long as the process.
     let data_directory = unsafe { CStr::from_ptr(data_directory) };
-    let path = Path::new(OsStr::from_bytes(data_directory.to_bytes())).join(configured);
+    PathBuf::from(OsStr::from_bytes(data_directory.to_bytes()))
+}
+
+/// The path of the directory, and whether it is the data directory's own.
+fn locate(configured: &Path) -> (PathBuf, bool) {
+    let path = data_directory().join(configured);
     let is_inside = configured.is_relative() && !path.is_symlink();
     (path, is_inside)
 }

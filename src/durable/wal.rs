@@ -1,13 +1,15 @@
-//! Takes the mark to standbys: the keeper writes it to a sequence, and so to WAL. A promoted standby reads there how
-//! far its old primary may have come.
+//! Takes the mark to standbys: the keeper writes it to a sequence, and so to WAL. A server that begins to issue IDs
+//! reads there how far its worker may have come, on this server before it was rewound, or on another one.
 //!
-//! A sequence changes outside of transactions' visibility, is in every base backup, and is replayed by servers without
-//! this library. `setval()` takes a transaction ID here, so that the commit flushes WAL and waits for synchronous
-//! standbys.
+//! Each worker has a sequence of its own, which the keeper creates: `snowflake_wal_mark_<data center>_<worker>`. A
+//! sequence changes outside of transactions' visibility, is in every base backup and in no publication, and is replayed
+//! by servers without this library. `setval()` takes a transaction ID here, so that the commit flushes WAL and waits for
+//! synchronous standbys.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::lock;
 use crate::shared::shared;
+use crate::worker;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
@@ -15,15 +17,29 @@ use snowflake_core::UnixMs;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-/// The sequence of the extension, in whatever schema it is. Every name and operator is qualified: the keeper is a
-/// superuser, and the owner of the database must not be able to substitute others.
+/// A sequence of the extension by its name, in whatever schema it is. Every name and operator is qualified: the keeper
+/// is a superuser, and the owner of the database must not be able to substitute others.
 const SEQUENCE: &str = "SELECT c.oid FROM pg_catalog.pg_extension e
     JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
         AND d.refobjid OPERATOR(pg_catalog.=) e.oid
     JOIN pg_catalog.pg_class c ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
         AND d.objid OPERATOR(pg_catalog.=) c.oid
     WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_pg' AND c.relkind OPERATOR(pg_catalog.=) 'S'
-        AND c.relname OPERATOR(pg_catalog.=) 'snowflake_wal_mark'";
+        AND c.relname OPERATOR(pg_catalog.=) $1::pg_catalog.name";
+
+/// The schema of the extension, quoted.
+const SCHEMA: &str = "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e
+    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+    WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
+
+/// The sequence that the script of the extension creates. It has the mark of that time, for all workers.
+const COMMON: &str = "snowflake_wal_mark";
+
+/// The sequence of this worker.
+fn own_name() -> String {
+    let (datacenter, worker) = worker::numbers().map_or((0, 0), |(numbers, _)| numbers);
+    format!("{COMMON}_{datacenter}_{worker}")
+}
 
 /// Settings of the keeper's session that override those of the server, the database or a role. The mark must be flushed
 /// and acknowledged, may always be written, and does not depend on search_path.
@@ -35,9 +51,19 @@ const SETTINGS: [(&CStr, &CStr); 5] = [
     (c"role", c"none"),
 ];
 
-/// The mark in WAL that the keeper has read; `None` until it has.
+/// Whether the keeper has read what is in WAL.
+pub fn is_read() -> bool {
+    shared().wal_mark.load(Ordering::Relaxed) > 0
+}
+
+/// The mark of this worker in WAL; `None` if there is none, or if the keeper has not read it.
 pub fn known_mark() -> Option<UnixMs> {
-    shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)
+    shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)
+}
+
+/// What the keeper has read of all workers: none may begin below it.
+pub fn known_floor() -> UnixMs {
+    shared().wal_floor.load(Ordering::Relaxed)
 }
 
 /// As the keeper: connects to the database of the sequence, if the mark goes through WAL. Otherwise it connects to no
@@ -53,41 +79,67 @@ pub fn connect() {
 }
 
 /// As the keeper: reads the mark and publishes it. Returns false, and publishes that there is none, if there is no
-/// sequence.
+/// extension.
 pub fn read_mark() -> bool {
-    let found: Option<i64> = BackgroundWorker::transaction(|| {
-        Spi::get_one(&format!("SELECT coalesce(pg_catalog.pg_sequence_last_value(oid), 0) FROM ({SEQUENCE}) sequence"))
-    })
-    .unwrap_or_else(none_without_sequence);
-    let mark = found.and_then(|found| UnixMs::try_from(found).ok()).unwrap_or(0);
-    shared().wal_mark.store(mark.saturating_add(1), Ordering::Relaxed);
+    let (common, own) = BackgroundWorker::transaction(|| (last_value(COMMON), last_value(&own_name())));
+    shared().wal_floor.store(common.unwrap_or(0), Ordering::Relaxed);
+    shared().wal_mark.store(own.map_or(1, |mark| mark.saturating_add(2)), Ordering::Relaxed);
     lock::wake_waiters();
-    found.is_some()
+    common.is_some()
 }
 
 /// As the keeper: writes a mark, and waits until it is flushed and, with synchronous replication, acknowledged. Returns
-/// false if there is no sequence.
+/// false if there is no extension.
 pub fn write_mark(mark: UnixMs) -> bool {
     let Ok(mark) = i64::try_from(mark) else { return false };
-    let written: Option<i64> = BackgroundWorker::transaction(|| {
-        Spi::get_one_with_args(
-            &format!(
-                "SELECT pg_catalog.setval(oid, greatest($1, pg_catalog.pg_sequence_last_value(oid)))
-                 FROM ({SEQUENCE}) sequence"
-            ),
-            &[mark.into()],
-        )
+    BackgroundWorker::transaction(|| {
+        if last_value(COMMON).is_none() {
+            return false;
+        }
+        let name = own_name();
+        if last_value(&name).is_none() {
+            create(&name);
+        }
+        let set = format!(
+            "SELECT pg_catalog.setval(oid, greatest($2, pg_catalog.pg_sequence_last_value(oid)))
+             FROM ({SEQUENCE}) sequence"
+        );
+        let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &[name.into(), mark.into()]);
+        or_panic(written).is_some()
     })
-    .unwrap_or_else(none_without_sequence);
-    written.is_some()
 }
 
-/// No row is no sequence. Every other error of SPI is a bug, and is raised; PostgreSQL's own errors never come here.
-fn none_without_sequence(error: SpiError) -> Option<i64> {
-    match error {
-        SpiError::InvalidPosition => None,
-        error => panic!("the mark in WAL cannot be read or written: {error}"),
+/// The mark in a sequence of the extension, 0 if it was never set; `None` if there is no such sequence.
+fn last_value(name: &str) -> Option<UnixMs> {
+    let query = format!("SELECT coalesce(pg_catalog.pg_sequence_last_value(oid), 0) FROM ({SEQUENCE}) sequence");
+    let found: Option<i64> = none_without_row(Spi::get_one_with_args(&query, &[name.into()]));
+    found.map(|mark| UnixMs::try_from(mark).unwrap_or(0))
+}
+
+/// Creates the sequence of a worker, which then belongs to the extension. There is an extension.
+fn create(name: &str) {
+    let schema: Option<String> = none_without_row(Spi::get_one(SCHEMA));
+    let sequence = format!("{}.{name}", schema.expect("the schema of the extension"));
+    for command in [
+        format!("CREATE SEQUENCE {sequence}"),
+        format!("COMMENT ON SEQUENCE {sequence} IS 'durable mark of a worker in Unix milliseconds; not for nextval()'"),
+        format!("ALTER EXTENSION snowflake_pg ADD SEQUENCE {sequence}"),
+    ] {
+        or_panic(Spi::run(&command));
     }
+}
+
+/// No row is nothing.
+fn none_without_row<T>(result: Result<Option<T>, SpiError>) -> Option<T> {
+    match result {
+        Err(SpiError::InvalidPosition) => None,
+        result => or_panic(result),
+    }
+}
+
+/// Every error of SPI is a bug, and is raised; PostgreSQL's own errors never come here.
+fn or_panic<T>(result: Result<T, SpiError>) -> T {
+    result.unwrap_or_else(|error| panic!("the mark in WAL cannot be read or written: {error}"))
 }
 
 /// Whether the mark goes through WAL.

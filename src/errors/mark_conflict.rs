@@ -4,17 +4,20 @@ use super::error_report;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
-use snowflake_core::identity::{Directory, Identity, MarkConflict, Record};
+use snowflake_core::identity::{Identity, Inode};
+use snowflake_core::record::Record;
+use snowflake_core::start_table::MarkConflict;
 
 /// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {
+    let revision = found.map_or(0, |record| record.revision);
     let found = found.map_or(own, |record| &record.identity);
     let (message, detail, hint) = match conflict {
         MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
                 "A server with worker ID {} wrote the durable mark in another directory ({}) than it is in now ({}).",
-                found.worker,
+                found.numbers.1,
                 place(found.directory),
                 place(own.directory)
             ),
@@ -35,11 +38,30 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
             "Another server may continue from there with the same IDs. If none will, call snowflake_accept_identity().",
         ),
+        MarkConflict::NotTheLast => (
+            "the durable mark is not the one that this server wrote last".to_owned(),
+            format!(
+                "The mark in this directory is of timeline {}, worker ID {}, revision {revision}. Since this server wrote \
+                 its last mark, another server has written here, or the state directory or the file has been exchanged.",
+                found.timeline, found.numbers.1
+            ),
+            "Put back the state directory that this server used last, and restart the server. If it is lost, and every \
+             ID that this server has issued is older than the clock, call snowflake_accept_identity().",
+        ),
+        MarkConflict::LeftBehind => (
+            "this server wrote its durable mark in another directory".to_owned(),
+            "There is no mark in the present state directory.".to_owned(),
+            "Set snowflake_pg.state_directory back, or move the file \"mark\" to the new directory, and restart the \
+             server. If the mark is lost, and every ID that this server has issued is older than the clock, call \
+             snowflake_accept_identity().",
+        ),
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
             // If only the layout differs, all IDs up to the mark are this server's own.
-            if found.same_source(&Identity { layout: found.layout, ..*own }) {
+            if found.directory.is_same(&own.directory)
+                && *found == (Identity { directory: found.directory, layout: found.layout, ..*own })
+            {
                 "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_identity(), which lets \
                  no new ID equal an old one."
             } else {
@@ -59,7 +81,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
 /// What differs apart from the layout.
 fn other_source(found: &Identity, own: &Identity) -> String {
     let mut text = String::new();
-    if !found.directory.same_directory(&own.directory) {
+    if !found.directory.is_same(&own.directory) {
         text += &format!(
             " The durable mark was written in another directory ({}) than it is in now ({}).",
             place(found.directory),
@@ -72,9 +94,9 @@ fn other_source(found: &Identity, own: &Identity) -> String {
     text
 }
 
-fn place(directory: Directory) -> String {
+fn place(directory: Inode) -> String {
     match directory.born_ns / 1_000_000 {
-        0 => format!("inode {}", directory.inode),
-        born => format!("inode {}, made {}", directory.inode, display_time(born)),
+        0 => format!("inode {}", directory.number),
+        born => format!("inode {}, made {}", directory.number, display_time(born)),
     }
 }

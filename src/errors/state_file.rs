@@ -3,10 +3,22 @@
 use super::error_report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, pg_sys};
-use snowflake_core::state_record::Damage;
+use snowflake_core::state_file::Damage;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+
+/// Adds the action and the path to an error.
+pub trait While<T> {
+    /// Of this action, on this file or directory.
+    fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError>;
+}
+
+impl<T, E: Into<io::Error>> While<T> for Result<T, E> {
+    fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError> {
+        self.map_err(|source| StateFileError::Io { action, path: path.clone(), source: source.into() })
+    }
+}
 
 /// Why the mark cannot be read or written.
 #[derive(Debug)]

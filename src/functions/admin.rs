@@ -5,7 +5,7 @@ use super::time::{timestamptz, unix_ms};
 use crate::config::{gucs, preload};
 use crate::durable::lock::{self, MarkLock};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{identity, mark, request, start};
+use crate::durable::{directory_lock, identity, life_file, mark, request, start};
 use crate::errors::{IssueError, StateFileError, error_report, raise};
 use crate::issue::issuer;
 use crate::shared::shared;
@@ -13,8 +13,10 @@ use crate::worker;
 use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
-use snowflake_core::identity::{MarkConflict, Record, above_start_margin, accept, decide};
+use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
+use snowflake_core::record::{OtherMarks, Record};
+use snowflake_core::start_table::{MarkConflict, StartContext, above_start_margin, accept, decide};
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 use std::time::Duration;
@@ -38,20 +40,21 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         return Ok(None);
     }
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    let own = identity::own(directory.identity()?)?;
-    let Some(found) = directory.read()? else { return Ok(None) };
-    let context = start::context(&own.layout, now);
-    let Err(conflict) = decide(Some(&found), &own, context) else { return Ok(None) };
+    directory_lock::take(&directory)?;
+    let own = identity::own(directory.inode()?)?;
+    let found = directory.read()?;
+    let context = start::context(&own.layout, now, &directory)?;
+    let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
-    let forced = || above_start_margin(found.mark, context);
-    let Some(mark) = accept(&found, &own, context).or_else(|| force.then(forced)) else {
+    let old_layout = found.map_or(own.layout, |found| found.identity.layout);
+    let Some((mark, others)) = accept(found.as_ref(), &own, &context, force) else {
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "new IDs could equal old ones because the layout has changed",
             )
-            .set_detail(format!("It was {}, and is {}.", found.identity.layout, own.layout))
+            .set_detail(format!("It was {old_layout}, and is {}.", own.layout))
             .set_hint(
                 "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_identity(force => \
                  true).",
@@ -59,18 +62,26 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, &own.layout);
-    mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
+    mark::persist(&directory, found.as_ref(), new_record(mark, own, others, &context), Duration::ZERO)?;
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
         MarkConflict::OtherCluster => "another cluster's durable mark",
         MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
+        MarkConflict::NotTheLast => "a durable mark that this server did not write last",
+        MarkConflict::LeftBehind => "that its durable mark is in another directory",
         MarkConflict::OtherLayout => "another layout",
     };
-    let layout_too = conflict != MarkConflict::OtherLayout && found.identity.layout != own.layout;
+    let layout_too = conflict != MarkConflict::OtherLayout && old_layout != own.layout;
     let too = if layout_too { " and another layout" } else { "" };
     log_action(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
+}
+
+/// The record that the generator will start from. It names the last life of this data directory, and so is its own.
+fn new_record(mark: UnixMs, identity: Identity, others: OtherMarks, context: &StartContext) -> Record {
+    let previous_life = context.last_life.map_or(0, |last| last.number);
+    Record { revision: 0, life: life_file::new_number(), previous_life, mark, identity, others }
 }
 
 /// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the
@@ -117,8 +128,10 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     let now = start::now_at_start(None);
     let lock = lock_stopped()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    let own = identity::own(directory.identity()?)?;
-    let mark = above_start_margin(floor, start::context(&own.layout, now));
+    directory_lock::take(&directory)?;
+    let own = identity::own(directory.inode()?)?;
+    let context = start::context(&own.layout, now, &directory)?;
+    let mark = above_start_margin(floor, &context);
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
@@ -130,7 +143,8 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
         ),
     }
     must_fit(mark, &own.layout);
-    mark::persist(&directory, &Record { mark, identity: own }, Duration::ZERO)?;
+    // The marks of other workers are lost, too.
+    mark::persist(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), &context), Duration::ZERO)?;
     drop(lock);
     log_action(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
     Ok(())

@@ -2,8 +2,8 @@
 
 use crate::fixture::{assert_kept, assert_kept_without_errors, at_once, server};
 use crate::suite::{Evidence, Fault};
-use snowflake_core::identity::Record;
-use snowflake_core::state_record;
+use snowflake_core::record::Record;
+use snowflake_core::state_file;
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -180,14 +180,24 @@ const FAILURES: [Failure; 5] = [
         message: "could not fsync file ",
     },
     Failure {
-        begin: |cluster| cluster.disk().obey(Order::FailDirectoryFlush),
+        begin: |cluster| {
+            cluster.disk().obey(Order::FailDirectoryFlush);
+            lose_mark(cluster);
+        },
         end: |cluster| cluster.disk().obey(Order::Work),
         code: "58030",
         message: "could not fsync directory ",
     },
     Failure {
-        begin: |cluster| allow(cluster, 0o500),
-        end: |cluster| allow(cluster, 0o700),
+        begin: |cluster| {
+            allow(cluster, 0o500);
+            // Nobody can remove a file there now, but its owner can make it read-only.
+            fs::set_permissions(cluster.mark_file(), Permissions::from_mode(0o400)).expect("a mark");
+        },
+        end: |cluster| {
+            allow(cluster, 0o700);
+            fs::set_permissions(cluster.mark_file(), Permissions::from_mode(0o600)).expect("a mark");
+        },
         code: "58030",
         message: "could not ",
     },
@@ -197,6 +207,7 @@ const FAILURES: [Failure; 5] = [
             while fs::create_dir_all(obstacle(cluster).join("full")).is_err() {
                 assert!(obstacle(cluster).is_file(), "somebody is writing the mark");
             }
+            lose_mark(cluster);
         },
         end: |cluster| fs::remove_dir_all(obstacle(cluster)).expect("the obstacle"),
         code: "58030",
@@ -204,12 +215,17 @@ const FAILURES: [Failure; 5] = [
     },
 ];
 
+/// Without a file to write to, the server has to create one.
+fn lose_mark(cluster: &Cluster) {
+    fs::remove_file(cluster.mark_file()).expect("a mark");
+}
+
 fn allow(cluster: &Cluster, mode: u32) {
     let directory = cluster.data().join("snowflake_pg");
     fs::set_permissions(directory, Permissions::from_mode(mode)).expect("own directory");
 }
 
-/// Where the extension puts a new mark before it takes the old one's place.
+/// Where the extension writes a new file before it takes the old one's place.
 fn obstacle(cluster: &Cluster) -> PathBuf {
     cluster.mark_file().with_extension("new")
 }
@@ -270,6 +286,9 @@ fn assert_refused_as_damaged(witness: &mut Witness) {
     assert!(refused.detail().is_some() && refused.hint().is_some(), "{refused:?}");
 }
 
+/// How many bytes of a record its checksum protects, with the checksum.
+const CHECKED: usize = 504;
+
 /// Every way to damage it that is of a kind of its own, and then a bit in so many of its bytes.
 fn damaged(bytes: usize) -> Evidence {
     let mut cluster = server(Cluster::builder().worker(1));
@@ -277,14 +296,15 @@ fn damaged(bytes: usize) -> Evidence {
     witness.next_id().expect("an ID");
     cluster.stop(Signal::INT);
     let good = fs::read(cluster.mark_file()).expect("a mark");
+    let record = state_file::decode(&good).expect("a record");
+    // In the record that counts. What is damaged in the one before does not matter.
     let flipped = |byte: usize| {
         let mut flipped = good.clone();
-        flipped[byte] ^= 4;
+        flipped[state_file::offset(record.revision) + byte] ^= 4;
         flipped
     };
     // Whole, but of a time that no server of this layout can have come to.
-    let record = state_record::decode(&good).expect("a record");
-    let absurd = state_record::encode(&Record { mark: u64::MAX, ..record }).to_vec();
+    let absurd = state_file::encode(&Record { mark: u64::MAX, ..record });
     for damaged in [flipped(17), good[..20].to_vec(), Vec::new(), [good.clone(), good.clone()].concat(), absurd] {
         fs::write(cluster.mark_file(), &damaged).expect("a damaged mark");
         cluster.start();
@@ -298,7 +318,7 @@ fn damaged(bytes: usize) -> Evidence {
     }
     cluster.start();
     witness.connect(&cluster);
-    for byte in (0..bytes).map(|byte| byte * good.len() / bytes) {
+    for byte in (0..bytes).map(|byte| byte * CHECKED / bytes) {
         fs::write(cluster.mark_file(), flipped(byte)).expect("a damaged mark");
         assert_refused_as_damaged(&mut witness);
     }

@@ -180,11 +180,12 @@ fn standby_behind_the_clock(rounds: usize) -> Evidence {
 fn standby_with_its_own_worker(rounds: usize) -> Evidence {
     let evidence = in_rounds(rounds, |all| {
         let primary = start(with_its_own_worker(1));
+        let began = real_time();
         let old = Load::start(&primary, 2, IDS);
         old.wait_for_ids();
         let standby = behind(with_its_own_worker(2), &primary);
-        // Past where the standby will begin.
-        let at = standby.mark() + LITTLE_MS + 300;
+        // The standby begins by its own clock, which then shows times of which the primary has issued IDs.
+        let at = began + BEHIND_MS.unsigned_abs() + 300;
         let (old, new) = take_over(primary, old, &standby, at);
         assert_only_errors(&new, &["25006", "53400"]);
         assert_overlap(&old, &new);

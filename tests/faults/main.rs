@@ -14,6 +14,7 @@ mod interrupts;
 mod nodes;
 mod policies;
 mod processes;
+mod state_file;
 mod suite;
 mod upgrades;
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         &[
             processes::FAULTS,
             disk::FAULTS,
+            state_file::FAULTS,
             clock::FAULTS,
             policies::FAULTS,
             interrupts::FAULTS,

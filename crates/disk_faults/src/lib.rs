@@ -10,10 +10,10 @@
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
 
 use disk_faults_protocol::{DIRECTORY, Flushed, HOME, Order, Store};
-use libc::{c_char, c_int, c_long, c_void, fd_set, size_t, ssize_t, timespec, timeval};
+use libc::{c_char, c_int, c_long, c_void, fd_set, off64_t, size_t, ssize_t, timespec, timeval};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::LazyLock;
 use std::thread::sleep;
@@ -56,6 +56,31 @@ pub unsafe extern "C" fn write(file: c_int, buffer: *const c_void, count: size_t
     // SAFETY: the caller's own arguments.
     let written = unsafe { libc::syscall(libc::SYS_write, file, buffer, count) };
     ssize_t::try_from(written).unwrap_or(-1)
+}
+
+/// As pwrite(2), by the name that programs with large files call it.
+///
+/// # Safety
+///
+/// `buffer` must hold `count` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(file: c_int, buffer: *const c_void, count: size_t, offset: off64_t) -> ssize_t {
+    // SAFETY: the caller's own arguments, or fewer bytes of them.
+    let write = |count: size_t| unsafe { libc::syscall(libc::SYS_pwrite64, file, buffer, count, offset) };
+    if let Some((disk, Place::Inside)) = place(file) {
+        match disk.store.order() {
+            Order::Full => return ssize_t::try_from(fail(libc::ENOSPC)).unwrap_or(-1),
+            Order::CutOff(bytes) => {
+                write(bytes.min(count));
+                let _ = Flushed::by_path(&open_file(file)).and_then(|flushed| disk.store.keep(&flushed));
+                let _ = disk.store.give(Order::Work);
+                // SAFETY: takes nothing but a number.
+                unsafe { libc::raise(libc::SIGKILL) };
+            }
+            _ => {}
+        }
+    }
+    ssize_t::try_from(write(count)).unwrap_or(-1)
 }
 
 /// As fsync(2).
@@ -105,7 +130,7 @@ fn flush(file: c_int, call: c_long) -> c_int {
         _ => {}
     }
     // What was there when the flush began: something written meanwhile need not be durable after it.
-    let flushed = Flushed::by_path(Path::new(&format!("/proc/self/fd/{file}")));
+    let flushed = Flushed::by_path(&open_file(file));
     let result = really_flush();
     match flushed {
         Ok(flushed) if result == 0 && disk.store.keep(&flushed).is_err() => fail(libc::EIO),
@@ -139,6 +164,11 @@ fn place(file: c_int) -> Option<(&'static Disk, Place)> {
         }
         _ => None,
     }
+}
+
+/// A path that leads to an open file, whatever its name is by now.
+fn open_file(file: c_int) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{file}"))
 }
 
 fn path_of(file: c_int, buffer: &mut [u8]) -> Option<&[u8]> {

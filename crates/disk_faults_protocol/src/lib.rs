@@ -23,6 +23,9 @@ pub const HOME: &str = "DISK_FAULTS_HOME";
 /// The file in it that holds the order in force.
 const ORDER: &str = "order";
 
+/// What an order to cut a write off begins with.
+const CUT_OFF: &str = "cut-off-";
+
 /// What a disk is to do, in the directory that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -34,6 +37,8 @@ pub enum Order {
     FailFileFlush,
     /// Fail whenever the directory is flushed.
     FailDirectoryFlush,
+    /// Cut the next write inside of a file off after this many bytes, and end the process that writes. Then work.
+    CutOff(usize),
     /// Take this long for every flush.
     Slow(Duration),
 }
@@ -45,6 +50,7 @@ impl Display for Order {
             Self::Full => write!(formatter, "full"),
             Self::FailFileFlush => write!(formatter, "fail-file-flush"),
             Self::FailDirectoryFlush => write!(formatter, "fail-directory-flush"),
+            Self::CutOff(bytes) => write!(formatter, "{CUT_OFF}{bytes}"),
             Self::Slow(delay) => write!(formatter, "{}", delay.as_millis()),
         }
     }
@@ -55,9 +61,10 @@ impl FromStr for Order {
 
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
         let named = [Self::Work, Self::Full, Self::FailFileFlush, Self::FailDirectoryFlush];
-        match named.into_iter().find(|order| order.to_string() == text) {
-            Some(order) => Ok(order),
-            None => text.parse().map(|delay| Self::Slow(Duration::from_millis(delay))),
+        match (named.into_iter().find(|order| order.to_string() == text), text.strip_prefix(CUT_OFF)) {
+            (Some(order), _) => Ok(order),
+            (None, Some(bytes)) => bytes.parse().map(Self::CutOff),
+            (None, None) => text.parse().map(|delay| Self::Slow(Duration::from_millis(delay))),
         }
     }
 }

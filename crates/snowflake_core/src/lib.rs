@@ -3,8 +3,8 @@
 //! - [`layout`]: where the bits are; composing, decoding and explaining an ID.
 //! - [`generator`]: the lock-free state all backends of a server share.
 //! - [`reservation`]: how far ahead of the clock the durable mark is.
-//! - [`identity`]: whose mark it is, and where a server that finds it may begin.
-//! - [`state_record`]: the bytes in which both are kept.
+//! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
+//! - [`start_table`]: where a server that finds it may begin.
 //! - [`periods`]: the periods of time that partitions of a table hold.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
 //! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
@@ -28,10 +28,13 @@ pub mod generator;
 pub mod history;
 pub mod identity;
 pub mod layout;
+pub mod life;
 pub mod periods;
 pub mod policy;
+pub mod record;
 pub mod reservation;
-pub mod state_record;
+pub mod start_table;
+pub mod state_file;
 mod sync;
 pub mod text;
 pub mod uuid;

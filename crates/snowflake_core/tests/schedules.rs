@@ -5,9 +5,11 @@
 
 use proptest::prelude::*;
 use snowflake_core::generator::{Generator, Outcome};
-use snowflake_core::identity::{Directory, Identity, Record, StartContext, decide};
+use snowflake_core::identity::{Identity, Inode};
 use snowflake_core::layout::Layout;
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
+use snowflake_core::record::{OtherMarks, Record};
+use snowflake_core::start_table::{StartContext, decide};
 use snowflake_core::{Position, Tick, UnixMs, reservation};
 
 const RESERVE_AHEAD: u64 = 2000;
@@ -94,8 +96,8 @@ fn layout() -> impl Strategy<Value = Layout> {
 }
 
 fn identity(layout: Layout) -> Identity {
-    let directory = Directory { inode: 1, born_ns: 1 };
-    Identity { system_identifier: 1, timeline: 1, directory, datacenter: 0, worker: 1, layout }
+    let directory = Inode { number: 1, born_ns: 1 };
+    Identity { system_identifier: 1, timeline: 1, directory, numbers: (0, 1), layout }
 }
 
 struct Server {
@@ -237,9 +239,11 @@ impl Server {
         let tick_ms = self.layout.tick_ms();
         let start_margin_ms =
             reservation::start_margin_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
-        let found = self.disk.map(|mark| Record { mark, identity: identity(self.layout) });
-        let facts = StartContext { now: self.clock, start_margin_ms, wal_mark: None };
-        let mut floor = decide(found.as_ref(), &identity(self.layout), facts).expect("its own mark").floor;
+        let identity = identity(self.layout);
+        let others = OtherMarks::default();
+        let found = self.disk.map(|mark| Record { revision: 1, life: 1, previous_life: 0, mark, identity, others });
+        let facts = StartContext { now: self.clock, start_margin_ms, wal_mark: None, wal_floor: 0, last_life: None };
+        let mut floor = decide(found.as_ref(), &identity, &facts).expect("its own mark").floor;
         if found.is_none() {
             floor = *self.start_not_before.get_or_insert(floor);
             if self.clock < floor {

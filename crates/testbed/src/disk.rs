@@ -41,6 +41,11 @@ impl Disk {
         self.store.give(order).expect("the disk's order");
     }
 
+    /// What the disk does now.
+    pub fn order(&self) -> Order {
+        self.store.order()
+    }
+
     /// The durable mark that would be left if the power were cut now.
     pub fn flushed_mark(&self) -> Option<UnixMs> {
         let mark = self.flushed_entries()?.remove("mark")?;

@@ -26,7 +26,7 @@ pub use postgres;
 pub use query::{error, plan, value};
 pub use rustix::process::Signal;
 pub use scratch::shield;
-pub use state_file::mark_in;
+pub use state_file::{in_version_2, mark_in, record_in};
 
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;

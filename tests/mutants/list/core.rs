@@ -16,16 +16,16 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "there is no floor after a crash",
         edits: &[(
-            "crates/snowflake_core/src/identity.rs",
-            "Ok(StartPoint { floor: *mark, reason: StartReason::Restart })",
-            "Ok(StartPoint { floor: *mark & 1, reason: StartReason::Restart })",
+            "crates/snowflake_core/src/start_table.rs",
+            "Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })",
+            "Ok(StartPoint { floor: record.mark & 1, reason: StartReason::Restart })",
         )],
         against: Servers { binary: "faults", tests: "row_03" },
     },
     Mutant {
         name: "a mark that no server can have written is read",
         edits: &[(
-            "crates/snowflake_core/src/state_record.rs",
+            "crates/snowflake_core/src/state_file.rs",
             "    if mark > end {",
             "    if mark > end && mark < end {",
         )],
@@ -43,24 +43,28 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a copy of a data directory is not noticed",
         edits: &[(
-            "crates/snowflake_core/src/identity.rs",
-            "identity.timeline == own.timeline && !same_directory {",
-            "identity.timeline == own.timeline && !same_directory && same_directory {",
+            "crates/snowflake_core/src/start_table.rs",
+            "identity.timeline == own.timeline && !same_place {",
+            "identity.timeline == own.timeline && !same_place && same_place {",
         )],
         against: Servers { binary: "faults", tests: "row_20" },
     },
     Mutant {
         name: "a server recovered to a point in time begins at its mark",
         edits: &[(
-            "crates/snowflake_core/src/identity.rs",
+            "crates/snowflake_core/src/start_table.rs",
             "    } else if identity.timeline < own.timeline {",
-            "    } else if identity.timeline < own.timeline && same_directory && !same_directory {",
+            "    } else if identity.timeline < own.timeline && same_place && !same_place {",
         )],
         against: Servers { binary: "faults", tests: "row_22" },
     },
     Mutant {
         name: "a changed layout is not noticed",
-        edits: &[("crates/snowflake_core/src/identity.rs", "identity.layout != own.layout;", "false;")],
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "} else if identity.layout != own.layout {",
+            "} else if false {",
+        )],
         against: Servers { binary: "faults", tests: "row_30" },
     },
     Mutant {

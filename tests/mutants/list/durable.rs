@@ -8,8 +8,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the mark is published before it is on disk",
         edits: &[(
             "src/durable/mark.rs",
-            "        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;\n        publish(layout, needed, now, mark);",
-            "        publish(layout, needed, now, mark);\n        persist(&directory, &Record { mark, identity: own }, log_time(logged))?;",
+            "        persist(&directory, found.as_ref(), record, log_time(logged))?;\n        publish(layout, needed, now, mark);",
+            "        publish(layout, needed, now, mark);\n        persist(&directory, found.as_ref(), record, log_time(logged))?;",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
@@ -38,15 +38,29 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the file is not flushed",
-        edits: &[("src/durable/state_file.rs", "file.sync_all().during(\"fsync file\", &temporary)?;", "")],
+        edits: &[("src/durable/state_file.rs", "file.sync_data().during(\"fsync file\", &path)?;", "")],
         against: Servers { binary: "faults", tests: "row_05" },
+    },
+    Mutant {
+        name: "a new file is not flushed",
+        edits: &[("src/durable/replace.rs", "file.sync_all().during(\"fsync file\", &temporary)?;", "")],
+        against: Servers { binary: "faults", tests: "row_05" },
+    },
+    Mutant {
+        name: "a mark is written over the one before it",
+        edits: &[(
+            "crates/snowflake_core/src/state_file.rs",
+            "if revision.is_multiple_of(2) { 0 } else { 4096 }",
+            "if revision == 0 { 4096 } else { 0 }",
+        )],
+        against: Servers { binary: "faults", tests: "row_42" },
     },
     Mutant {
         name: "the directory is not flushed",
         edits: &[(
-            "src/durable/state_file.rs",
-            "self.opened.sync_all().during(\"fsync directory\", &StatePath::directory(&self.path))?;\n        Ok",
-            "Ok",
+            "src/durable/replace.rs",
+            "self.directory.sync_all().during(\"fsync directory\", &StatePath::directory(self.path))",
+            "Ok(())",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
@@ -89,8 +103,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/durable/start.rs",
-            "= mark::persist(&directory, &Record { mark, identity: own }, mark::log_time(logged))?;\n    shared.directory[0]",
-            "= own.directory;\n    let _ = mark::log_time(logged);\n    shared.directory[0]",
+            "= mark::persist(&directory, found.as_ref(), record, mark::log_time(logged))?;",
+            "= own.directory;\n    let _ = (record, mark::log_time(logged));",
         )],
         against: Servers { binary: "crashes", tests: "" },
     },
@@ -98,7 +112,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a directory that the first write has copied up is another one",
         edits: &[(
             "src/durable/state_file.rs",
-            "let directory = self.identity()?;",
+            "let directory = self.inode()?;",
             "let directory = record.identity.directory;",
         )],
         against: Servers { binary: "faults", tests: "row_41" },
@@ -116,8 +130,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a state directory that was swapped is not noticed",
         edits: &[(
             "src/durable/mark.rs",
-            "if found.same_directory(&Directory { inode, born_ns }) {",
-            "if found.same_directory(&Directory { inode, born_ns }) || true {",
+            "if found.is_same(&Inode { number, born_ns }) {",
+            "if found.is_same(&Inode { number, born_ns }) || true {",
         )],
         against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
     },
@@ -125,17 +139,45 @@ pub const MUTANTS: &[Mutant] = &[
         name: "another server's mark is replaced",
         edits: &[(
             "src/durable/mark.rs",
-            "Ok(Some(record)) if !record.identity.same_source(own) =>",
-            "Ok(Some(record)) if !record.identity.same_source(own) && !record.identity.same_source(&record.identity) =>",
+            "if is_the_last { Ok(Some(record)) } else",
+            "if is_the_last || true { Ok(Some(record)) } else",
         )],
-        against: Servers { binary: "admin", tests: "two_servers_that_share" },
+        against: Servers { binary: "admin", tests: "of_two_servers_without_a_lock" },
+    },
+    Mutant {
+        name: "a state directory is not locked",
+        edits: &[(
+            "src/durable/directory_lock.rs",
+            "Err(Errno::WOULDBLOCK) => {",
+            "Err(Errno::WOULDBLOCK) if false => {",
+        )],
+        against: Servers { binary: "admin", tests: "a_state_directory_is_for_one_server" },
+    },
+    Mutant {
+        name: "a server that is refused keeps the lock",
+        edits: &[("src/durable/start.rs", "            let_others_lock();\n", "")],
+        against: Servers { binary: "admin", tests: "a_state_directory_is_for_one_server" },
+    },
+    Mutant {
+        name: "a data directory does not remember its last life",
+        edits: &[("src/durable/life_file.rs", "Ok(life::decode(&bytes, ", "Ok(life::decode(&bytes[1..], ")],
+        against: Servers { binary: "crashes", tests: "a_state_directory_that_is_away" },
+    },
+    Mutant {
+        name: "all workers have one mark in WAL",
+        edits: &[(
+            "src/durable/wal.rs",
+            "format!(\"{COMMON}_{datacenter}_{worker}\")",
+            "format!(\"{COMMON}_{}\", (datacenter + worker) * 0)",
+        )],
+        against: Servers { binary: "faults", tests: "row_35" },
     },
     Mutant {
         name: "a shutdown lowers another server's mark",
         edits: &[(
             "src/durable/shutdown.rs",
-            "&& found.identity.same_source(&own)",
-            "&& found.identity.same_source(&found.identity)",
+            "Some(found) = mark::read_own(&directory)?",
+            "Some(found) = directory.read()?",
         )],
         against: Servers { binary: "admin", tests: "a_server_that_stops" },
     },
@@ -148,19 +190,19 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a promoted standby does not look for the mark in WAL",
         edits: &[(
             "src/durable/wal.rs",
-            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1)",
-            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(1).map(|_| 0)",
+            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)",
+            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(2).map(|_| 0)",
         )],
         against: Servers { binary: "faults", tests: "row_17" },
     },
     Mutant {
         name: "a standby is never told that it has its primary's worker",
-        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "&& false")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.is_same(&here)", "&& false")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {
         name: "a former primary is taken for a copy of itself",
-        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_directory(&here)", "")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.is_same(&here)", "")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {

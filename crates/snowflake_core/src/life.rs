@@ -1,0 +1,120 @@
+//! What a data directory remembers of the record that it wrote last.
+//!
+//! A state directory can be exchanged, and a state file can be an old copy. Both look as after a restart. So each life
+//! of the generator has a random number. The record has it, and so does this file in the data directory, 64 bytes:
+//!
+//! ```text
+//!   0               8       12      16              24              32              40              48              56
+//!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┬───────────────┬───────────────┐
+//!   │ "SNOWLIFE"    │version│       │ number of the │ inode of this │ its birth,    │ inode of the  │ its birth,    │
+//!   │               │   1   │   0   │ life          │ file          │ Unix ns, or 0 │ state dir.    │ Unix ns, or 0 │
+//!   ├───────┬───────┼───────┴───────┴───────────────┴───────────────┴───────────────┴───────────────┴───────────────┘
+//!   56      60      64
+//!   │   0   │CRC-32C│   of all bytes before it; integers are little-endian
+//! ```
+//!
+//! The state directory is 0 if it is in the data directory. The file names itself, since backups and pg_rewind bring
+//! the files of other servers: a copy has an inode of its own, and says nothing about what this data directory wrote.
+
+use crate::identity::Inode;
+
+const MAGIC: [u8; 8] = *b"SNOWLIFE";
+const VERSION: u32 = 1;
+const CHECKED: usize = 60;
+
+/// Length of the file in bytes.
+pub const LENGTH: usize = 64;
+
+/// The life that a data directory knows to be its last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastLife {
+    /// Its number.
+    pub number: u64,
+    /// Whether it wrote its record in another directory than the present state directory.
+    pub elsewhere: bool,
+}
+
+/// The bytes of the file.
+pub fn encode(number: u64, file: Inode, state_directory: Option<Inode>) -> [u8; LENGTH] {
+    let directory = state_directory.unwrap_or(Inode { number: 0, born_ns: 0 });
+    let mut bytes = [0; LENGTH];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    for (i, number) in [number, file.number, file.born_ns, directory.number, directory.born_ns].into_iter().enumerate()
+    {
+        bytes[16 + 8 * i..24 + 8 * i].copy_from_slice(&number.to_le_bytes());
+    }
+    let checksum = crc32c::crc32c(&bytes[..CHECKED]);
+    bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// Reads the file, whose inode is this; `None` if it was written by another data directory, or is damaged: then it
+/// says nothing. The state directory is `None` if it is in the data directory.
+pub fn decode(bytes: &[u8], file: Inode, state_directory: Option<Inode>) -> Option<LastLife> {
+    let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
+    let number = |i: usize| Some(u64::from_le_bytes(bytes[16 + 8 * i..24 + 8 * i].try_into().ok()?));
+    let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();
+    if bytes[..8] != MAGIC || bytes[8..12] != VERSION.to_le_bytes() || bytes[CHECKED..] != checksum {
+        return None;
+    }
+    let written_as = Inode { number: number(1)?, born_ns: number(2)? };
+    let last_directory = Some(Inode { number: number(3)?, born_ns: number(4)? }).filter(|inode| inode.number > 0);
+    let elsewhere = match (last_directory, state_directory) {
+        (Some(last), Some(present)) => !last.is_same(&present),
+        (last, present) => last.is_some() != present.is_some(),
+    };
+    written_as.is_same(&file).then_some(LastLife { number: number(0)?, elsewhere })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
+    const DIRECTORY: Inode = Inode { number: 12, born_ns: 1_700_000_000_000_000_002 };
+    const OTHER: Inode = Inode { number: 13, born_ns: 1_700_000_000_000_000_003 };
+
+    #[test]
+    fn a_file_says_which_life_was_the_last_and_whether_its_mark_is_elsewhere() {
+        for (last, present, elsewhere) in [
+            (None, None, false),
+            (Some(DIRECTORY), Some(DIRECTORY), false),
+            (Some(DIRECTORY), Some(OTHER), true),
+            (None, Some(DIRECTORY), true),
+            (Some(DIRECTORY), None, true),
+        ] {
+            let bytes = encode(7, FILE, last);
+            assert_eq!(decode(&bytes, FILE, present), Some(LastLife { number: 7, elsewhere }), "{last:?} {present:?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_of_the_file_says_nothing() {
+        assert_eq!(decode(&encode(7, FILE, None), OTHER, None), None);
+    }
+
+    #[test]
+    fn a_damaged_file_says_nothing() {
+        let good = encode(7, FILE, Some(DIRECTORY));
+        for bit in 0..LENGTH * 8 {
+            let mut bytes = good;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&bytes, FILE, Some(DIRECTORY)), None, "bit {bit}");
+        }
+        assert_eq!(decode(&good[..LENGTH - 1], FILE, None), None);
+        assert_eq!(decode(&[], FILE, None), None);
+    }
+
+    /// The format is a promise to files that exist.
+    #[test]
+    fn the_format_has_not_changed() {
+        let mut bytes = b"SNOWLIFE\x01\0\0\0\0\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01\x0b\0\0\0\0\0\0\0".to_vec();
+        bytes.extend(FILE.born_ns.to_le_bytes());
+        bytes.extend(12_u64.to_le_bytes());
+        bytes.extend(DIRECTORY.born_ns.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        assert_eq!(encode(0x0102_0304_0506_0708, FILE, Some(DIRECTORY))[..], bytes[..]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Where a server begins, given the record that it finds.
+//!
+//! IDs continue at a mark that this server has written itself. But data directories are copied, rewound, restored and
+//! promoted, and state directories are exchanged, so that the mark may be another server's or an old one. [`decide`]
+//! has the whole table.
+
+use crate::UnixMs;
+use crate::identity::Identity;
+use crate::layout::Layout;
+use crate::life::LastLife;
+use crate::record::{OtherMarks, Record};
+
+/// What matters at a start, apart from the record.
+#[derive(Clone, Copy, Debug)]
+pub struct StartContext {
+    /// What the clock shows.
+    pub now: UnixMs,
+    /// See [`crate::reservation::start_margin_ms`].
+    pub start_margin_ms: u64,
+    /// The mark of this worker in WAL, if there is one.
+    pub wal_mark: Option<UnixMs>,
+    /// A mark in WAL that counts for every worker; 0 if there is none.
+    pub wal_floor: UnixMs,
+    /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
+    /// elsewhere.
+    pub last_life: Option<LastLife>,
+}
+
+/// Where IDs begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartPoint {
+    /// The first timestamp that may be issued.
+    pub floor: UnixMs,
+    /// Why it is this one.
+    pub reason: StartReason,
+}
+
+/// What has happened, by the record that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartReason {
+    /// The server was stopped or has crashed.
+    Restart,
+    /// It was promoted or recovered to a point in time, in the same directory.
+    Promotion,
+    /// The same, in a copy of the directory.
+    PromotedCopy,
+    /// The record has no certain mark of this worker, but WAL has one.
+    WalMark,
+    /// The record is another worker's: the worker was changed, or the data directory came from another node.
+    OtherWorker,
+    /// There is no record.
+    Missing,
+}
+
+impl StartReason {
+    /// Whether the clock alone tells where to begin. Nothing is issued then until the clock has passed the floor, since
+    /// the mark may return.
+    pub fn relies_on_clock(self) -> bool {
+        matches!(self, Self::OtherWorker | Self::Missing)
+    }
+}
+
+/// Why a record does not tell where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkConflict {
+    /// The directory is a copy, whose original may issue the same IDs.
+    Copy,
+    /// The mark is another cluster's.
+    OtherCluster,
+    /// The mark was written on a newer timeline than this server's.
+    NewerTimeline,
+    /// The record is not the one that this data directory wrote last: it is an old one, or another server has written
+    /// it meanwhile.
+    NotTheLast,
+    /// There is no record, and this data directory wrote its last one in another directory.
+    LeftBehind,
+    /// The layout has changed, so that new IDs could equal old ones.
+    OtherLayout,
+}
+
+/// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in
+/// WAL, which can be a little behind. The margin is added to the clock, not to the mark, so that repeated promotions do
+/// not push a server further and further ahead.
+pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
+    let logged = context.wal_mark.unwrap_or(0).max(context.wal_floor);
+    context.now.max(logged).saturating_add(context.start_margin_ms).max(mark)
+}
+
+/// Where the server `own` begins if it finds this record.
+///
+/// | record | data center, worker | cluster | written last by this data directory | directory | timeline | layout | |
+/// |---|---|---|---|---|---|---|---|
+/// | none | | | nowhere or here | | | | begins above the start margin |
+/// | none | | | in another directory | | | | refused, without a mark in WAL |
+/// | found | | other | | same | | | refused |
+/// | found | same | other | | any | | | refused |
+/// | found | any | same | another record | any | | | refused, without a mark in WAL |
+/// | found | same | same | | any | older than the record's | | refused |
+/// | found | same | same | unknown | other | same | | refused |
+/// | found | any | any | | any | any | other | refused |
+/// | found | other | any | | any | any | same | begins above the start margin |
+/// | found | same | same | | any | newer than the record's | same | begins above the start margin |
+/// | found | same | same | this record | any | same | same | begins at the mark, whatever came through WAL |
+/// | found | same | same | unknown | same | same | same | begins at the mark, whatever came through WAL |
+///
+/// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
+pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
+    let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.numbers)), context);
+    let begin = |reason| Ok(StartPoint { floor, reason });
+    let by_wal_or = |reason| begin(if context.wal_mark.is_some() { StartReason::WalMark } else { reason });
+    let Some(record) = found else {
+        let left_behind = context.last_life.is_some_and(|last| last.elsewhere);
+        return if left_behind && context.wal_mark.is_none() {
+            Err(MarkConflict::LeftBehind)
+        } else {
+            by_wal_or(StartReason::Missing)
+        };
+    };
+    let identity = &record.identity;
+    let same_directory = identity.directory.is_same(&own.directory);
+    let same_cluster = identity.system_identifier == own.system_identifier;
+    let same_worker = identity.numbers == own.numbers;
+    let is_the_last = context.last_life.map(|last| record.continues(last.number));
+    let same_place = same_directory || is_the_last == Some(true);
+    if !same_cluster && (same_directory || same_worker) {
+        Err(MarkConflict::OtherCluster)
+    } else if is_the_last == Some(false) && context.wal_mark.is_none() {
+        Err(MarkConflict::NotTheLast)
+    } else if same_worker && identity.timeline > own.timeline {
+        Err(MarkConflict::NewerTimeline)
+    } else if same_worker && identity.timeline == own.timeline && !same_place {
+        Err(MarkConflict::Copy)
+    } else if identity.layout != own.layout {
+        Err(MarkConflict::OtherLayout)
+    } else if !same_worker || is_the_last == Some(false) {
+        by_wal_or(StartReason::OtherWorker)
+    } else if identity.timeline < own.timeline {
+        begin(if same_place { StartReason::Promotion } else { StartReason::PromotedCopy })
+    } else {
+        Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
+    }
+}
+
+/// The mark after a DBA has vouched that no other server issues these IDs, and what is known of other workers then;
+/// `None` if new IDs could equal old ones because the layout has changed, unless that is `forced`.
+pub fn accept(
+    found: Option<&Record>,
+    own: &Identity,
+    context: &StartContext,
+    forced: bool,
+) -> Option<(UnixMs, OtherMarks)> {
+    let Some(found) = found else { return Some((above_start_margin(0, context), OtherMarks::default())) };
+    if found.identity.layout == own.layout {
+        let mark = above_start_margin(found.mark_of(own.numbers), context);
+        return Some((mark, found.others_beside(own.numbers)));
+    }
+    let highest = found.highest_mark();
+    let mark = above_start_margin(highest, context);
+    let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
+    let above = lowest(&own.layout, mark) >= lowest(&found.identity.layout, highest);
+    // Marks of the old layout mean nothing in the new one, but IDs at or above this one are above all old ones.
+    (above || forced).then(|| (mark, OtherMarks::all_at(mark)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Tests of the start table.
+
+use super::*;
+use crate::identity::Inode;
+
+const NOW: UnixMs = 1_800_000_000_000;
+const CONTEXT: StartContext =
+    StartContext { now: NOW, start_margin_ms: 2000, wal_mark: None, wal_floor: 0, last_life: None };
+const MARK: UnixMs = NOW - 5000;
+const PAST_THE_MARGIN: UnixMs = NOW + 2000;
+const LIFE: u64 = 42;
+
+fn own() -> Identity {
+    Identity {
+        system_identifier: 7,
+        timeline: 3,
+        directory: Inode { number: 11, born_ns: 1_700_000_000_000_000_001 },
+        numbers: (1, 5),
+        layout: "twitter".parse().unwrap(),
+    }
+}
+
+fn record(mark: UnixMs, identity: Identity) -> Record {
+    Record { revision: 1, life: LIFE, previous_life: LIFE - 1, mark, identity, others: OtherMarks::default() }
+}
+
+/// What is decided when the record found differs from the server's own in this.
+fn found(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
+    found_after(None, None, differ)
+}
+
+/// The same, when the data directory wrote its last record in this life, and this mark is in WAL.
+fn found_after(
+    last: Option<u64>,
+    wal_mark: Option<UnixMs>,
+    differ: impl Fn(&mut Identity),
+) -> Result<StartPoint, MarkConflict> {
+    let mut identity = own();
+    differ(&mut identity);
+    let last_life = last.map(|number| LastLife { number, elsewhere: false });
+    decide(Some(&record(MARK, identity)), &own(), &StartContext { wal_mark, last_life, ..CONTEXT })
+}
+
+fn copied(identity: &mut Identity) {
+    identity.directory = Inode { number: 12, born_ns: 1_700_000_000_000_000_000 };
+}
+
+fn nothing(_: &mut Identity) {}
+
+#[test]
+fn a_restart_begins_at_the_mark() {
+    assert_eq!(found(|_| ()), Ok(StartPoint { floor: MARK, reason: StartReason::Restart }));
+}
+
+#[test]
+fn a_promotion_begins_above_the_start_margin_also_in_a_copy() {
+    let beginning = |reason| Ok(StartPoint { floor: PAST_THE_MARGIN, reason });
+    assert_eq!(found(|old| old.timeline = 2), beginning(StartReason::Promotion));
+    let promoted_copy = found(|old| {
+        old.timeline = 2;
+        copied(old);
+    });
+    assert_eq!(promoted_copy, beginning(StartReason::PromotedCopy));
+}
+
+#[test]
+fn a_copy_on_the_same_timeline_is_refused() {
+    assert_eq!(found(copied), Err(MarkConflict::Copy));
+}
+
+#[test]
+fn a_copy_with_a_worker_of_its_own_begins_above_the_start_margin() {
+    let beginning = Ok(StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::OtherWorker });
+    assert_eq!(found(|old| old.numbers = (1, 6)), beginning);
+    assert_eq!(found(|old| old.numbers = (2, 5)), beginning);
+    for timeline in [2, 4] {
+        let copy = found(|old| {
+            old.numbers = (1, 6);
+            old.timeline = timeline;
+            copied(old);
+        });
+        assert_eq!(copy, beginning);
+    }
+}
+
+#[test]
+fn another_layout_is_refused_whatever_else_has_changed_and_does_not_hide_a_copy() {
+    let epoch = |old: &mut Identity| old.layout = "twitter epoch=2024-01-01T00:00:00Z".parse().unwrap();
+    assert_eq!(found(epoch), Err(MarkConflict::OtherLayout));
+    let worker_too = found(|old| {
+        epoch(old);
+        old.numbers = (1, 6);
+    });
+    assert_eq!(worker_too, Err(MarkConflict::OtherLayout));
+    let too = |differ: fn(&mut Identity)| {
+        found(|old| {
+            epoch(old);
+            differ(old);
+        })
+    };
+    assert_eq!(too(copied), Err(MarkConflict::Copy));
+    assert_eq!(too(|old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
+    assert_eq!(too(|old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+    assert_eq!(too(|old| old.timeline = 2), Err(MarkConflict::OtherLayout));
+}
+
+#[test]
+fn another_clusters_mark_is_refused_where_its_ids_or_its_directory_are_ours() {
+    assert_eq!(found(|old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+    for timeline in [2, 3, 4] {
+        let foreign = found(|old| {
+            old.system_identifier = 8;
+            old.timeline = timeline;
+            copied(old);
+        });
+        assert_eq!(foreign, Err(MarkConflict::OtherCluster));
+    }
+    let shared = found(|old| {
+        old.system_identifier = 8;
+        old.numbers = (1, 6);
+    });
+    assert_eq!(shared, Err(MarkConflict::OtherCluster));
+    let brought_along = found(|old| {
+        old.system_identifier = 8;
+        old.numbers = (1, 6);
+        copied(old);
+    });
+    assert_eq!(brought_along, Ok(StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::OtherWorker }));
+}
+
+#[test]
+fn a_mark_of_a_newer_timeline_is_refused() {
+    assert_eq!(found(|old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
+}
+
+#[test]
+fn a_missing_mark_begins_above_the_start_margin() {
+    assert_eq!(decide(None, &own(), &CONTEXT), Ok(StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::Missing }));
+}
+
+#[test]
+fn the_mark_of_the_write_ahead_log_counts_unless_the_own_one_is_known_to_be_newer() {
+    let wal_mark = Some(NOW + 9000);
+    let context = &StartContext { wal_mark, ..CONTEXT };
+    assert_eq!(decide(None, &own(), context).unwrap().floor, NOW + 11_000);
+    let mut record = record(MARK, own());
+    assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, MARK);
+    record.identity.timeline = 2;
+    assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, NOW + 11_000);
+    let old = &StartContext { wal_mark: Some(NOW - 9000), ..CONTEXT };
+    assert_eq!(decide(Some(&record), &own(), old).unwrap().floor, PAST_THE_MARGIN);
+}
+
+#[test]
+fn no_worker_begins_below_what_counts_for_all_in_wal() {
+    let context = StartContext { wal_floor: NOW + 9000, ..CONTEXT };
+    let beginning = StartPoint { floor: NOW + 11_000, reason: StartReason::Missing };
+    assert_eq!(decide(None, &own(), &context), Ok(beginning));
+}
+
+#[test]
+fn a_promotion_never_begins_below_the_mark_and_some_in_a_row_do_not_add_up() {
+    let record = |mark| record(mark, Identity { timeline: 2, ..own() });
+    assert_eq!(decide(Some(&record(NOW + 60_000)), &own(), &CONTEXT).unwrap().floor, NOW + 60_000);
+    assert_eq!(decide(Some(&record(NOW + 2000)), &own(), &CONTEXT).unwrap().floor, PAST_THE_MARGIN);
+}
+
+/// A reboot, a remount or another host must never look like a copy.
+#[test]
+fn a_directory_is_the_same_whatever_becomes_of_its_inode_number_as_long_as_its_birth_is_known() {
+    let elsewhere = |old: &mut Identity| old.directory.number = 99;
+    assert_eq!(found(elsewhere).unwrap().reason, StartReason::Restart);
+    let unborn = |number| Inode { number, born_ns: 0 };
+    assert!(unborn(1).is_same(&unborn(1)) && !unborn(1).is_same(&unborn(2)));
+    assert!(unborn(11).is_same(&own().directory), "a file system that has begun to tell");
+}
+
+#[test]
+fn a_worker_that_comes_back_begins_above_the_mark_that_it_has_left() {
+    let left = OtherMarks::new([((1, 5), NOW + 20_000)], 0);
+    let identity = Identity { numbers: (1, 6), ..own() };
+    let record = Record { others: left, ..record(NOW + 90_000, identity) };
+    let beginning = StartPoint { floor: NOW + 20_000, reason: StartReason::OtherWorker };
+    assert_eq!(decide(Some(&record), &own(), &CONTEXT), Ok(beginning), "and not above the other worker's");
+}
+
+#[test]
+fn a_record_that_this_data_directory_wrote_last_is_its_own_wherever_it_is() {
+    let restart = Ok(StartPoint { floor: MARK, reason: StartReason::Restart });
+    for last in [LIFE, LIFE - 1] {
+        assert_eq!(found_after(Some(last), None, nothing), restart);
+        assert_eq!(found_after(Some(last), None, copied), restart, "a directory that was moved to another disk");
+    }
+    let promotion = found_after(Some(LIFE), None, |old| old.timeline = 2).unwrap();
+    assert_eq!(promotion, StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::Promotion });
+}
+
+#[test]
+fn a_record_that_is_not_the_last_one_of_this_data_directory_is_refused_whatever_it_says() {
+    let not_the_last = Err(MarkConflict::NotTheLast);
+    assert_eq!(found_after(Some(7), None, nothing), not_the_last);
+    assert_eq!(found_after(Some(7), None, |old| old.numbers = (1, 6)), not_the_last);
+    assert_eq!(found_after(Some(7), None, |old| old.timeline = 2), not_the_last);
+    assert_eq!(found_after(Some(7), None, copied), not_the_last);
+    assert_eq!(found_after(Some(7), None, |old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+}
+
+#[test]
+fn a_mark_in_wal_makes_up_for_a_record_that_is_not_the_last_one() {
+    let beginning = Ok(StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark });
+    let wal_mark = Some(NOW + 9000);
+    assert_eq!(found_after(Some(7), wal_mark, nothing), beginning);
+    assert_eq!(found_after(None, wal_mark, |old| old.numbers = (1, 6)), beginning);
+    assert_eq!(found_after(None, wal_mark, copied), Err(MarkConflict::Copy), "not for a copy beside its original");
+}
+
+#[test]
+fn a_mark_that_was_left_in_another_directory_is_missed() {
+    let decided = |elsewhere, wal_mark| {
+        let last_life = Some(LastLife { number: 7, elsewhere });
+        decide(None, &own(), &StartContext { last_life, wal_mark, ..CONTEXT })
+    };
+    assert_eq!(decided(true, None), Err(MarkConflict::LeftBehind));
+    assert_eq!(decided(true, Some(NOW)).unwrap().reason, StartReason::WalMark);
+    let missing = StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::Missing };
+    assert_eq!(decided(false, None), Ok(missing), "removed on purpose");
+}
+
+fn accepted_mark(found: &Record, own: &Identity) -> Option<UnixMs> {
+    accept(Some(found), own, &CONTEXT, false).map(|(mark, _)| mark)
+}
+
+#[test]
+fn an_accepted_mark_begins_above_the_start_margin() {
+    let record = record(NOW + 100, Identity { system_identifier: 8, ..own() });
+    assert_eq!(accepted_mark(&record, &own()), Some(PAST_THE_MARGIN));
+    assert_eq!(accept(None, &own(), &CONTEXT, false).unwrap().0, PAST_THE_MARGIN);
+}
+
+#[test]
+fn an_acceptance_keeps_the_marks_of_other_workers() {
+    let record = record(NOW + 90_000, Identity { numbers: (1, 6), ..own() });
+    let (mark, others) = accept(Some(&record), &own(), &CONTEXT, false).unwrap();
+    assert_eq!((mark, others.of((1, 6))), (PAST_THE_MARGIN, NOW + 90_000));
+}
+
+#[test]
+fn another_layout_is_accepted_only_where_new_ids_are_greater_than_all_old_ones() {
+    let accepted = |old: &str, new: &str| {
+        let own = Identity { layout: new.parse().unwrap(), ..own() };
+        accepted_mark(&record(NOW + 100, Identity { layout: old.parse().unwrap(), ..own }), &own).is_some()
+    };
+    assert!(accepted("twitter", "flat"), "the same bits under other names");
+    assert!(accepted("twitter epoch=2024-01-01T00:00:00Z", "twitter"), "an earlier epoch makes IDs greater");
+    assert!(!accepted("twitter", "twitter epoch=2024-01-01T00:00:00Z"), "a later one, smaller");
+}
+
+#[test]
+fn another_layout_begins_above_the_marks_of_all_workers() {
+    let identity = Identity { layout: "flat".parse().unwrap(), numbers: (0, 6), ..own() };
+    let others = OtherMarks::new([((0, 7), NOW + 20_000)], 0);
+    let record = Record { others, ..record(NOW + 9000, identity) };
+    for forced in [false, true] {
+        let (mark, others) = accept(Some(&record), &own(), &CONTEXT, forced).unwrap();
+        assert_eq!([mark, others.of((0, 6)), others.of((0, 7)), others.of((0, 8))], [NOW + 20_000; 4]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Tests of the state file's bytes.
+
+use super::*;
+use proptest::prelude::*;
+
+fn record(revision: u64) -> Record {
+    Record {
+        revision,
+        life: 0x3132_3334_3536_3738,
+        previous_life: 0x4142_4344_4546_4748,
+        mark: 1_700_000_000_123 + revision,
+        identity: Identity {
+            system_identifier: 0x0102_0304_0506_0708,
+            timeline: 3,
+            directory: Inode { number: 0x1112_1314, born_ns: 0x2122_2324_2526_2728 },
+            numbers: (4, 5),
+            layout: "twitter".parse().expect("a layout"),
+        },
+        others: OtherMarks::new([((6, 7), 1_600_000_000_000)], 1_500_000_000_000),
+    }
+}
+
+/// A file with these records, written one after the other.
+fn written(revisions: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let mut bytes = vec![0; LENGTH];
+    for revision in revisions {
+        let at = offset(revision);
+        bytes[at..at + SLOT].copy_from_slice(&encode_slot(&record(revision)));
+    }
+    bytes
+}
+
+#[test]
+fn a_record_is_read_back_as_it_was_written() {
+    assert_eq!(decode(&encode(&record(1))), Ok(record(1)));
+    assert_eq!(decode(&encode(&record(2))), Ok(record(2)));
+    let end = record(1).identity.layout.end();
+    for mark in [0, 1, end] {
+        let record = Record { mark, ..record(1) };
+        assert_eq!(decode(&encode(&record)), Ok(record));
+    }
+    let many = (0..u32::try_from(OTHER_WORKERS).expect("few")).map(|worker| ((0, worker), u64::from(worker)));
+    let record = Record { others: OtherMarks::new(many, 0), ..record(1) };
+    assert_eq!(decode(&encode(&record)), Ok(record));
+}
+
+#[test]
+fn the_greatest_revision_counts_and_not_the_highest_mark() {
+    assert_eq!(decode(&written([1, 2])), Ok(record(2)));
+    assert_eq!(decode(&written([1, 2, 3])), Ok(record(3)));
+    let lowered = Record { mark: 1, ..record(2) };
+    let mut bytes = written([1]);
+    bytes[..SLOT].copy_from_slice(&encode_slot(&lowered));
+    assert_eq!(decode(&bytes), Ok(lowered));
+}
+
+#[test]
+fn a_mark_after_the_end_of_its_layout_is_noticed() {
+    let end = record(1).identity.layout.end();
+    for mark in [end + 1, u64::MAX] {
+        assert_eq!(decode(&encode(&Record { mark, ..record(1) })), Err(Damage::Mark { mark, end }));
+    }
+}
+
+/// The format is a promise to files that exist: these bytes must stay readable.
+#[test]
+fn the_format_has_not_changed() {
+    let mut slot = b"SNOWFLAK\x03\0\0\0\x03\0\0\0\x02\0\0\0\0\0\0\0\x38\x37\x36\x35\x34\x33\x32\x31\
+        \x48\x47\x46\x45\x44\x43\x42\x41\x7d\x68\xe5\xcf\x8b\x01\0\0\x08\x07\x06\x05\x04\x03\x02\x01\
+        \x14\x13\x12\x11\0\0\0\0\x28\x27\x26\x25\x24\x23\x22\x21\x04\0\0\0\x05\0\0\0\
+        t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"
+        .to_vec();
+    slot.resize(180, 0);
+    slot.extend(1_u32.to_le_bytes());
+    slot.extend(1_500_000_000_000_u64.to_le_bytes());
+    slot.extend([6_u32, 7].map(u32::to_le_bytes).concat());
+    slot.extend(1_600_000_000_000_u64.to_le_bytes());
+    slot.resize(500, 0);
+    slot.extend(crc32c::crc32c(&slot).to_le_bytes());
+    slot.extend(2_u64.to_le_bytes());
+    assert_eq!(encode_slot(&record(2))[..], slot[..]);
+    let mut bytes = slot;
+    bytes.resize(8192, 0);
+    assert_eq!(decode(&bytes), Ok(record(2)));
+    assert_eq!(encode(&record(2)), bytes);
+}
+
+/// The format before this one, as servers have left it behind.
+#[test]
+fn a_file_of_version_2_is_read() {
+    let mut bytes = b"SNOWFLAK\x02\0\0\0\x03\0\0\0\x7b\x68\xe5\xcf\x8b\x01\0\0\x08\x07\x06\x05\x04\x03\x02\x01\
+        \x14\x13\x12\x11\0\0\0\0\x28\x27\x26\x25\x24\x23\x22\x21\x04\0\0\0\x05\0\0\0\
+        t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"
+        .to_vec();
+    bytes.resize(156, 0);
+    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    let expected = Record { revision: 0, life: 0, previous_life: 0, others: OtherMarks::default(), ..record(0) };
+    assert_eq!(decode(&bytes), Ok(expected));
+    for bit in (0..160 * 8).filter(|bit| !(64..96).contains(bit)) {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode(&bytes).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_brings_an_older_record_back() {
+    for revisions in [1..=2, 1..=3, 1..=1] {
+        let good = written(revisions);
+        let newest = decode(&good).expect("a record");
+        for bit in 0..LENGTH * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(found) = decode(&bytes) {
+                assert_eq!(found, newest, "bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_of_the_newest_record_is_noticed() {
+    let good = written([1, 2]);
+    for bit in 0..END_REVISION * 8 {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode(&bytes).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn every_other_length_is_noticed() {
+    let good = written([1, 2]);
+    for length in (0..LENGTH).step_by(7) {
+        assert_eq!(decode(&good[..length]), Err(Damage::Length(length)));
+    }
+    assert_eq!(decode(&[&good[..], b"\n"].concat()), Err(Damage::Length(LENGTH + 1)));
+}
+
+#[test]
+fn a_file_of_another_kind_is_noticed() {
+    assert_eq!(decode(b"not a state file"), Err(Damage::Magic));
+    assert_eq!(decode(&[0; LENGTH]), Err(Damage::Magic));
+    assert_eq!(decode(&[b'x'; LENGTH]), Err(Damage::Magic));
+}
+
+#[test]
+fn another_version_is_told_whatever_its_length() {
+    let mut bytes = b"SNOWFLAK\x04\0\0\0".to_vec();
+    for length in [12, 28, 160, 4096, LENGTH + 1] {
+        bytes.resize(length, 0);
+        assert_eq!(decode(&bytes), Err(Damage::Version(4)));
+    }
+}
+
+/// The bytes of a file when the machine stops after the first `cut` bytes of a slot were written.
+fn cut_off(before: &[u8], new: &Record, cut: usize) -> Vec<u8> {
+    let (mut bytes, at) = (before.to_vec(), offset(new.revision));
+    bytes[at..at + cut].copy_from_slice(&encode_slot(new)[..cut]);
+    bytes
+}
+
+#[test]
+fn a_write_that_is_cut_off_at_any_byte_leaves_the_record_before_or_the_new_one() {
+    for revision in [1_u64, 2, 3, 254, 255, 256, 257, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 32) + 1] {
+        let before = written(revision.saturating_sub(1).max(1)..=revision);
+        let new = record(revision + 1);
+        for cut in 0..=SLOT {
+            let found = decode(&cut_off(&before, &new, cut)).expect("a record");
+            assert!(found == record(revision) || found == new, "cut {cut} of revision {}", new.revision);
+        }
+        assert_eq!(decode(&cut_off(&before, &new, SLOT)), Ok(new));
+    }
+}
+
+proptest! {
+    /// Any number of writes, the last of which is cut off, then more of them, and so on.
+    #[test]
+    fn the_record_never_goes_back_however_often_writes_are_cut_off(
+        lives in prop::collection::vec((1_u64..6, 0_usize..=SLOT, any::<u64>()), 1..20),
+    ) {
+        let mut bytes = written([1]);
+        let mut last = record(1);
+        for (writes, cut, life) in lives {
+            for write in 0..writes {
+                let new = Record { life, mark: last.mark + 1, ..record(last.revision + 1) };
+                let torn = write + 1 == writes;
+                bytes = cut_off(&bytes, &new, if torn { cut } else { SLOT });
+                let found = decode(&bytes);
+                prop_assert!(found == Ok(last) && torn || found == Ok(new), "{found:?}");
+                last = found.expect("a record");
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! One writer: a server locks its state directory, so that no other server writes marks to it.
+//!
+//! The postmaster opens the directory, and all its processes inherit the open directory. So the lock, whichever process
+//! takes it, is the server's: it lasts until the last process has ended, also after a kill -9, and no process of the
+//! server has to keep it. It is taken when the generator starts, and not by a standby.
+//!
+//! Some network file systems do not lock directories. There, and where the directory did not exist when the server
+//! started, only the comparison before each write protects (see [`crate::durable::mark`]).
+
+use crate::config::gucs;
+use crate::durable::state_file::{StateDirectory, data_directory};
+use crate::errors::{IssueError, StatePath};
+use crate::worker;
+use pgrx::pg_sys;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Who has the lock, as a line of text for people.
+const HOLDER: &str = "holder";
+
+/// Longer than any line in that file.
+const LONG: u64 = 8192;
+
+/// The directory that the postmaster opened.
+static OPENED: Mutex<Option<StateDirectory>> = Mutex::new(None);
+
+fn opened() -> MutexGuard<'static, Option<StateDirectory>> {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens the directory. To be called in the postmaster, whenever shared memory is set up: all other processes of the
+/// server have ended then.
+pub fn open() {
+    if worker::numbers().is_err() {
+        return; // No ID will be issued.
+    }
+    let found = StateDirectory::open(&gucs::state_directory()).ok();
+    let mut opened = opened();
+    if !is_same(opened.as_ref(), found.as_ref()) {
+        *opened = found;
+    }
+}
+
+fn is_same(one: Option<&StateDirectory>, other: Option<&StateDirectory>) -> bool {
+    let inode = |directory: Option<&StateDirectory>| directory?.inode().ok();
+    inode(one).zip(inode(other)).is_some_and(|(one, other)| one.is_same(&other))
+}
+
+/// Takes the lock, if this server does not have it yet. An error if another server has it, or if the directory is not
+/// the one that the postmaster opened.
+pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
+    let opened = opened();
+    let Some(opened) = opened.as_ref() else { return Ok(()) };
+    if !is_same(Some(opened), Some(directory)) {
+        return Err(IssueError::StateDirectoryReplaced(directory.file()));
+    }
+    match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            Err(IssueError::StateDirectoryInUse(StatePath::directory(directory.path()), holder(directory)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives the lock up: other processes that have inherited it may outlive the server for a moment.
+pub fn release() {
+    if let Some(directory) = opened().as_ref() {
+        let _ = flock(directory.opened(), FlockOperation::Unlock);
+    }
+}
+
+/// Writes down who has the lock. A failure does no harm: the line is for an error message of another server.
+pub fn sign(directory: &StateDirectory) {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(file) = openat(directory.opened(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
+    // SAFETY: set once, when the server starts.
+    let postmaster = unsafe { pg_sys::PostmasterPid };
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let data_directory = data_directory();
+    let line = format!("process ID {postmaster} on host \"{host}\", data directory \"{}\"", data_directory.display());
+    let _ = File::from(file).write_all(line.as_bytes());
+}
+
+/// Who has the lock; `None` if that is not known.
+fn holder(directory: &StateDirectory) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
+    let mut line = String::new();
+    file.take(LONG).read_to_string(&mut line).ok()?;
+    Some(line).filter(|line| !line.is_empty())
+}

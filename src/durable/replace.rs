@@ -1,0 +1,55 @@
+//! Writes a small file so that a crash leaves the old one or the new one: a temporary file is written, flushed and
+//! renamed over the old file, and the directory is flushed.
+//!
+//! Not PostgreSQL's `durable_rename()`: it takes paths, and raises an ERROR instead of returning it; here everything is
+//! relative to the open directory. Flushed even if `fsync` is off: that costs little.
+
+use crate::errors::{StateFileError, StatePath, While};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, renameat, statx, unlinkat};
+use rustix::io::Errno;
+use snowflake_core::identity::Inode;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// A directory, and the names of a file in it.
+pub struct Target<'a> {
+    /// The open directory.
+    pub directory: &'a File,
+    /// Its path, for messages.
+    pub path: &'a Path,
+    /// The name of the file.
+    pub name: &'static str,
+    /// Its name while it is written.
+    pub temporary_name: &'static str,
+}
+
+impl Target<'_> {
+    /// Puts a new file in the place of the one that there may be. The bytes are asked for when the new file exists. To
+    /// be called by one process at a time.
+    pub fn replace(&self, bytes: impl FnOnce(&File) -> Result<Vec<u8>, StateFileError>) -> Result<(), StateFileError> {
+        let temporary = StatePath::file(self.path, self.temporary_name);
+        match unlinkat(self.directory, self.temporary_name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {} // A process that was killed can have left it.
+            refused => refused.during("remove file", &temporary)?,
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self.directory, self.temporary_name, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(file.during("create file", &temporary)?);
+        file.write_all(&bytes(&file)?).during("write file", &temporary)?;
+        file.sync_all().during("fsync file", &temporary)?;
+        renameat(self.directory, self.temporary_name, self.directory, self.name).during("rename file", &temporary)?;
+        self.directory.sync_all().during("fsync directory", &StatePath::directory(self.path))
+    }
+}
+
+/// What identifies an open file or directory.
+pub fn inode(opened: &File, path: &StatePath) -> Result<Inode, StateFileError> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = statx(opened, "", AtFlags::EMPTY_PATH, wanted).during("stat", path)?;
+    let born = found.stx_btime;
+    let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
+    let born_ns = seconds.saturating_mul(1_000_000_000).saturating_add(born.tv_nsec.into());
+    Ok(Inode { number: found.stx_ino, born_ns: if seconds > 0 { born_ns } else { 0 } })
+}
