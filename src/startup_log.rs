@@ -55,7 +55,7 @@ fn log_configuration() {
     log!(
         "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
          sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
-         start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, \
+         keep_warm = {} s, start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, \
          state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
         gucs::worker_id().unwrap_or(-1),
@@ -67,6 +67,7 @@ fn log_configuration() {
         gucs::max_borrow_ms(),
         gucs::max_wait_ms(),
         gucs::reserve_ahead_ms(),
+        gucs::keep_warm().as_secs(),
         gucs::least_start_margin_ms(),
         gucs::max_forward_jump_ms(),
         gucs::time_stamp_counter(),

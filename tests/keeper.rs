@@ -5,13 +5,20 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
+use testbed::postgres::Client;
 use testbed::{Builder, Cluster, Load, Order, Signal, Witness, issued_at, real_time, value};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
+/// A server that has issued an ID, and does not stay warm.
 fn server() -> Cluster {
+    server_with(|builder| builder.set("snowflake_pg.keep_warm", 0))
+}
+
+/// A server that has issued an ID.
+fn server_with(settings: impl Fn(Builder) -> Builder) -> Cluster {
     let reserve_ahead = format!("{}ms", RESERVE_AHEAD.as_millis());
-    let cluster = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", reserve_ahead).start();
+    let cluster = settings(Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", reserve_ahead)).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     value(&mut cluster.connect(), "SELECT snowflake_nextval()");
     cluster
@@ -37,6 +44,26 @@ fn a_server_that_nobody_asks_for_ids_writes_nothing() {
     // The keeper has to notice first.
     sleep(Duration::from_secs(2));
     assert_eq!(writes(&cluster, Duration::from_secs(5)), 0);
+}
+
+/// A call after a pause does not wait for the disk, unless the pause was long.
+#[test]
+fn a_server_keeps_its_mark_ahead_for_a_while_after_the_last_id_and_then_writes_nothing() {
+    let cluster = server_with(|builder| builder.set("snowflake_pg.keep_warm", "4s"));
+    let mut client = cluster.connect();
+    let waited = |client: &mut Client| value(client, "SELECT mark_wait_time FROM snowflake_status");
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    let before = waited(&mut client);
+    for _ in 0..3 {
+        // Several times as long as the mark is ahead.
+        sleep(Duration::from_secs(2));
+        client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+        assert_eq!(waited(&mut client), before);
+    }
+    sleep(Duration::from_secs(6));
+    assert_eq!(writes(&cluster, Duration::from_secs(3)), 0);
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    assert_ne!(waited(&mut client), before, "the mark was not ahead any more");
 }
 
 #[test]
@@ -73,8 +100,10 @@ fn a_backend_that_writes_the_mark_shows_what_it_waits_for() {
 }
 
 /// A server that issues IDs, no mark of which is used that has not been through WAL.
+/// It has nothing to do with WAL while nobody asks for IDs.
 fn with_required_mark(builder: Builder) -> Cluster {
-    let cluster = builder.worker(1).set("snowflake_pg.wal_mark", "require").start();
+    let builder = builder.worker(1).set("snowflake_pg.wal_mark", "require").set("snowflake_pg.keep_warm", 0);
+    let cluster = builder.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     Witness::of(&cluster).next_id().expect("an ID");
     cluster

@@ -13,6 +13,7 @@ use snowflake_core::reservation;
 use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 mod checks;
 pub mod files;
@@ -33,6 +34,7 @@ static WORKER_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
 static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+static KEEP_WARM: GucSetting<i32> = GucSetting::<i32>::new(60);
 static START_MARGIN: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
 static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> = GucSetting::<TimeStampCounter>::new(TimeStampCounter::Auto);
@@ -120,6 +122,17 @@ pub fn define() {
         60_000,
         GucContext::Sighup,
         GucFlags::UNIT_MS,
+    );
+    define_number(
+        c"snowflake_pg.keep_warm",
+        c"Sets how long after the last ID the durable mark is still kept ahead of the clock.",
+        c"The next call within this time does not wait for the disk. 0: the mark is extended only while IDs are \
+            issued.",
+        &KEEP_WARM,
+        0,
+        86_400,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
     );
     define_number(
         c"snowflake_pg.start_margin",
@@ -214,6 +227,11 @@ pub fn layout() -> Result<Layout, LayoutError> {
 /// How far the durable mark is ahead of the clock, in milliseconds.
 pub fn reserve_ahead_ms() -> u64 {
     milliseconds(&RESERVE_AHEAD)
+}
+
+/// How long after the last ID the mark is still kept ahead of the clock.
+pub fn keep_warm() -> Duration {
+    Duration::from_secs(u64::try_from(KEEP_WARM.get()).expect("the variable's range begins at 0"))
 }
 
 /// How far above the clock a server begins that cannot know what was issued before, in milliseconds.

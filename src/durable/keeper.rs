@@ -1,8 +1,8 @@
 //! The keeper: a background worker that writes the mark early, so that no client waits for it.
 //!
 //! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
-//! margin has usually passed before the first call. While IDs are issued, the keeper extends the mark before a backend
-//! comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an occasional call takes as long as
+//! margin has usually passed before the first call. While IDs are issued, and for `keep_warm` afterwards, the keeper
+//! extends the mark before a backend comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an occasional call takes as long as
 //! the disk. Only the keeper can take a mark through WAL.
 
 use crate::config::gucs;
@@ -67,7 +67,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
     wal::connect();
-    Keeper { layout, issued: 0, next: None, throttles: HashMap::new(), has_read: false }.run();
+    Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new(), has_read: false }.run();
 }
 
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
@@ -114,6 +114,8 @@ struct Keeper {
     layout: Layout,
     /// How many IDs had been issued when the keeper last looked.
     issued: u64,
+    /// When it last found that IDs had been issued since it had looked before.
+    last_use: Option<Instant>,
     /// When it looks again.
     next: Option<Instant>,
     /// For warnings of each kind of error.
@@ -151,18 +153,32 @@ impl Keeper {
         let issued = generator.counts().issued;
         let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
         let started = generator.is_started();
-        if started && issued == self.issued && !wanted {
+        let in_use = issued != self.issued;
+        if in_use {
+            self.last_use = Some(Instant::now());
+        }
+        if started && !in_use && !wanted {
             // It was woken early, and looks again at its time.
-            return Ok(self.next.and_then(|next| next.checked_duration_since(Instant::now())));
+            let left = self.next.and_then(|next| next.checked_duration_since(Instant::now()));
+            if left.is_some() || !self.is_warm() {
+                return Ok(left);
+            }
         }
         self.issued = issued;
         // A backend that has just extended the mark wakes the keeper to continue from there.
         if !started || wanted || wal::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
-        let period = Duration::from_millis(gucs::reserve_ahead_ms() / 2);
+        // While nobody asks for IDs, the mark may come nearer.
+        let quarters = if in_use { 2 } else { 3 };
+        let period = Duration::from_millis(gucs::reserve_ahead_ms() * quarters / 4);
         self.next = Some(Instant::now() + period);
         Ok(Some(period))
+    }
+
+    /// Whether IDs were issued not long ago.
+    fn is_warm(&self) -> bool {
+        self.last_use.is_some_and(|last_use| last_use.elapsed() < gucs::keep_warm())
     }
 
     /// Whether a quarter of the reservation is used up.
