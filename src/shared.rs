@@ -16,6 +16,7 @@ use snowflake_core::UnixMs;
 use snowflake_core::forward_jump::ForwardJumpGuard;
 use snowflake_core::generator::Generator;
 use snowflake_core::layout::Layout;
+use snowflake_core::reservation::Extension;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
@@ -43,6 +44,8 @@ pub struct Shared {
     pub start_not_before: AtomicU64,
     /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
     pub last_writes_ms: [AtomicU64; 2],
+    /// The last [`Extension`] of the mark. Written under the lock.
+    extension: [AtomicU64; 3],
     /// The inode number and the time of birth of the mark's directory. Written under the lock, when the generator
     /// starts.
     pub directory: [AtomicU64; 2],
@@ -100,6 +103,7 @@ impl Shared {
             clock_queue: WaitQueue::new(),
             start_not_before: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
+            extension: [const { AtomicU64::new(0) }; 3],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],
             revision: AtomicU64::new(0),
             life: AtomicU64::new(0),
@@ -127,6 +131,19 @@ impl Shared {
     /// The last timestamp issued; before the first, where IDs begin.
     pub fn last_timestamp(&self, layout: &Layout) -> UnixMs {
         layout.time_of(self.generator.last_tick())
+    }
+
+    /// The last extension of the mark.
+    pub fn last_extension(&self) -> Extension {
+        let [at, needed, step_ms] = [0, 1, 2].map(|i| self.extension[i].load(Ordering::Relaxed));
+        Extension { at, needed, step_ms }
+    }
+
+    /// Keeps this as the last extension of the mark.
+    pub fn keep_extension(&self, Extension { at, needed, step_ms }: Extension) {
+        for (kept, number) in self.extension.iter().zip([at, needed, step_ms]) {
+            kept.store(number, Ordering::Relaxed);
+        }
     }
 
     /// Wakes the keeper, if there is one.

@@ -3,6 +3,7 @@
 //! Before each write, the record in the directory must be the one that this server wrote last, with its revision and the
 //! number of its life. Otherwise another server writes there, or an old copy has taken the place of the file.
 
+use crate::clock;
 use crate::config::gucs::{self, WalMark};
 use crate::durable::identity;
 use crate::durable::state_file::StateDirectory;
@@ -12,7 +13,8 @@ use crate::sleep::{self, WaitEvent};
 use snowflake_core::identity::Inode;
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::record::{OtherMarks, Record};
-use snowflake_core::{Tick, UnixMs, reservation};
+use snowflake_core::reservation::{self, Extension};
+use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -59,7 +61,14 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     }
     let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
     let mark = layout.time_of(shared().generator.covered_until());
-    Ok(reservation::next_mark(now, layout.time_of(tick), mark, reserve_ahead_ms).min(layout.end()))
+    let next = this_extension(layout.time_of(tick), 0);
+    let step_ms =
+        reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), gucs::max_borrow_ms());
+    Ok(reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms).min(layout.end()))
+}
+
+fn this_extension(needed: UnixMs, step_ms: u64) -> Extension {
+    Extension { at: clock::microseconds(clock::since_boot()) / 1000, needed, step_ms }
 }
 
 /// The mark that may be written: with `wal_mark = require`, none above the mark in WAL. (That one is higher than the
@@ -125,7 +134,9 @@ pub fn persist(
 
 /// Lets the generator use a durable mark.
 pub fn publish(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
-    let soft_limit = reservation::soft_limit(now, layout.time_of(needed), mark);
+    let needed = layout.time_of(needed);
+    shared().keep_extension(this_extension(needed, mark.saturating_sub(needed)));
+    let soft_limit = reservation::soft_limit(now, needed, mark);
     shared().generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
 }
 

@@ -15,9 +15,33 @@ const LEAST_STEP_MS: u64 = 50;
 
 /// The new durable mark, for a server whose clock shows `now` and that needs the timestamp `needed`. Never below the
 /// old `mark`, even if the clock was set back: everything up to there may be issued while the new mark is being
-/// written.
-pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u64) -> UnixMs {
-    now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(LEAST_STEP_MS)).max(mark)
+/// written. `step_ms` is from [`step_ms`].
+pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u64, step_ms: u64) -> UnixMs {
+    now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(step_ms)).max(mark)
+}
+
+/// An extension of the mark.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extension {
+    /// When it was, in milliseconds of a monotonic clock.
+    pub at: u64,
+    /// The timestamp that needed it.
+    pub needed: UnixMs,
+    /// By how much it passed that timestamp, in milliseconds.
+    pub step_ms: u64,
+}
+
+/// By how much the next extension should pass the timestamp that needs it: it is `needed` and `at`, and the step is 0.
+///
+/// If timestamps were used up at least twice as fast as the clock goes, as while full ticks are borrowed, callers would
+/// wait for the disk again and again: each step is then twice as long as the one before. Up to `reserve_ahead`, and not
+/// past `now` plus `max_borrow`, where IDs would be refused after a crash.
+pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: u64, max_borrow_ms: u64) -> u64 {
+    let used = next.needed.saturating_sub(last.needed);
+    let is_fast = last.step_ms > 0 && used > next.at.saturating_sub(last.at).saturating_mul(2);
+    let room = now.saturating_add(max_borrow_ms).saturating_sub(next.needed);
+    let longer = if is_fast { last.step_ms.saturating_mul(2).min(reserve_ahead_ms).min(room) } else { 0 };
+    longer.max(LEAST_STEP_MS)
 }
 
 /// How far ahead to reserve, after the last two writes of the mark took this long (in milliseconds).
@@ -59,13 +83,37 @@ mod tests {
 
     #[test]
     fn a_mark_runs_reserve_ahead_in_front_of_the_clock() {
-        assert_eq!(next_mark(10_000, 10_000, 0, 2000), 12_000);
+        assert_eq!(next_mark(10_000, 10_000, 0, 2000, 50), 12_000);
     }
 
     #[test]
     fn a_mark_always_covers_the_timestamp_that_needs_it() {
-        assert_eq!(next_mark(10_000, 14_000, 0, 2000), 14_050);
-        assert_eq!(next_mark(0, u64::MAX, 0, 2000), u64::MAX);
+        assert_eq!(next_mark(10_000, 14_000, 0, 2000, 50), 14_050);
+        assert_eq!(next_mark(0, u64::MAX, 0, 2000, 50), u64::MAX);
+    }
+
+    #[test]
+    fn steps_grow_only_while_timestamps_are_used_up_faster_than_the_clock_goes() {
+        let last = Extension { at: 1000, needed: 14_000, step_ms: 50 };
+        let next = |at, needed| step_ms(last, Extension { at, needed, step_ms: 0 }, 12_000, 2000, 5000);
+        assert_eq!(next(1012, 14_037), 100, "borrowed ticks");
+        assert_eq!(next(1037, 14_037), 50, "ahead of the clock, at its pace");
+        assert_eq!(next(1001, 14_000), 50, "nothing used");
+        assert_eq!(next(1012, 40_000), 50, "an advance past what may be borrowed");
+        assert_eq!(next(1012, 16_960), 50, "near the end of it");
+        let first = step_ms(Extension::default(), Extension { at: 1, needed: 14_000, step_ms: 0 }, 12_000, 2000, 5000);
+        assert_eq!(first, 50, "after a start");
+    }
+
+    #[test]
+    fn steps_grow_up_to_reserve_ahead() {
+        let mut last = Extension { at: 0, needed: 10_000, step_ms: 50 };
+        for expected in [100, 200, 400, 800, 1000, 1000] {
+            let mut next = Extension { at: last.at + 1, needed: last.needed + last.step_ms, step_ms: 0 };
+            next.step_ms = step_ms(last, next, next.needed, 1000, 5000);
+            assert_eq!(next.step_ms, expected);
+            last = next;
+        }
     }
 
     #[test]
@@ -80,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_never_lowered_by_a_clock_that_was_set_back() {
-        assert_eq!(next_mark(7_000, 11_000, 12_000, 2000), 12_000);
+        assert_eq!(next_mark(7_000, 11_000, 12_000, 2000, 50), 12_000);
     }
 
     #[test]
@@ -90,7 +138,7 @@ mod tests {
         for crash in 0..20 {
             let now = 100_000 + crash * 100;
             // The server comes back, and needs its first timestamp covered: the mark itself.
-            mark = next_mark(now, mark.max(now), 0, reserve_ahead);
+            mark = next_mark(now, mark.max(now), 0, reserve_ahead, LEAST_STEP_MS);
             assert!(mark - now <= reserve_ahead, "{} ms ahead after crash {crash}", mark - now);
         }
     }

@@ -9,8 +9,9 @@ use snowflake_core::identity::{Identity, Inode};
 use snowflake_core::layout::Layout;
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::record::{OtherMarks, Record};
+use snowflake_core::reservation::{self, Extension};
 use snowflake_core::start_table::{StartContext, decide};
-use snowflake_core::{Position, Tick, UnixMs, reservation};
+use snowflake_core::{Position, Tick, UnixMs};
 
 const RESERVE_AHEAD: u64 = 2000;
 const MAX_BORROW: u64 = 5000;
@@ -105,6 +106,10 @@ struct Server {
     clock: UnixMs,
     /// A steady counter, one count a millisecond.
     counter: u64,
+    /// A monotonic clock.
+    elapsed: u64,
+    /// Shared memory, too: the last extension of the mark.
+    extended: Extension,
     /// The clock that the open tick may still go by.
     read: UnixMs,
     /// The state file.
@@ -138,6 +143,8 @@ impl Server {
             layout,
             clock: 1_000_000,
             counter: 0,
+            elapsed: 0,
+            extended: Extension::default(),
             read: 0,
             disk: None,
             disk_works: true,
@@ -205,6 +212,7 @@ impl Server {
 
     fn pass(&mut self, ms: u64) {
         self.clock += ms;
+        self.elapsed += ms;
         self.counter = self.counter.wrapping_add(ms);
     }
 
@@ -212,6 +220,7 @@ impl Server {
     fn die(&mut self) {
         self.generator = Generator::new(self.layout.sequence_bits());
         self.start_not_before = None;
+        self.extended = Extension::default();
         self.pass(RESTART);
     }
 
@@ -221,7 +230,12 @@ impl Server {
 
     fn write(&mut self, needed: Tick) -> Option<UnixMs> {
         let (needed, mark) = (self.layout.time_of(needed), self.layout.time_of(self.generator.covered_until()));
-        let mark = reservation::next_mark(self.clock, needed, mark, RESERVE_AHEAD);
+        let mut next = Extension { at: self.elapsed, needed, step_ms: 0 };
+        next.step_ms = reservation::step_ms(self.extended, next, self.clock, RESERVE_AHEAD, MAX_BORROW);
+        let mark = reservation::next_mark(self.clock, needed, mark, RESERVE_AHEAD, next.step_ms);
+        if self.disk_works {
+            self.extended = next;
+        }
         self.disk_works.then(|| *self.disk.insert(mark))
     }
 
