@@ -11,9 +11,11 @@ mod disk;
 mod failover;
 mod fixture;
 mod interrupts;
+mod lost_mark;
 mod nodes;
 mod policies;
 mod processes;
+mod shared_directory;
 mod state_file;
 mod suite;
 mod upgrades;
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
             failover::FAULTS,
             copies::FAULTS,
             upgrades::FAULTS,
+            lost_mark::FAULTS,
+            shared_directory::FAULTS,
         ]
         .concat(),
     )

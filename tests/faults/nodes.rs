@@ -1,8 +1,11 @@
 //! What the rows with more than one server have in common.
 
+use crate::suite::Evidence;
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
-use testbed::{Builder, Cluster, Load, Report, error, issued_at, twitter};
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::{Builder, Cluster, Load, Report, error, issued_at, real_time, twitter};
 
 /// What clients ask for.
 pub const IDS: &str = "SELECT snowflake_nextval() FROM generate_series(1, 100)";
@@ -79,4 +82,97 @@ pub fn lead_ms_in(layout: &Layout, report: &Report, clock_offset_ms: i64) -> i64
     let lead = report.largest_lead_ms(layout, clock_offset_ms);
     assert!(lead <= MAX_BORROW_MS, "{lead} ms ahead of the clock");
     lead
+}
+
+/// How a server comes to issue IDs for a moment that are [`AHEAD_MS`] ahead of its clock.
+#[derive(Clone, Copy, Debug)]
+pub enum Ahead {
+    /// Its clock is set ahead, and right again. It is a clock of its own.
+    Clock,
+    /// By snowflake_advance(), while max_borrow allows as much.
+    Advance,
+}
+
+/// So far ahead that the server refuses to go on afterwards, and that the tests have time to do something meanwhile.
+pub const AHEAD_MS: UnixMs = 20_000;
+
+/// Longer than the keeper takes to write to WAL what backends have written to the file alone.
+const KEEPER_SLEEPS: Duration = Duration::from_millis(1500);
+
+/// Lets a server under load be far ahead of its clock for a moment. What clients have received; none receives any more.
+pub fn run_ahead(server: &Cluster, how: Ahead) -> Report {
+    let load = Load::start(server, 2, IDS);
+    load.wait_for_ids();
+    match how {
+        Ahead::Clock => server.set_clock(20.0),
+        Ahead::Advance => {
+            set_max_borrow(server, "1min");
+            let past = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '20 s'))";
+            server.connect().batch_execute(past).expect("an advance");
+        }
+    }
+    sleep(Duration::from_secs(1));
+    load.wait_for_ids();
+    match how {
+        Ahead::Clock => server.set_clock(0.0),
+        Ahead::Advance => set_max_borrow(server, "5s"),
+    }
+    sleep(KEEPER_SLEEPS);
+    let ids = load.finish();
+    assert_only_errors(&ids, &["53400"]);
+    assert!(last_time(&ids) > real_time() + AHEAD_MS / 2, "the server was not ahead of its clock");
+    let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.code().code(), "53400", "{refused:?}");
+    ids
+}
+
+fn set_max_borrow(server: &Cluster, time: &str) {
+    server.configure("snowflake_pg.max_borrow", time);
+    server.reload();
+}
+
+/// The last time in these IDs.
+pub fn last_time(report: &Report) -> UnixMs {
+    issued_at(report.range().expect("IDs").1)
+}
+
+/// What clients receive of a server until its clock has passed all times of these IDs, and a while longer.
+pub fn ids_until_past(server: &Cluster, used: &Report) -> Report {
+    let load = Load::start(server, 2, IDS);
+    sleep(Duration::from_millis((last_time(used) + 1000).saturating_sub(real_time())));
+    load.wait_for_ids();
+    load.finish()
+}
+
+/// Shows what was received, here and there, and then asserts that no ID came twice.
+pub fn assert_unique(what: &str, reports: &[&Report]) {
+    let mut ids: Vec<_> = reports.iter().flat_map(|report| report.received()).collect();
+    ids.sort();
+    let duplicates = ids.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    let each: Vec<_> = reports.iter().map(|report| (report.ids(), report.errors())).collect();
+    println!("{what}: {duplicates} duplicates of {} IDs; IDs and errors of each: {each:?}", ids.len());
+    assert_eq!(duplicates, 0, "{what}: duplicates of {} IDs", ids.len());
+}
+
+/// What was received of one worker before and after something, once it is shown and asserted that no ID came twice, and
+/// that every one after it is greater than every one before.
+pub fn together_above(what: &str, mut before: Report, after: Report) -> Report {
+    assert_unique(what, &[&before, &after]);
+    assert_above(&after, &before);
+    before.merge(after);
+    before
+}
+
+/// The evidence of rounds with servers of their own, which have the same worker and know nothing of each other: each
+/// round begins when the clock has passed what was issued before.
+pub fn in_separate_rounds(rounds: usize, round: impl Fn(usize) -> Report) -> Evidence {
+    let mut all = Report::default();
+    for number in 0..rounds {
+        if all.ids() > 0 {
+            sleep(Duration::from_millis((last_time(&all) + 1).saturating_sub(real_time())));
+        }
+        all.merge(round(number));
+    }
+    all.assert_unique_and_ordered();
+    Evidence::new(rounds, &all)
 }

@@ -1,7 +1,7 @@
 //! One throwaway server.
 
 use crate::disk::{Disk, install_library};
-use crate::host::{UNPRIVILEGED, children, faketime, give_away, running_as_root};
+use crate::host::{UNPRIVILEGED, children, faketime, give_away, make_private, running_as_root};
 use crate::installation::Installation;
 use crate::overlay::Overlay;
 use crate::scratch::{Scratch, processes_in, send};
@@ -10,9 +10,8 @@ use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::UnixMs;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -147,10 +146,7 @@ impl Cluster {
 
     /// A new directory that belongs to the servers' user alone.
     pub fn make_directory(&self, name: &str) -> PathBuf {
-        let path = self.directory.path().join(name);
-        DirBuilder::new().mode(0o700).create(&path).expect("own directory");
-        give_away(&path);
-        path
+        make_private(self.directory.path().join(name))
     }
 
     /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is

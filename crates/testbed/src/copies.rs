@@ -14,9 +14,7 @@ impl Builder {
     /// A copy of a running server, made by pg_basebackup. Not started; when it is, it is no standby.
     pub fn backup_of(self, source: &Cluster) -> Cluster {
         let cluster = self.bare();
-        let mut backup = cluster.command("pg_basebackup");
-        backup.args(["--checkpoint=fast", "--no-sync", "--username=postgres", "--host"]).arg(source.host());
-        run(backup.arg("--pgdata").arg(cluster.data()));
+        cluster.back_up(source);
         self.configure(&cluster);
         cluster
     }
@@ -47,6 +45,35 @@ impl Builder {
 }
 
 impl Cluster {
+    /// Fills the data directory, which is empty or missing, from a running server.
+    fn back_up(&self, source: &Cluster) {
+        let mut backup = self.command("pg_basebackup");
+        backup.args(["--checkpoint=fast", "--no-sync", "--username=postgres", "--host"]).arg(source.host());
+        run(backup.arg("--pgdata").arg(self.data()));
+    }
+
+    /// Empties the data directory of a stopped server, and fills it again by a new base backup of another one. Keeps
+    /// its configuration.
+    pub fn clone_anew(&self, source: &Cluster) {
+        self.keep_configuration(|| {
+            for entry in fs::read_dir(self.data()).expect("the data directory") {
+                let path = entry.expect("an entry").path();
+                let is_directory = path.is_dir() && !path.is_symlink();
+                let removed = if is_directory { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed.expect("an entry of the data directory");
+            }
+            self.back_up(source);
+        });
+    }
+
+    /// Does something that replaces postgresql.conf, and puts the old one back.
+    fn keep_configuration(&self, replace: impl FnOnce()) {
+        let configuration = self.data().join("postgresql.conf");
+        let ours = fs::read(&configuration).expect("postgresql.conf");
+        replace();
+        fs::write(&configuration, ours).expect("postgresql.conf");
+    }
+
     /// Starts a stopped server as a standby, and waits until it streams.
     pub fn follow(&mut self, primary: &Cluster) {
         fs::write(self.data().join("standby.signal"), "").expect("a standby");
@@ -62,6 +89,12 @@ impl Cluster {
         assert_eq!(value(&mut self.connect(), "SELECT pg_promote()"), "t", "{}", self.log());
     }
 
+    /// Waits until a standby has replayed every commit of its running primary up to now.
+    pub fn wait_for_commits_of(&self, primary: &Cluster) {
+        let end = value(&mut primary.connect(), "SELECT pg_current_wal_flush_lsn()");
+        self.wait_until(&format!("SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn"));
+    }
+
     /// Waits until a standby has replayed everything that its primary, which has been shut down, has left behind.
     pub fn wait_for_replay_of(&self, stopped: &Cluster) {
         let output = self.command("pg_controldata").arg(stopped.data()).output().expect("pg_controldata");
@@ -73,12 +106,13 @@ impl Cluster {
 
     /// Turns a stopped server back to where it can follow another one, by pg_rewind. Keeps its configuration.
     pub fn rewind(&self, source: &Cluster) {
-        let configuration = self.data().join("postgresql.conf");
-        let ours = fs::read(&configuration).expect("postgresql.conf");
-        let mut rewind = self.command("pg_rewind");
-        rewind.arg("--no-sync").arg("--target-pgdata").arg(self.data()).arg("--source-server");
-        run(rewind.arg(format!("host={} user=postgres dbname=postgres", source.host().display())));
-        fs::write(&configuration, ours).expect("postgresql.conf");
+        // One that has just been promoted names its new timeline in its control file by the next checkpoint.
+        source.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
+        self.keep_configuration(|| {
+            let mut rewind = self.command("pg_rewind");
+            rewind.arg("--no-sync").arg("--target-pgdata").arg(self.data()).arg("--source-server");
+            run(rewind.arg(format!("host={} user=postgres dbname=postgres", source.host().display())));
+        });
     }
 
     /// Archives WAL in a directory of its own from the next start on.

@@ -1,7 +1,7 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
 use crate::scratch::processes;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -26,6 +26,13 @@ pub(crate) fn give_away(path: &Path) {
     let (user, group) = (id("-u"), id("-g"));
     assert!(user.is_some(), "there is no user {UNPRIVILEGED}, which Debian's package postgresql-common makes");
     chown(path, user, group).expect("own file or directory");
+}
+
+/// Makes a directory that belongs to the servers' user alone, and says where it is.
+pub(crate) fn make_private(path: PathBuf) -> PathBuf {
+    fs::DirBuilder::new().mode(0o700).create(&path).expect("own directory");
+    give_away(&path);
+    path
 }
 
 /// The processes that a process has started.

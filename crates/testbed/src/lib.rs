@@ -15,6 +15,7 @@ mod overlay;
 mod query;
 mod scratch;
 mod state_file;
+mod volume;
 
 pub use cluster::{Builder, Cluster};
 pub use disk::Disk;
@@ -27,6 +28,7 @@ pub use query::{error, plan, value};
 pub use rustix::process::Signal;
 pub use scratch::shield;
 pub use state_file::{in_version_2, mark_in, record_in};
+pub use volume::Volume;
 
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
