@@ -353,6 +353,7 @@ fn there_and_back_with_wal(rounds: usize) -> Evidence {
         let ahead = FAR_AHEAD[round % 2];
         let builder = Cluster::builder().set("snowflake_pg.wal_mark", "prefer");
         let mut state = Alternating::new(Place::Outside, builder);
+        state.server.wait_for_mark_in_wal();
         let mut ids = some_ids_without_errors(&state.server);
         state.change_to_the_second();
         ids.merge(ids_after_start_margin(&state.server));
