@@ -122,7 +122,7 @@ impl Issuer {
             }
             match self.generator.take(found, now, want, &policy) {
                 Outcome::Taken(span) => {
-                    self.generator.keep_open(now, open_until);
+                    self.generator.keep_open(span, open_until);
                     return Ok(span);
                 }
                 Outcome::Contended => {}

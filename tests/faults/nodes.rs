@@ -96,9 +96,6 @@ pub enum Ahead {
 /// So far ahead that the server refuses to go on afterwards, and that the tests have time to do something meanwhile.
 pub const AHEAD_MS: UnixMs = 20_000;
 
-/// Longer than the keeper takes to write to WAL what backends have written to the file alone.
-const KEEPER_SLEEPS: Duration = Duration::from_millis(1500);
-
 /// Lets a server under load be far ahead of its clock for a moment. What clients have received; none receives any more.
 pub fn run_ahead(server: &Cluster, how: Ahead) -> Report {
     let load = Load::start(server, 2, IDS);
@@ -117,13 +114,21 @@ pub fn run_ahead(server: &Cluster, how: Ahead) -> Report {
         Ahead::Clock => server.set_clock(0.0),
         Ahead::Advance => set_max_borrow(server, "5s"),
     }
-    sleep(KEEPER_SLEEPS);
     let ids = load.finish();
     assert_only_errors(&ids, &["53400"]);
     assert!(last_time(&ids) > real_time() + AHEAD_MS / 2, "the server was not ahead of its clock");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "53400", "{refused:?}");
     ids
+}
+
+/// Waits until the keeper has written a mark above these IDs to WAL. With `wal_mark = prefer`, backends do not wait for
+/// that.
+pub fn wait_for_wal_mark(server: &Cluster, ids: &Report) {
+    server.wait_until(&format!(
+        "SELECT coalesce(max(last_value), 0) > {} FROM pg_sequences WHERE sequencename LIKE 'snowflake_wal_mark%'",
+        last_time(ids)
+    ));
 }
 
 fn set_max_borrow(server: &Cluster, time: &str) {

@@ -2,7 +2,7 @@
 
 use crate::nodes::{
     Ahead, IDS, assert_only_errors, assert_refused, assert_unique, crash, ids_until_past, in_separate_rounds,
-    run_ahead, some_ids, some_ids_without_errors, start, together_above,
+    run_ahead, some_ids, some_ids_without_errors, start, together_above, wait_for_wal_mark,
 };
 use crate::suite::{Evidence, Fault};
 use std::fs;
@@ -319,7 +319,7 @@ fn goes_on_above(what: &str, server: &Cluster, before: Report, first: Report) ->
 /// A server refuses to begin, also after a crash, until it is accepted. Where it begins then is not told: its clock was
 /// wrong, and the mark that knows of that is lost.
 fn refused_until_accepted(what: &str, server: &mut Cluster) {
-    println!("{what}: refused: {:?}", error(&mut server.connect(), "SELECT snowflake_nextval()"));
+    println!("{what}: refused: {}", error(&mut server.connect(), "SELECT snowflake_nextval()").message());
     assert_refused_for_its_mark(server);
     crash(server);
     assert_refused_for_its_mark(server);
@@ -355,9 +355,11 @@ fn there_and_back_with_wal(rounds: usize) -> Evidence {
         let mut state = Alternating::new(Place::Outside, builder);
         state.server.wait_for_mark_in_wal();
         let mut ids = some_ids_without_errors(&state.server);
+        wait_for_wal_mark(&state.server, &ids);
         state.change_to_the_second();
         ids.merge(ids_after_start_margin(&state.server));
         ids.merge(run_ahead(&state.server, ahead));
+        wait_for_wal_mark(&state.server, &ids);
         state.change_back();
         let what = format!("back in a first directory, with the mark in WAL, after {ahead:?} in the second");
         goes_on_above(&what, &state.server, ids, Report::default())

@@ -215,10 +215,11 @@ impl Generator {
         self.claim_while(want, |seen| !self.is_full(seen))
     }
 
-    /// Lets others [join](Self::join_open) the open tick until this count, if it is `now`, what the clock has just
-    /// shown. An open tick ahead of the clock is left to the policy.
-    pub fn keep_open(&self, now: Tick, until: u64) {
-        if self.last_tick() == now {
+    /// Lets others [join](Self::join_open) the tick of a span until this count, if it is still the open one. The caller
+    /// has just read the clock, and the policy has let it take the span; a tick ahead of the clock only comes nearer to
+    /// it. A span from the history opens nothing.
+    pub fn keep_open(&self, taken: Span, until: u64) {
+        if self.last_tick() == taken.last >> self.sequence_bits {
             self.open_until.store(until, Ordering::Relaxed);
         }
     }

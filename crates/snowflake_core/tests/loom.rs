@@ -57,7 +57,7 @@ impl Server {
             self.generator.observe_clock(seen, now);
             match self.generator.take(seen, now, want, &self.policy) {
                 Outcome::Taken(span) => {
-                    self.generator.keep_open(now, COUNT + SPAN);
+                    self.generator.keep_open(span, COUNT + SPAN);
                     return Some(span);
                 }
                 Outcome::Contended => {}

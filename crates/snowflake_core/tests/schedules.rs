@@ -286,8 +286,8 @@ impl Server {
                 self.read = self.clock;
                 self.generator.observe_clock(seen, now);
                 let outcome = self.generator.take(seen, now, want, &policy);
-                if matches!(outcome, Outcome::Taken(_)) {
-                    self.generator.keep_open(now, self.counter.wrapping_add(SPAN));
+                if let Outcome::Taken(span) = outcome {
+                    self.generator.keep_open(span, self.counter.wrapping_add(SPAN));
                 }
                 outcome
             });

@@ -95,11 +95,11 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "clock", tests: "an_id_says_when" },
     },
     Mutant {
-        name: "a tick ahead of the clock is joined without it",
+        name: "what comes from the history opens the last tick",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",
-            "        if self.last_tick() == now {\n            self.open_until",
-            "        if now > 0 {\n            self.open_until",
+            "        if self.last_tick() == taken.last >> self.sequence_bits {\n            self.open_until",
+            "        if taken.last > 0 {\n            self.open_until",
         )],
         against: Core,
     },
