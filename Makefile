@@ -7,7 +7,7 @@
 # make test-mutants  remove checks from the code, and show which test notices (about 20 minutes)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
-#                 (a quarter of an hour; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)
+#                 (twenty minutes; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)
 # make bench-record    keep the results of the last make bench in docs/benchmarks
 # make bench-core      measure the steps of an ID without PostgreSQL
 # make profile    show in which functions a backend spends its time (installs perf)

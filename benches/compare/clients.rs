@@ -51,7 +51,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     let thousands = [&few, peers, &[NAIVE, PLPGSQL]].concat();
     let questions = [
         (&SINGLE, effort.pick(singles, vec![OURS, SEQUENCE])),
-        (&THOUSAND, effort.pick(thousands, vec![OURS, WIDE, SEQUENCE])),
+        (&THOUSAND, effort.pick(thousands, vec![OURS, WIDE, SEQUENCE, NAIVE])),
     ];
     let counts: &[u32] = effort.pick(&[1, 2, 4, 16, 64], &[16]);
 

@@ -14,6 +14,7 @@ mod effort;
 mod growth;
 mod insert;
 mod latency;
+mod low_load;
 mod measure;
 mod pgbench;
 mod saturation;
@@ -34,13 +35,18 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
     Part { name: "clients", asks: "how many IDs clients get together", run: clients::run },
     Part { name: "saturation", asks: "how close a full server comes to the layout's rate", run: saturation::run },
     Part { name: "latency", asks: "how long single calls take under load", run: latency::run },
+    Part {
+        name: "low_load",
+        asks: "what a call costs after a pause",
+        run: |_, effort, report| low_load::run(effort, report),
+    },
     Part { name: "insert", asks: "what the key of a table costs", run: insert::run },
     Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
 ];
