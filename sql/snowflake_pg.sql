@@ -346,7 +346,8 @@ REVOKE ALL ON FUNCTION
 
 CREATE SEQUENCE snowflake_wal_mark;
 COMMENT ON SEQUENCE snowflake_wal_mark IS
-    'durable mark in Unix milliseconds, sent to standbys unless snowflake_pg.wal_mark is off; not for nextval()';
--- A mark that has been written to WAL must not be lost with an older sequence, when the extension is created again.
+    'durable mark in Unix milliseconds when the extension was created; not for nextval()';
+-- With snowflake_pg.wal_mark, each worker has a sequence of its own: snowflake_wal_mark_<data center>_<worker>. A mark
+-- that is in WAL must not be lost with these sequences when the extension is created again.
 SELECT pg_catalog.setval('snowflake_wal_mark', (EXTRACT(epoch FROM durable_mark) * 1000)::bigint)
     FROM snowflake_status WHERE durable_mark IS NOT NULL;

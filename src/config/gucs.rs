@@ -171,7 +171,7 @@ pub fn define() {
     );
     GucRegistry::define_string_guc(
         c"snowflake_pg.wal_mark_database",
-        c"Sets the database whose sequence snowflake_wal_mark takes the durable mark to WAL.",
+        c"Sets the database whose sequences take the durable mark to WAL.",
         c"The extension must exist in it.",
         &WAL_MARK_DATABASE,
         GucContext::Postmaster,
