@@ -12,6 +12,7 @@ use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
 use snowflake_core::identity::Inode;
 use snowflake_core::layout::{Layout, TimeError};
+use snowflake_core::policy::SequenceExhaustion;
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::reservation::{self, Extension};
 use snowflake_core::{Tick, UnixMs};
@@ -62,8 +63,9 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
     let mark = layout.time_of(shared().generator.covered_until());
     let next = this_extension(layout.time_of(tick), 0);
-    let step_ms =
-        reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), gucs::max_borrow_ms());
+    let borrows_ticks = gucs::sequence_exhaustion() == SequenceExhaustion::Borrow;
+    let borrow_ms = if borrows_ticks { gucs::max_borrow_ms() } else { 0 };
+    let step_ms = reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), borrow_ms);
     Ok(reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms).min(layout.end()))
 }
 

@@ -128,6 +128,7 @@ pub fn start(
         if until > 0 {
             return Ok(WriteOutcome::Pending(until));
         }
+        directory_lock::sign(&plan.directory);
         shared.start_not_before.store(plan.start_point.floor, Ordering::Relaxed);
         return Ok(WriteOutcome::Found(plan.start_point));
     }

@@ -33,13 +33,14 @@ pub struct Extension {
 
 /// By how much the next extension should pass the timestamp that needs it: it is `needed` and `at`, and the step is 0.
 ///
-/// If timestamps were used up at least twice as fast as the clock goes, as while full ticks are borrowed, callers would
-/// wait for the disk again and again: each step is then twice as long as the one before. Up to `reserve_ahead`, and not
-/// past `now` plus `max_borrow`, where IDs would be refused after a crash.
-pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: u64, max_borrow_ms: u64) -> u64 {
+/// If timestamps are used up at least twice as fast as the clock goes, callers would wait for the disk again and again:
+/// each step is then twice as long as the one before. Up to `reserve_ahead`, and not past `now` plus `borrow_ms`, where
+/// IDs would be refused after a crash. That is `max_borrow` where full ticks are borrowed, and else 0: a server that
+/// crashes again and again must not be driven ahead of its clock.
+pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: u64, borrow_ms: u64) -> u64 {
     let used = next.needed.saturating_sub(last.needed);
     let is_fast = last.step_ms > 0 && used > next.at.saturating_sub(last.at).saturating_mul(2);
-    let room = now.saturating_add(max_borrow_ms).saturating_sub(next.needed);
+    let room = now.saturating_add(borrow_ms).saturating_sub(next.needed);
     let longer = if is_fast { last.step_ms.saturating_mul(2).min(reserve_ahead_ms).min(room) } else { 0 };
     longer.max(LEAST_STEP_MS)
 }
@@ -101,6 +102,8 @@ mod tests {
         assert_eq!(next(1001, 14_000), 50, "nothing used");
         assert_eq!(next(1012, 40_000), 50, "an advance past what may be borrowed");
         assert_eq!(next(1012, 16_960), 50, "near the end of it");
+        let not_borrowed = step_ms(last, Extension { at: 1012, needed: 14_037, step_ms: 0 }, 12_000, 2000, 0);
+        assert_eq!(not_borrowed, 50, "where nothing is borrowed");
         let first = step_ms(Extension::default(), Extension { at: 1, needed: 14_000, step_ms: 0 }, 12_000, 2000, 5000);
         assert_eq!(first, 50, "after a start");
     }

@@ -231,7 +231,9 @@ impl Server {
     fn write(&mut self, needed: Tick) -> Option<UnixMs> {
         let (needed, mark) = (self.layout.time_of(needed), self.layout.time_of(self.generator.covered_until()));
         let mut next = Extension { at: self.elapsed, needed, step_ms: 0 };
-        next.step_ms = reservation::step_ms(self.extended, next, self.clock, RESERVE_AHEAD, MAX_BORROW);
+        let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
+        let borrow_ms = if borrows_ticks { MAX_BORROW } else { 0 };
+        next.step_ms = reservation::step_ms(self.extended, next, self.clock, RESERVE_AHEAD, borrow_ms);
         let mark = reservation::next_mark(self.clock, needed, mark, RESERVE_AHEAD, next.step_ms);
         if self.disk_works {
             self.extended = next;

@@ -8,8 +8,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a clock that was set back lowers the mark",
         edits: &[(
             "crates/snowflake_core/src/reservation.rs",
-            ".max(needed.saturating_add(LEAST_STEP_MS)).max(mark)",
-            ".max(needed.saturating_add(LEAST_STEP_MS)).max(mark & 1)",
+            ".max(needed.saturating_add(step_ms)).max(mark)",
+            ".max(needed.saturating_add(step_ms)).max(mark & 1)",
         )],
         against: Core,
     },
@@ -93,6 +93,15 @@ pub const MUTANTS: &[Mutant] = &[
             "if left == u64::MAX {",
         )],
         against: Servers { binary: "clock", tests: "an_id_says_when" },
+    },
+    Mutant {
+        name: "steps of the mark grow past what may be borrowed",
+        edits: &[(
+            "crates/snowflake_core/src/reservation.rs",
+            ".min(reserve_ahead_ms).min(room) } else",
+            ".min(reserve_ahead_ms) } else",
+        )],
+        against: Core,
     },
     Mutant {
         name: "what comes from the history opens the last tick",

@@ -82,7 +82,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark passes the end of the layout",
-        edits: &[("src/durable/mark.rs", "reserve_ahead_ms).min(layout.end()))", "reserve_ahead_ms))")],
+        edits: &[(
+            "src/durable/mark.rs",
+            "reserve_ahead_ms, step_ms).min(layout.end()))",
+            "reserve_ahead_ms, step_ms))",
+        )],
         against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
     },
     Mutant {
