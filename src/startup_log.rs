@@ -4,6 +4,7 @@ use crate::clock;
 use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
+use crate::durable::state_file::data_directory;
 use crate::errors::{IssueError, error_report, warning};
 use crate::shared::shared;
 use crate::worker;
@@ -13,7 +14,6 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
 use std::ffi::CStr;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Logs the configuration. Only while preloading. The logging collector starts later, so the configuration is logged
@@ -137,11 +137,7 @@ fn warn_of_alter_system(name: &CStr, value: i32) {
 
 /// Whether this server starts as a standby.
 fn is_standby() -> bool {
-    // SAFETY: set by PostgreSQL before it loads any library.
-    let data_directory = unsafe { pg_sys::DataDir };
-    // SAFETY: a C string that lives as long as the process.
-    let data_directory = unsafe { CStr::from_ptr(data_directory) };
-    Path::new(&*data_directory.to_string_lossy()).join("standby.signal").exists()
+    data_directory().join("standby.signal").exists()
 }
 
 fn warn_of_shared_worker() {

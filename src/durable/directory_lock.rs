@@ -39,14 +39,14 @@ pub fn open() {
     }
     let found = StateDirectory::open(&gucs::state_directory()).ok();
     let mut opened = opened();
-    if !is_same(opened.as_ref(), found.as_ref()) {
+    if !same_directory(opened.as_ref(), found.as_ref()) {
         *opened = found;
     }
 }
 
-fn is_same(one: Option<&StateDirectory>, other: Option<&StateDirectory>) -> bool {
+fn same_directory(one: Option<&StateDirectory>, other: Option<&StateDirectory>) -> bool {
     let inode = |directory: Option<&StateDirectory>| directory?.inode().ok();
-    inode(one).zip(inode(other)).is_some_and(|(one, other)| one.is_same(&other))
+    inode(one).zip(inode(other)).is_some_and(|(one, other)| one.same_inode(&other))
 }
 
 /// Takes the lock, if this server does not have it yet. An error if another server has it, or if the directory is not
@@ -54,7 +54,7 @@ fn is_same(one: Option<&StateDirectory>, other: Option<&StateDirectory>) -> bool
 pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     let opened = opened();
     let Some(opened) = opened.as_ref() else { return Ok(()) };
-    if !is_same(Some(opened), Some(directory)) {
+    if !same_directory(Some(opened), Some(directory)) {
         return Err(IssueError::StateDirectoryReplaced(directory.file()));
     }
     match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {

@@ -21,7 +21,7 @@ pub fn is_shared_with_source() -> bool {
         && found().is_some_and(|(identity, here)| {
             identity.system_identifier == system_identifier
                 && identity.numbers == own
-                && !identity.directory.is_same(&here)
+                && !identity.directory.same_inode(&here)
         })
 }
 

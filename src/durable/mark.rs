@@ -146,7 +146,7 @@ pub fn publish(layout: &Layout, needed: Tick, now: UnixMs, mark: UnixMs) {
 pub fn check_unchanged(directory: &StateDirectory) -> Result<Inode, IssueError> {
     let [number, born_ns] = [0, 1].map(|i| shared().directory[i].load(Ordering::Relaxed));
     let found = directory.inode()?;
-    if found.is_same(&Inode { number, born_ns }) {
+    if found.same_inode(&Inode { number, born_ns }) {
         Ok(found)
     } else {
         Err(IssueError::StateDirectoryReplaced(directory.file()))

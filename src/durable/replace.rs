@@ -43,10 +43,10 @@ impl Target<'_> {
     }
 }
 
-/// What identifies an open file or directory.
-pub fn inode(opened: &File, path: &StatePath) -> Result<Inode, StateFileError> {
+/// What identifies an open file or directory. `action` is "stat file" or "stat directory".
+pub fn inode(opened: &File, action: &'static str, path: &StatePath) -> Result<Inode, StateFileError> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = statx(opened, "", AtFlags::EMPTY_PATH, wanted).during("stat", path)?;
+    let found = statx(opened, "", AtFlags::EMPTY_PATH, wanted).during(action, path)?;
     let born = found.stx_btime;
     let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);

@@ -4,10 +4,10 @@ use crate::config::gucs;
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{directory_lock, identity, life_file, lock, wal};
-use crate::errors::{IssueError, error_report, warning};
+use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
-use pgrx::{PgLogLevel, PgSqlErrorCode, log, pg_sys};
+use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
 use snowflake_core::record::{OtherMarks, Record};
@@ -160,7 +160,7 @@ pub fn start(
     mark::publish(layout, first, now, mark);
     Ok(match start_point.reason {
         _ if was_pending => WriteOutcome::Done,
-        StartReason::Restart if !written.is_same(&own.directory) => WriteOutcome::FoundBelow(start_point),
+        StartReason::Restart if !written.same_inode(&own.directory) => WriteOutcome::FoundBelow(start_point),
         _ => WriteOutcome::Found(start_point),
     })
 }
@@ -205,10 +205,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
         StartReason::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
         StartReason::OtherWorker => {
-            return error_report(
-                PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-                format!("snowflake_pg: no durable mark of this worker found, IDs begin at {time}"),
-            )
+            return warning(&format!("no durable mark of this worker found, IDs begin at {time}"))
             .set_detail("IDs that this worker has issued before are lower if the clock was right then, and is right.")
             .set_hint(
                 "So that a server finds its own mark after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \

@@ -78,7 +78,7 @@ impl StateDirectory {
 
     /// What identifies the directory.
     pub fn inode(&self) -> Result<Inode, StateFileError> {
-        inode(&self.opened, &StatePath::directory(&self.path))
+        inode(&self.opened, "stat directory", &StatePath::directory(&self.path))
     }
 
     /// The same; `None` if it is in the data directory, and so never exchanged without it.

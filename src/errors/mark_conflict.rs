@@ -59,7 +59,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),
             // If only the layout differs, all IDs up to the mark are this server's own.
-            if found.directory.is_same(&own.directory)
+            if found.directory.same_inode(&own.directory)
                 && *found == (Identity { directory: found.directory, layout: found.layout, ..*own })
             {
                 "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_identity(), which lets \
@@ -81,7 +81,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
 /// What differs apart from the layout.
 fn other_source(found: &Identity, own: &Identity) -> String {
     let mut text = String::new();
-    if !found.directory.is_same(&own.directory) {
+    if !found.directory.same_inode(&own.directory) {
         text += &format!(
             " The durable mark was written in another directory ({}) than it is in now ({}).",
             place(found.directory),

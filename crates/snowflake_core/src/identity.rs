@@ -18,7 +18,7 @@ pub struct Inode {
 impl Inode {
     /// Whether this is the same directory or file. A copy is created later than its original, so the time of birth is
     /// enough. Inode numbers count only without it, since some network file systems assign new ones at every mount.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn same_inode(&self, other: &Self) -> bool {
         if self.born_ns > 0 && other.born_ns > 0 { self.born_ns == other.born_ns } else { self.number == other.number }
     }
 }

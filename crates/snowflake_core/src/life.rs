@@ -61,10 +61,10 @@ pub fn decode(bytes: &[u8], file: Inode, state_directory: Option<Inode>) -> Opti
     let written_as = Inode { number: number(1)?, born_ns: number(2)? };
     let last_directory = Some(Inode { number: number(3)?, born_ns: number(4)? }).filter(|inode| inode.number > 0);
     let elsewhere = match (last_directory, state_directory) {
-        (Some(last), Some(present)) => !last.is_same(&present),
+        (Some(last), Some(present)) => !last.same_inode(&present),
         (last, present) => last.is_some() != present.is_some(),
     };
-    written_as.is_same(&file).then_some(LastLife { number: number(0)?, elsewhere })
+    written_as.same_inode(&file).then_some(LastLife { number: number(0)?, elsewhere })
 }
 
 #[cfg(test)]

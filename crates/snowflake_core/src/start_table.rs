@@ -117,7 +117,7 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
         };
     };
     let identity = &record.identity;
-    let same_directory = identity.directory.is_same(&own.directory);
+    let same_directory = identity.directory.same_inode(&own.directory);
     let same_cluster = identity.system_identifier == own.system_identifier;
     let same_worker = identity.numbers == own.numbers;
     let is_the_last = context.last_life.map(|last| record.continues(last.number));

@@ -134,8 +134,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a state directory that was swapped is not noticed",
         edits: &[(
             "src/durable/mark.rs",
-            "if found.is_same(&Inode { number, born_ns }) {",
-            "if found.is_same(&Inode { number, born_ns }) || true {",
+            "if found.same_inode(&Inode { number, born_ns }) {",
+            "if found.same_inode(&Inode { number, born_ns }) || true {",
         )],
         against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
     },
@@ -201,12 +201,12 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a standby is never told that it has its primary's worker",
-        edits: &[("src/durable/identity.rs", "&& !identity.directory.is_same(&here)", "&& false")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_inode(&here)", "&& false")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {
         name: "a former primary is taken for a copy of itself",
-        edits: &[("src/durable/identity.rs", "&& !identity.directory.is_same(&here)", "")],
+        edits: &[("src/durable/identity.rs", "&& !identity.directory.same_inode(&here)", "")],
         against: Servers { binary: "startup_log", tests: "a_standby" },
     },
     Mutant {

@@ -171,8 +171,8 @@ fn a_directory_is_the_same_whatever_becomes_of_its_inode_number_as_long_as_its_b
     let elsewhere = |old: &mut Identity| old.directory.number = 99;
     assert_eq!(found(elsewhere).unwrap().reason, StartReason::Restart);
     let unborn = |number| Inode { number, born_ns: 0 };
-    assert!(unborn(1).is_same(&unborn(1)) && !unborn(1).is_same(&unborn(2)));
-    assert!(unborn(11).is_same(&own().directory), "a file system that has begun to tell");
+    assert!(unborn(1).same_inode(&unborn(1)) && !unborn(1).same_inode(&unborn(2)));
+    assert!(unborn(11).same_inode(&own().directory), "a file system that has begun to tell");
 }
 
 #[test]
