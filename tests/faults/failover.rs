@@ -278,9 +278,11 @@ fn take_the_standby_away(primary: &Cluster) -> Load {
     commits
 }
 
-/// A server with a required mark, and a table for [`take_the_standby_away`].
+/// A server with a required mark, which it does not extend while nobody asks for IDs, and a table for
+/// [`take_the_standby_away`].
 fn with_required_mark() -> Cluster {
-    let primary = with_wal_mark("require");
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require");
+    let primary = start(builder.set("snowflake_pg.keep_warm", 0));
     primary.connect().batch_execute("CREATE TABLE t ()").expect("a table");
     primary
 }
