@@ -33,7 +33,7 @@ library = target/release/libsnowflake_pg.so
 # What compiles without PostgreSQL's headers.
 headerless = --workspace --exclude snowflake_pg --exclude naive_generator
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
-built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]*' $(library) | sed 's/.* //')
+built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]\.' $(library) | sed 's/.* //;s/\.//')
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 

@@ -39,8 +39,9 @@ mod worker;
 /// not start then.
 // SAFETY: no other library has this symbol. An exported one stays when the linker leaves out what nobody uses.
 #[unsafe(no_mangle)]
-pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 36] = {
-    let mut text = *b"snowflake_pg built for PostgreSQL ..";
+pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 37] = {
+    // The linker may put a digit right behind it.
+    let mut text = *b"snowflake_pg built for PostgreSQL ...";
     let major = pg_sys::PG_MAJORVERSION.to_bytes();
     (text[34], text[35]) = (major[0], major[1]);
     text

@@ -104,6 +104,9 @@ fn a_library_that_was_built_for_another_postgresql_is_not_installed() {
             pg_config.display()
         )
     );
+    // What the linker puts behind the number does not belong to it.
+    tree.write("target/release/libsnowflake_pg.so", b"snowflake_pg built for PostgreSQL 14.8");
+    assert!(tree.refused(&pg_config).contains("was built for PostgreSQL 14, "));
     tree.write("target/release/libsnowflake_pg.so", b"a library of another time");
     assert_eq!(
         tree.refused(&pg_config),
