@@ -19,8 +19,10 @@ fn server() -> (Cluster, Client) {
 }
 
 /// A server with a state directory outside of its data directory, and a mark that is written often.
+/// The keeper of this server soon writes no mark any more, so that a test can write to the state file.
 fn server_with_directory() -> (Cluster, PathBuf) {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "200ms").create();
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "200ms");
+    let mut cluster = builder.set("snowflake_pg.keep_warm", 0).create();
     let directory = cluster.make_directory("state");
     cluster.configure("snowflake_pg.state_directory", directory.display());
     cluster.start();
@@ -346,7 +348,7 @@ fn of_two_servers_without_a_lock_the_first_to_notice_stops() {
 fn a_server_that_stops_lowers_no_mark_but_its_own() {
     let (mut cluster, directory) = server_with_directory();
     cluster.connect().batch_execute(NEXTVAL).expect("an ID");
-    // The keeper, which has more to do, must not write between the two steps of this one.
+    // The keeper must not write between the two steps of this test.
     sleep(Duration::from_secs(1));
     let file = directory.join("mark");
     let mut record = state_file::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
