@@ -1,6 +1,7 @@
 //! Nothing is issued twice when the state directory goes away and comes back. The fault suite has the crashes.
 
 use std::fs;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::{Cluster, Signal, error, issued_at, real_time, value};
@@ -65,6 +66,43 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.message(), "the durable mark is not the one that this server wrote last");
     assert!(ids.is_sorted_by(|a, b| a < b), "an ID came twice, or out of order");
+}
+
+/// A directory in the data directory can be exchanged as well: by another name, or by a volume that is not mounted.
+#[test]
+fn a_mark_in_the_data_directory_is_missed_where_another_directory_has_taken_its_place() {
+    let mut cluster = Cluster::builder().worker(1).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    let (place, away) = (cluster.data().join("snowflake_pg"), cluster.data().join("away"));
+    let exchanges: [(fn(&Cluster, &Path, &Path), fn(&Cluster, &Path, &Path)); 2] = [
+        (
+            |cluster, _, _| cluster.configure("snowflake_pg.state_directory", "another"),
+            |cluster, _, _| cluster.configure("snowflake_pg.state_directory", "snowflake_pg"),
+        ),
+        (
+            |_, place, away| fs::rename(place, away).expect("a volume that goes away"),
+            |_, place, away| {
+                fs::remove_dir(place).expect("what the server has made in its place");
+                fs::rename(away, place).expect("a volume that comes back");
+            },
+        ),
+    ];
+    for (exchange, put_back) in exchanges {
+        cluster.stop(Signal::INT);
+        exchange(&cluster, &place, &away);
+        cluster.start();
+        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "this server wrote its durable mark in another directory");
+        cluster.stop(Signal::INT);
+        put_back(&cluster, &place, &away);
+        cluster.start();
+        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("the mark is back");
+    }
+    // What leads out of the data directory is not created.
+    cluster.configure("snowflake_pg.state_directory", "../outside");
+    cluster.restart(Signal::INT);
+    let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    assert!(refused.message().starts_with("could not open directory"), "{refused:?}");
 }
 
 /// The start margin protects from a mark that is only away; a crash in the middle of it changes nothing in that.

@@ -2,8 +2,8 @@
 //!
 //! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
 //! margin has usually passed before the first call. While IDs are issued, and for `keep_warm` afterwards, the keeper
-//! extends the mark before a backend comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an occasional call takes as long as
-//! the disk. Only the keeper can take a mark through WAL.
+//! extends the mark before a backend comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an
+//! occasional call takes as long as the disk. Only the keeper can take a mark through WAL.
 
 use crate::config::gucs;
 use crate::config::gucs::WalMark;

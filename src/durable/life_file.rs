@@ -37,7 +37,7 @@ pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateF
     };
     let mut bytes = Vec::with_capacity(life::LENGTH);
     (&mut file).take(life::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
-    Ok(life::decode(&bytes, inode(&file, STAT, &path)?, state_directory.inode_outside()?))
+    Ok(life::decode(&bytes, inode(&file, STAT, &path)?, state_directory.inode()?))
 }
 
 /// Makes a number durable, with the state directory. To be called by one process at a time.
@@ -45,6 +45,7 @@ pub fn write(number: u64, state_directory: &StateDirectory) -> Result<(), StateF
     let path: &Path = &data_directory();
     let opened = File::open(path).during("open directory", &StatePath::directory(path))?;
     let target = Target { directory: &opened, path, name: NAME, temporary_name: TEMPORARY_NAME };
-    let outside = state_directory.inode_outside()?;
-    target.replace(|file| Ok(life::encode(number, inode(file, STAT, &StatePath::file(path, NAME))?, outside).to_vec()))
+    let directory = state_directory.inode()?;
+    target
+        .replace(|file| Ok(life::encode(number, inode(file, STAT, &StatePath::file(path, NAME))?, directory).to_vec()))
 }

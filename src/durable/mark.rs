@@ -1,7 +1,7 @@
 //! Writes the mark: how far ahead it goes, whose it must be, and how far the generator may go afterwards.
 //!
-//! Before each write, the record in the directory must be the one that this server wrote last, with its revision and the
-//! number of its life. Otherwise another server writes there, or an old copy has taken the place of the file.
+//! Before each write, the record in the directory must be the one that this server wrote last, with its revision and
+//! the number of its life. Otherwise another server writes there, or an old copy has taken the place of the file.
 
 use crate::clock;
 use crate::config::gucs::{self, WalMark};
@@ -108,8 +108,8 @@ pub fn write_error(number: i32) -> StateFileError {
     StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
 }
 
-/// Makes a record durable after the one that was found, with the next revision, and records how long that took, with the
-/// time for WAL. Returns what [`StateDirectory::add`] returns.
+/// Makes a record durable after the one that was found, with the next revision, and records how long that took, with
+/// the time for WAL. Returns what [`StateDirectory::add`] returns.
 pub fn persist(
     directory: &StateDirectory,
     found: Option<&Record>,

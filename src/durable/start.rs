@@ -87,7 +87,9 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
         Ok(mut start_point) => {
             let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
             if start_point.reason.relies_on_clock() && start_not_before > 0 {
-                start_point.floor = start_not_before;
+                // A mark that has come meanwhile counts, too.
+                let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal_floor);
+                start_point.floor = start_not_before.max(known);
             }
             let last_life = context.last_life.map_or(0, |last| last.number);
             Ok(Plan { directory, own, found, now, start_point, last_life })
@@ -113,7 +115,7 @@ fn let_others_lock() {
 ///
 /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right
 /// one, with the right mark, may come back. For the same reason a server without a mark waits until its clock has
-/// passed the start margin, instead of going ahead of the clock. It writes nothing meanwhile, so that it waits again
+/// passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so that it waits again
 /// after a crash.
 pub fn start(
     layout: &Layout,

@@ -18,7 +18,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 const NAME: &str = "mark";
 const TEMPORARY_NAME: &str = "mark.new";
@@ -30,7 +30,6 @@ const FORBIDDEN: u32 = 0o027;
 pub struct StateDirectory {
     path: PathBuf,
     opened: File,
-    is_inside: bool,
 }
 
 impl StateDirectory {
@@ -52,7 +51,7 @@ impl StateDirectory {
                 return Err(StateFileError::WrongPermissions(directory, metadata.mode() & 0o777));
             }
         }
-        Ok(Self { path, opened, is_inside })
+        Ok(Self { path, opened })
     }
 
     /// The same for readers: creates nothing, and returns `None` if there is no mark.
@@ -79,11 +78,6 @@ impl StateDirectory {
     /// What identifies the directory.
     pub fn inode(&self) -> Result<Inode, StateFileError> {
         inode(&self.opened, "stat directory", &StatePath::directory(&self.path))
-    }
-
-    /// The same; `None` if it is in the data directory, and so never exchanged without it.
-    pub fn inode_outside(&self) -> Result<Option<Inode>, StateFileError> {
-        if self.is_inside { Ok(None) } else { self.inode().map(Some) }
     }
 
     /// The record; `None` only if the file does not exist.
@@ -147,7 +141,8 @@ pub fn data_directory() -> PathBuf {
 /// The path of the directory, and whether it is the data directory's own.
 fn locate(configured: &Path) -> (PathBuf, bool) {
     let path = data_directory().join(configured);
-    let is_inside = configured.is_relative() && !path.is_symlink();
+    let leads_out = configured.is_absolute() || configured.components().any(|part| part == Component::ParentDir);
+    let is_inside = !leads_out && !path.is_symlink();
     (path, is_inside)
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Each worker has a sequence of its own, which the keeper creates: `snowflake_wal_mark_<data center>_<worker>`. A
 //! sequence changes outside of transactions' visibility, is in every base backup and in no publication, and is replayed
-//! by servers without this library. `setval()` takes a transaction ID here, so that the commit flushes WAL and waits for
-//! synchronous standbys.
+//! by servers without this library. `setval()` takes a transaction ID here, so that the commit flushes WAL and waits
+//! for synchronous standbys.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::lock;
@@ -43,7 +43,9 @@ fn own_name() -> String {
 
 /// Settings of the keeper's session that override those of the server, the database or a role. The mark must be flushed
 /// and acknowledged, may always be written, and does not depend on search_path.
-const SETTINGS: [(&CStr, &CStr); 5] = [
+const SETTINGS: [(&CStr, &CStr); 6] = [
+    // The keeper creates a sequence. An event trigger that draws an ID would wait for the keeper.
+    (c"session_replication_role", c"replica"),
     (c"synchronous_commit", c"on"),
     (c"default_transaction_read_only", c"off"),
     (c"search_path", c""),

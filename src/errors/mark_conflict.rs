@@ -1,4 +1,4 @@
-//! The errors of the start table in [`snowflake_core::identity`].
+//! The errors of [`snowflake_core::start_table`].
 
 use super::error_report;
 use pgrx::PgSqlErrorCode;

@@ -13,7 +13,7 @@
 //!   │   0   │CRC-32C│   of all bytes before it; integers are little-endian
 //! ```
 //!
-//! The state directory is 0 if it is in the data directory. The file names itself, since backups and pg_rewind bring
+//! The file names itself, since backups and pg_rewind bring
 //! the files of other servers: a copy has an inode of its own, and says nothing about what this data directory wrote.
 
 use crate::identity::Inode;
@@ -34,9 +34,8 @@ pub struct LastLife {
     pub elsewhere: bool,
 }
 
-/// The bytes of the file.
-pub fn encode(number: u64, file: Inode, state_directory: Option<Inode>) -> [u8; LENGTH] {
-    let directory = state_directory.unwrap_or(Inode { number: 0, born_ns: 0 });
+/// The bytes of the file, whose inode is this, with the state directory.
+pub fn encode(number: u64, file: Inode, directory: Inode) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -50,8 +49,8 @@ pub fn encode(number: u64, file: Inode, state_directory: Option<Inode>) -> [u8; 
 }
 
 /// Reads the file, whose inode is this; `None` if it was written by another data directory, or is damaged: then it
-/// says nothing. The state directory is `None` if it is in the data directory.
-pub fn decode(bytes: &[u8], file: Inode, state_directory: Option<Inode>) -> Option<LastLife> {
+/// says nothing.
+pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastLife> {
     let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
     let number = |i: usize| Some(u64::from_le_bytes(bytes[16 + 8 * i..24 + 8 * i].try_into().ok()?));
     let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();
@@ -59,11 +58,8 @@ pub fn decode(bytes: &[u8], file: Inode, state_directory: Option<Inode>) -> Opti
         return None;
     }
     let written_as = Inode { number: number(1)?, born_ns: number(2)? };
-    let last_directory = Some(Inode { number: number(3)?, born_ns: number(4)? }).filter(|inode| inode.number > 0);
-    let elsewhere = match (last_directory, state_directory) {
-        (Some(last), Some(present)) => !last.same_inode(&present),
-        (last, present) => last.is_some() != present.is_some(),
-    };
+    let last_directory = Inode { number: number(3)?, born_ns: number(4)? };
+    let elsewhere = !last_directory.same_inode(&state_directory);
     written_as.same_inode(&file).then_some(LastLife { number: number(0)?, elsewhere })
 }
 
@@ -77,33 +73,27 @@ mod tests {
 
     #[test]
     fn a_file_says_which_life_was_the_last_and_whether_its_mark_is_elsewhere() {
-        for (last, present, elsewhere) in [
-            (None, None, false),
-            (Some(DIRECTORY), Some(DIRECTORY), false),
-            (Some(DIRECTORY), Some(OTHER), true),
-            (None, Some(DIRECTORY), true),
-            (Some(DIRECTORY), None, true),
-        ] {
-            let bytes = encode(7, FILE, last);
-            assert_eq!(decode(&bytes, FILE, present), Some(LastLife { number: 7, elsewhere }), "{last:?} {present:?}");
+        let bytes = encode(7, FILE, DIRECTORY);
+        for (present, elsewhere) in [(DIRECTORY, false), (OTHER, true)] {
+            assert_eq!(decode(&bytes, FILE, present), Some(LastLife { number: 7, elsewhere }));
         }
     }
 
     #[test]
     fn a_copy_of_the_file_says_nothing() {
-        assert_eq!(decode(&encode(7, FILE, None), OTHER, None), None);
+        assert_eq!(decode(&encode(7, FILE, DIRECTORY), OTHER, DIRECTORY), None);
     }
 
     #[test]
     fn a_damaged_file_says_nothing() {
-        let good = encode(7, FILE, Some(DIRECTORY));
+        let good = encode(7, FILE, DIRECTORY);
         for bit in 0..LENGTH * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(decode(&bytes, FILE, Some(DIRECTORY)), None, "bit {bit}");
+            assert_eq!(decode(&bytes, FILE, DIRECTORY), None, "bit {bit}");
         }
-        assert_eq!(decode(&good[..LENGTH - 1], FILE, None), None);
-        assert_eq!(decode(&[], FILE, None), None);
+        assert_eq!(decode(&good[..LENGTH - 1], FILE, DIRECTORY), None);
+        assert_eq!(decode(&[], FILE, DIRECTORY), None);
     }
 
     /// The format is a promise to files that exist.
@@ -115,6 +105,6 @@ mod tests {
         bytes.extend(DIRECTORY.born_ns.to_le_bytes());
         bytes.extend([0; 4]);
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
-        assert_eq!(encode(0x0102_0304_0506_0708, FILE, Some(DIRECTORY))[..], bytes[..]);
+        assert_eq!(encode(0x0102_0304_0506_0708, FILE, DIRECTORY)[..], bytes[..]);
     }
 }

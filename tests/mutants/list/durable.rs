@@ -168,6 +168,15 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "crashes", tests: "a_state_directory_that_is_away" },
     },
     Mutant {
+        name: "a state directory that was exchanged is not noticed",
+        edits: &[(
+            "crates/snowflake_core/src/life.rs",
+            "let elsewhere = !last_directory.same_inode(&state_directory);",
+            "let elsewhere = !last_directory.same_inode(&last_directory);",
+        )],
+        against: Servers { binary: "crashes", tests: "a_mark_in_the_data_directory" },
+    },
+    Mutant {
         name: "all workers have one mark in WAL",
         edits: &[(
             "src/durable/wal.rs",
