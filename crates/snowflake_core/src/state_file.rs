@@ -2,7 +2,7 @@
 //!
 //! The file has two *slots* of 512 bytes, at 0 and at 4096, and is 8192 bytes long; the rest is 0. A record with an
 //! even revision is in the first slot, one with an odd revision in the second. So each write of the file leaves the
-//! record before it untouched.
+//! record before it untouched. A new file has the same record in both slots, once as the revision before.
 //!
 //! ```text
 //!   0               8       12      16              24              32              40
@@ -30,7 +30,7 @@
 //! If the machine stops during a write, a slot can have the beginning of the new record and the end of what was in it
 //! before. Its checksum is wrong then, and the revision at its end is still lower than the other slot's. No ID was
 //! issued above that record, so the other slot counts. A slot with a wrong checksum and a higher revision at its end is
-//! damaged, and so is the file: the record may have been in use.
+//! damaged, and so is the file: the record may have been in use. The same is true of a slot in which all is 0.
 
 mod version_2;
 
@@ -94,11 +94,13 @@ pub enum Damage {
     Layout(String),
 }
 
-/// The bytes of a new file with this record.
+/// The bytes of a new file with this record. Its revision is not 0.
 pub fn encode(record: &Record) -> Vec<u8> {
     let mut bytes = vec![0; LENGTH];
-    let offset = offset(record.revision);
-    bytes[offset..offset + SLOT].copy_from_slice(&encode_slot(record));
+    for revision in [record.revision - 1, record.revision] {
+        let offset = offset(revision);
+        bytes[offset..offset + SLOT].copy_from_slice(&encode_slot(&Record { revision, ..*record }));
+    }
     bytes
 }
 
@@ -151,12 +153,10 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Damage> {
     let slot = |offset| Slot::read(&bytes[offset..offset + SLOT]);
     match [slot(0), slot(4096)] {
         [Slot::Whole(one), Slot::Whole(other)] => Ok(*if one.revision > other.revision { one } else { other }),
-        [Slot::Whole(record), Slot::Empty] | [Slot::Empty, Slot::Whole(record)] => Ok(*record),
         [Slot::Whole(record), Slot::Bad(end, damage)] | [Slot::Bad(end, damage), Slot::Whole(record)] => {
-            if end < record.revision { Ok(*record) } else { Err(damage) }
+            if end.is_some_and(|end| end < record.revision) { Ok(*record) } else { Err(damage) }
         }
-        [Slot::Bad(_, damage), _] | [_, Slot::Bad(_, damage)] => Err(damage),
-        [Slot::Empty, Slot::Empty] => Err(Damage::Magic),
+        [Slot::Bad(_, damage), Slot::Bad(..)] => Err(damage),
     }
 }
 
@@ -168,22 +168,20 @@ fn other_version(bytes: &[u8]) -> Option<Damage> {
 
 /// What is in a slot.
 enum Slot {
-    /// Nothing was ever written.
-    Empty,
     /// A record.
     Whole(Box<Record>),
-    /// No record; with the revision at its end.
-    Bad(u64, Damage),
+    /// No record; with the revision at its end, unless all is 0.
+    Bad(Option<u64>, Damage),
 }
 
 impl Slot {
     fn read(bytes: &[u8]) -> Self {
-        if bytes.iter().all(|&byte| byte == 0) {
-            return Self::Empty;
-        }
         match decode_slot(bytes) {
             Ok(record) => Self::Whole(Box::new(record)),
-            Err(damage) => Self::Bad(u64_at(bytes, END_REVISION), damage),
+            Err(damage) => {
+                let is_written = bytes.iter().any(|&byte| byte != 0);
+                Self::Bad(is_written.then(|| u64_at(bytes, END_REVISION)), damage)
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::ops::RangeInclusive;
 
 fn record(revision: u64) -> Record {
     Record {
@@ -20,9 +21,9 @@ fn record(revision: u64) -> Record {
     }
 }
 
-/// A file with these records, written one after the other.
-fn written(revisions: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    let mut bytes = vec![0; LENGTH];
+/// A new file with the first of these records, to which the others were written.
+fn written(revisions: RangeInclusive<u64>) -> Vec<u8> {
+    let mut bytes = encode(&record(*revisions.start()));
     for revision in revisions {
         let at = offset(revision);
         bytes[at..at + SLOT].copy_from_slice(&encode_slot(&record(revision)));
@@ -46,10 +47,10 @@ fn a_record_is_read_back_as_it_was_written() {
 
 #[test]
 fn the_greatest_revision_counts_and_not_the_highest_mark() {
-    assert_eq!(decode(&written([1, 2])), Ok(record(2)));
-    assert_eq!(decode(&written([1, 2, 3])), Ok(record(3)));
+    assert_eq!(decode(&written(1..=2)), Ok(record(2)));
+    assert_eq!(decode(&written(1..=3)), Ok(record(3)));
     let lowered = Record { mark: 1, ..record(2) };
-    let mut bytes = written([1]);
+    let mut bytes = written(1..=1);
     bytes[..SLOT].copy_from_slice(&encode_slot(&lowered));
     assert_eq!(decode(&bytes), Ok(lowered));
 }
@@ -79,8 +80,8 @@ fn the_format_has_not_changed() {
     slot.extend(crc32c::crc32c(&slot).to_le_bytes());
     slot.extend(2_u64.to_le_bytes());
     assert_eq!(encode_slot(&record(2))[..], slot[..]);
-    let mut bytes = slot;
-    bytes.resize(8192, 0);
+    let before = encode_slot(&Record { revision: 1, ..record(2) });
+    let bytes = [&slot[..], &[0; 4096 - 512], &before[..], &[0; 4096 - 512]].concat();
     assert_eq!(decode(&bytes), Ok(record(2)));
     assert_eq!(encode(&record(2)), bytes);
 }
@@ -120,7 +121,7 @@ fn a_flipped_bit_never_brings_an_older_record_back() {
 
 #[test]
 fn a_flipped_bit_of_the_newest_record_is_noticed() {
-    let good = written([1, 2]);
+    let good = written(1..=2);
     for bit in 0..END_REVISION * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -128,9 +129,24 @@ fn a_flipped_bit_of_the_newest_record_is_noticed() {
     }
 }
 
+/// As after a repair of the file system.
+#[test]
+fn a_slot_without_a_byte_never_brings_the_other_one_back() {
+    for revisions in [1..=1, 1..=2, 1..=3, 7..=8] {
+        let good = written(revisions);
+        for slot in [0, 4096] {
+            for end in [SLOT, 4096] {
+                let mut bytes = good.clone();
+                bytes[slot..slot + end].fill(0);
+                assert_eq!(decode(&bytes), Err(Damage::Magic));
+            }
+        }
+    }
+}
+
 #[test]
 fn every_other_length_is_noticed() {
-    let good = written([1, 2]);
+    let good = written(1..=2);
     for length in (0..LENGTH).step_by(7) {
         assert_eq!(decode(&good[..length]), Err(Damage::Length(length)));
     }
@@ -179,7 +195,7 @@ proptest! {
     fn the_record_never_goes_back_however_often_writes_are_cut_off(
         lives in prop::collection::vec((1_u64..6, 0_usize..=SLOT, any::<u64>()), 1..20),
     ) {
-        let mut bytes = written([1]);
+        let mut bytes = written(1..=1);
         let mut last = record(1);
         for (writes, cut, life) in lives {
             for write in 0..writes {
