@@ -141,10 +141,13 @@ impl IssueError {
         }
     }
 
-    /// The errno, if the operating system has reported the error.
+    /// The errno, if the operating system has reported the error; negative for the data directory.
     pub fn os_error(&self) -> Option<i32> {
         match self {
-            Self::StateFile(StateFileError::Io { source, .. }) => source.raw_os_error(),
+            Self::StateFile(StateFileError::Io { path, source, .. }) => {
+                let number = source.raw_os_error()?;
+                Some(if path.is_in_data_directory() { -number } else { number })
+            }
             _ => None,
         }
     }

@@ -53,6 +53,8 @@ pub struct Shared {
     pub revision: AtomicU64,
     /// The same.
     pub life: AtomicU64,
+    /// The highest mark of another worker in that record. Written under the lock.
+    pub others: AtomicU64,
     /// Whether the last write of the mark has failed. Written under the lock.
     pub write_failed: AtomicBool,
     /// The mark of this worker in WAL, plus 2; 1 if there is none; 0 until the keeper has read it. Written by the
@@ -63,7 +65,8 @@ pub struct Shared {
     /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
     /// themselves, and set to 0 by those that give up.
     pub wanted: AtomicU64,
-    /// The errno with which the keeper's last write failed; 0 if it succeeded. Written by the keeper.
+    /// The errno with which the keeper's last write failed, negative for the data directory; 0 if it succeeded. Written
+    /// by the keeper.
     pub keeper_error: AtomicI32,
     /// Whether the configuration has been logged for the logging collector.
     pub configuration_logged: AtomicBool,
@@ -107,6 +110,7 @@ impl Shared {
             directory: [AtomicU64::new(0), AtomicU64::new(0)],
             revision: AtomicU64::new(0),
             life: AtomicU64::new(0),
+            others: AtomicU64::new(0),
             write_failed: AtomicBool::new(false),
             wal_mark: AtomicU64::new(0),
             wal_floor: AtomicU64::new(0),

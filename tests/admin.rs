@@ -1,13 +1,10 @@
-//! What a DBA can do, and what keeps a state directory to one server.
+//! What a DBA can do with a server that issues IDs, or refuses to.
 
-use snowflake_core::state_file;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::fs;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Order, Signal, error, issued_at, mark_in, value};
+use testbed::{Cluster, Order, Signal, error, issued_at, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -16,18 +13,6 @@ fn server() -> (Cluster, Client) {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
     (cluster, client)
-}
-
-/// A server with a state directory outside of its data directory, and a mark that is written often.
-/// The keeper of this server soon writes no mark any more, so that a test can write to the state file.
-fn server_with_directory() -> (Cluster, PathBuf) {
-    let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "200ms");
-    let mut cluster = builder.set("snowflake_pg.keep_warm", 0).create();
-    let directory = cluster.make_directory("state");
-    cluster.configure("snowflake_pg.state_directory", directory.display());
-    cluster.start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    (cluster, directory)
 }
 
 fn next(client: &mut Client) -> i64 {
@@ -231,154 +216,4 @@ fn a_wal_mark_after_the_end_of_the_layout_is_reported_and_never_reaches_the_stat
     copy.restart(Signal::INT);
     copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
     next(&mut copy.connect());
-}
-
-#[test]
-fn a_state_directory_that_others_can_get_at_is_refused() {
-    let (cluster, directory) = server_with_directory();
-    fs::set_permissions(&directory, Permissions::from_mode(0o755)).expect("own directory");
-    let refused = error(&mut cluster.connect(), NEXTVAL);
-    assert_eq!(refused.code().code(), "55000");
-    assert!(refused.message().ends_with("has invalid permissions"), "{refused:?}");
-    assert_eq!(refused.detail(), Some("Permissions are 0755, and should be u=rwx (0700) or u=rwx,g=rx (0750)."));
-    for mode in [0o700, 0o750] {
-        fs::set_permissions(&directory, Permissions::from_mode(mode)).expect("own directory");
-        cluster.connect().batch_execute(NEXTVAL).expect("a directory of its own");
-    }
-    let mode = fs::metadata(directory.join("mark")).expect("a mark").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-
-    // What is planted in the way of the temporary file is not followed. Without a mark, the server writes a new file.
-    let victim = cluster.host().join("victim");
-    fs::write(&victim, "precious").expect("a file");
-    let planted = directory.join("mark.new");
-    while symlink(&victim, &planted).is_err() {}
-    fs::remove_file(directory.join("mark")).expect("the mark");
-    let until = Instant::now() + Duration::from_secs(3);
-    while Instant::now() < until {
-        cluster.connect().batch_execute(NEXTVAL).expect("an ID");
-        sleep(Duration::from_millis(100));
-    }
-    assert_eq!(fs::read_to_string(&victim).expect("a file"), "precious");
-    assert!(!planted.is_symlink());
-}
-
-/// A server of another cluster in the same state directory.
-fn second_server(worker: i32, directory: &Path) -> Cluster {
-    let builder = Cluster::builder().worker(worker).set("snowflake_pg.state_directory", directory.display());
-    let cluster = builder.start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster
-}
-
-/// Each would take the other's mark for its own.
-#[test]
-fn a_state_directory_is_for_one_server_at_a_time() {
-    let (mut first, directory) = server_with_directory();
-    first.connect().batch_execute(NEXTVAL).expect("an ID");
-    let holder = first.data().display().to_string();
-    let second = second_server(2, &directory);
-    let in_use = format!("state directory \"{}\" is in use by another server", directory.display());
-    for call in [NEXTVAL, "SELECT snowflake_accept_identity()"] {
-        let refused = error(&mut second.connect(), call);
-        assert_eq!((refused.code().code(), refused.message()), ("55000", &*in_use), "{refused:?}");
-        assert!(refused.detail().is_some_and(|detail| detail.contains(&holder)), "{refused:?}");
-    }
-    assert!(second.log().contains(&in_use), "{}", second.log());
-    let mut guest = second.connect();
-    guest.batch_execute("CREATE ROLE guest; SET ROLE guest").expect("a role");
-    let refused = error(&mut guest, NEXTVAL);
-    let hidden = "state directory \"snowflake_pg.state_directory\" is in use by another server";
-    assert_eq!(refused.message(), hidden);
-    assert!(refused.detail().is_some_and(|detail| !detail.contains(&holder)), "{refused:?}");
-    first.connect().batch_execute(NEXTVAL).expect("the first one goes on");
-
-    first.kill_all();
-    let refused = error(&mut second.connect(), NEXTVAL);
-    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
-    // A server that is refused does not keep others away.
-    first.start();
-    first.connect().batch_execute(NEXTVAL).expect("it is back");
-    first.stop(Signal::INT);
-    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
-    second.connect().batch_execute(accept).expect("an acceptance");
-    first.start();
-    let refused = error(&mut first.connect(), NEXTVAL);
-    assert_eq!(refused.message(), in_use);
-    drop(second);
-    let refused = error(&mut first.connect(), NEXTVAL);
-    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
-}
-
-/// As on a file system that does not lock: the second server starts while the directory is away, and so has nothing to
-/// lock.
-#[test]
-fn of_two_servers_without_a_lock_the_first_to_notice_stops() {
-    let (first, directory) = server_with_directory();
-    let away = directory.with_extension("away");
-    first.connect().batch_execute(NEXTVAL).expect("an ID");
-    fs::rename(&directory, &away).expect("a volume that goes away");
-    let second = second_server(2, &directory);
-    fs::rename(&away, &directory).expect("a volume that comes back");
-    let message = "the durable mark belongs to another database cluster";
-    assert_eq!(error(&mut second.connect(), NEXTVAL).message(), message);
-    // Somebody accepts it all the same. Both may write at the same moment, and one of them fail by that for once.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
-    while let Err(failure) = second.connect().batch_execute(accept) {
-        assert!(Instant::now() < deadline, "the second one can't take it over: {failure:?}");
-    }
-    let refused = loop {
-        assert!(Instant::now() < deadline, "the first one goes on beside the second");
-        if let Err(refused) = first.connect().batch_execute(NEXTVAL)
-            && let Some(refused) = refused.as_db_error().filter(|refused| refused.code().code() != "58030")
-        {
-            break refused.clone();
-        }
-    };
-    assert_eq!(refused.code().code(), "55000");
-    assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
-    drop(second);
-    fs::remove_file(directory.join("mark")).expect("the mark");
-    first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
-}
-
-/// By then it may be another server's, which has issued IDs up to it.
-#[test]
-fn a_server_that_stops_lowers_no_mark_but_its_own() {
-    let (mut cluster, directory) = server_with_directory();
-    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
-    // The keeper must not write between the two steps of this test.
-    sleep(Duration::from_secs(1));
-    let file = directory.join("mark");
-    let mut record = state_file::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
-    record.identity.numbers.1 += 1;
-    record.life += 1;
-    record.mark += 60_000;
-    fs::write(&file, state_file::encode(&record)).expect("another server's mark");
-    cluster.stop(Signal::INT);
-    assert_eq!(mark_in(&file), record.mark);
-}
-
-/// A volume that is swapped under a running server: marks in the new one would not count when the old one is back.
-#[test]
-fn a_state_directory_that_is_swapped_under_a_running_server_is_refused() {
-    let (cluster, directory) = server_with_directory();
-    let away = directory.with_extension("away");
-    let mut client = cluster.connect();
-    client.batch_execute(NEXTVAL).expect("an ID");
-    fs::rename(&directory, &away).expect("a volume that goes away");
-    cluster.make_directory("state");
-    // The mark in use lasts for reserve_ahead, or longer where the disk is slow.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while client.batch_execute(NEXTVAL).is_ok() {
-        assert!(Instant::now() < deadline, "IDs above a mark that nobody extends");
-        sleep(Duration::from_millis(50));
-    }
-    let refused = error(&mut client, NEXTVAL);
-    assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
-    assert!(!directory.join("mark").exists(), "nothing is written there");
-    fs::remove_dir(&directory).expect("the mount point");
-    fs::rename(&away, &directory).expect("a volume that comes back");
-    client.batch_execute(NEXTVAL).expect("an ID");
 }

@@ -12,13 +12,9 @@ const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
 /// A server that has issued an ID, and does not stay warm.
 fn server() -> Cluster {
-    server_with(|builder| builder.set("snowflake_pg.keep_warm", 0))
-}
-
-/// A server that has issued an ID.
-fn server_with(settings: impl Fn(Builder) -> Builder) -> Cluster {
     let reserve_ahead = format!("{}ms", RESERVE_AHEAD.as_millis());
-    let cluster = settings(Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", reserve_ahead)).start();
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", reserve_ahead);
+    let cluster = builder.set("snowflake_pg.keep_warm", 0).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     value(&mut cluster.connect(), "SELECT snowflake_nextval()");
     cluster
@@ -49,21 +45,43 @@ fn a_server_that_nobody_asks_for_ids_writes_nothing() {
 /// A call after a pause does not wait for the disk, unless the pause was long.
 #[test]
 fn a_server_keeps_its_mark_ahead_for_a_while_after_the_last_id_and_then_writes_nothing() {
-    let cluster = server_with(|builder| builder.set("snowflake_pg.keep_warm", "4s"));
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "1600ms");
+    let cluster = builder.set("snowflake_pg.keep_warm", "5s").start();
     let mut client = cluster.connect();
-    let waited = |client: &mut Client| value(client, "SELECT mark_wait_time FROM snowflake_status");
-    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    let before = waited(&mut client);
-    for _ in 0..3 {
-        // Several times as long as the mark is ahead.
-        sleep(Duration::from_secs(2));
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    let mut waits = || {
+        let waited = |client: &mut Client| value(client, "SELECT mark_wait_time FROM snowflake_status");
+        let before = waited(&mut client);
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-        assert_eq!(waited(&mut client), before);
+        waited(&mut client) != before
+    };
+    let mut have_waited = 0;
+    for _ in 0..4 {
+        // Longer than the mark is ahead.
+        sleep(Duration::from_secs(2));
+        have_waited += u32::from(waits());
     }
-    sleep(Duration::from_secs(6));
-    assert_eq!(writes(&cluster, Duration::from_secs(3)), 0);
-    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    assert_ne!(waited(&mut client), before, "the mark was not ahead any more");
+    // The keeper of a machine that is busy can be late once.
+    assert!(have_waited <= 1, "{have_waited} of 4 calls have waited");
+    sleep(Duration::from_secs(8));
+    assert_eq!(writes(&cluster, Duration::from_secs(4)), 0);
+    assert!(waits(), "the mark was not ahead any more");
+}
+
+/// With `prefer`, backends do not wait for WAL.
+#[test]
+fn a_mark_that_a_backend_has_written_reaches_wal_although_nobody_asks_for_ids() {
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer");
+    let cluster = builder.set("snowflake_pg.keep_warm", 0).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster.wait_for_mark_in_wal();
+    // The keeper sleeps by then.
+    sleep(Duration::from_secs(4));
+    let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '20 s'))";
+    cluster.connect().batch_execute(advance).expect("an advance");
+    let written = cluster.mark();
+    assert!(ahead_ms(written) > 10_000, "the mark has followed the advance");
+    cluster.wait_until(&format!("SELECT last_value >= {written} FROM snowflake_wal_mark_0_1"));
 }
 
 #[test]

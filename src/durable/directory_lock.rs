@@ -8,6 +8,7 @@
 //! started, only the comparison before each write protects (see [`crate::durable::mark`]).
 
 use crate::config::gucs;
+use crate::durable::replace::inode;
 use crate::durable::state_file::{StateDirectory, data_directory};
 use crate::errors::{IssueError, StatePath};
 use crate::worker;
@@ -17,11 +18,16 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
 
-/// Who has the lock, as a line of text for people.
+/// The file that says who has the lock.
 const HOLDER: &str = "holder";
 
-/// Longer than any line in that file.
+/// How many milliseconds to wait for the lock. A server that may not begin has it for a moment.
+const PATIENCE: u32 = 10;
+
+/// Longer than that file.
 const LONG: u64 = 8192;
 
 /// The directory that the postmaster opened.
@@ -57,11 +63,19 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     if !same_directory(Some(opened), Some(directory)) {
         return Err(IssueError::StateDirectoryReplaced(directory.file()));
     }
-    match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => {
-            Err(IssueError::StateDirectoryInUse(StatePath::directory(directory.path()), holder(directory)))
+    for _ in 0..PATIENCE {
+        match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),
+            _ => return Ok(()),
         }
-        _ => Ok(()),
+    }
+    // PostgreSQL runs one server in a data directory. What has the lock then is left of the server before this one, as
+    // the logging collector while a command that it had started writes to it. The next extension tries again.
+    match Holder::read(directory) {
+        Some(holder) if holder.place == Holder::own().place => Ok(()),
+        holder => {
+            Err(IssueError::StateDirectoryInUse(directory.path().clone(), holder.map(|holder| holder.description)))
+        }
     }
 }
 
@@ -72,24 +86,45 @@ pub fn release() {
     }
 }
 
-/// Writes down who has the lock. A failure does no harm: the line is for an error message of another server.
+/// Writes down who has the lock. A failure does little harm: the error message of another server says less.
 pub fn sign(directory: &StateDirectory) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = openat(directory.opened(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
-    // SAFETY: set once, when the server starts.
-    let postmaster = unsafe { pg_sys::PostmasterPid };
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    let data_directory = data_directory();
-    let line = format!("process ID {postmaster} on host \"{host}\", data directory \"{}\"", data_directory.display());
-    let _ = File::from(file).write_all(line.as_bytes());
+    let Holder { description, place } = Holder::own();
+    let _ = File::from(file).write_all(format!("{description}\n{place}\n").as_bytes());
 }
 
-/// Who has the lock; `None` if that is not known.
-fn holder(directory: &StateDirectory) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
-    let mut line = String::new();
-    file.take(LONG).read_to_string(&mut line).ok()?;
-    Some(line).filter(|line| !line.is_empty())
+/// Who has the lock: the two lines of that file.
+struct Holder {
+    /// For people.
+    description: String,
+    /// The data directory, to be compared. With the host, for file systems that do not keep the time of birth.
+    place: String,
+}
+
+impl Holder {
+    fn own() -> Self {
+        // SAFETY: set once, when the server starts.
+        let postmaster = unsafe { pg_sys::PostmasterPid };
+        // SAFETY: set once, when the process starts. In single-user mode there is no other one.
+        let process = if postmaster > 0 { postmaster } else { unsafe { pg_sys::MyProcPid } };
+        let (system, path) = (rustix::system::uname(), data_directory());
+        let (host, data_directory) = (system.nodename().to_string_lossy(), path.display());
+        let state_path = StatePath::data_directory(&path);
+        let inode = File::open(&path).ok().and_then(|opened| inode(&opened, "stat directory", &state_path).ok());
+        let (number, born_ns) = inode.map_or((0, 0), |inode| (inode.number, inode.born_ns));
+        Self {
+            description: format!("process ID {process} on host \"{host}\", data directory \"{data_directory}\""),
+            place: format!("inode {number}, created {born_ns}, path {data_directory}, host {host}"),
+        }
+    }
+
+    fn read(directory: &StateDirectory) -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
+        let mut text = String::new();
+        file.take(LONG).read_to_string(&mut text).ok()?;
+        let (description, place) = text.strip_suffix('\n')?.split_once('\n')?;
+        Some(Self { description: description.to_owned(), place: place.to_owned() })
+    }
 }

@@ -12,6 +12,7 @@ use pgrx::PgLogLevel;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Starts the generator or extends the mark past `tick`, or waits while another process does. The caller tries again
 /// afterwards. If a time is returned, it waits for that time first.
@@ -39,8 +40,10 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
         shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
     } else if let Err(error) = now(layout).and_then(|now| {
         let Some(lock) = lock::try_take() else { return Ok(()) };
+        let since = Instant::now();
         let outcome = write(layout, tick, limit, now, None, None);
         drop(lock);
+        shared().statistics.count_mark_wait(since.elapsed());
         outcome.map(|_| ())
     }) {
         // Not to the client, who may not be allowed to know the directory.

@@ -20,6 +20,7 @@ use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
+use snowflake_core::{Tick, UnixMs};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::{Discriminant, discriminant};
@@ -67,7 +68,8 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
     wal::connect();
-    Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new(), has_read: false }.run();
+    Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new(), has_read: false, logged: 0 }
+        .run();
 }
 
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
@@ -110,6 +112,14 @@ fn end_if_told() {
     }
 }
 
+/// Writes a mark to WAL. Returns false if there is no extension.
+fn write_to_wal(mark: UnixMs) -> bool {
+    let is_written = wal::write_mark(mark);
+    // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark then.
+    end_if_told();
+    is_written
+}
+
 struct Keeper {
     layout: Layout,
     /// How many IDs had been issued when the keeper last looked.
@@ -122,6 +132,8 @@ struct Keeper {
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
     /// Whether the keeper has read what is in WAL.
     has_read: bool,
+    /// Up to where this keeper has covered ticks in WAL; 0 for nowhere.
+    logged: Tick,
 }
 
 impl Keeper {
@@ -161,6 +173,7 @@ impl Keeper {
             // It was woken early, and looks again at its time.
             let left = self.next.and_then(|next| next.checked_duration_since(Instant::now()));
             if left.is_some() || !self.is_warm() {
+                self.log_what_backends_wrote();
                 return Ok(left);
             }
         }
@@ -169,9 +182,9 @@ impl Keeper {
         if !started || wanted || wal::is_wanted() || self.is_due() {
             self.extend(started)?;
         }
-        // While nobody asks for IDs, the mark may come nearer.
-        let quarters = if in_use { 2 } else { 3 };
-        let period = Duration::from_millis(gucs::reserve_ahead_ms() * quarters / 4);
+        // While nobody asks for IDs, the mark may come nearer, but not as near as where a backend extends it.
+        let eighths = if in_use { 4 } else { 5 };
+        let period = Duration::from_millis(gucs::reserve_ahead_ms() * eighths / 8);
         self.next = Some(Instant::now() + period);
         Ok(Some(period))
     }
@@ -190,7 +203,7 @@ impl Keeper {
 
     /// Starts the generator or extends the mark, through WAL first if `wal_mark` says so.
     fn extend(&mut self, started: bool) -> Result<(), IssueError> {
-        let (layout, shared) = (&self.layout, shared());
+        let (layout, shared) = (self.layout, shared());
         if wal::is_wanted() && !self.has_read {
             self.has_read = wal::read_mark();
             if !self.has_read {
@@ -200,25 +213,37 @@ impl Keeper {
         let limit = shared.generator.covered_until();
         let needed = || shared.generator.last_tick().max(shared.wanted.load(Ordering::Relaxed).saturating_sub(1));
         let (now, tick, plan) = if started {
-            (trusted_clock::now_ms(layout), needed(), None)
+            (trusted_clock::now_ms(&layout), needed(), None)
         } else {
             let plan = start::plan()?;
-            (plan.now, plan.first_tick(layout), Some(plan))
+            (plan.now, plan.first_tick(&layout), Some(plan))
         };
         let mut logged = None;
         if wal::is_wanted() && !plan.as_ref().is_some_and(Plan::is_pending) {
-            let mark = mark::wanted(layout, tick, now)?;
+            let mark = mark::wanted(&layout, tick, now)?;
             let began = Instant::now();
-            if !wal::write_mark(mark) {
+            if !write_to_wal(mark) {
                 return self.without_extension(started);
             }
-            // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark
-            // then.
-            end_if_told();
+            self.logged = layout.first_tick_from(mark);
             logged = Some(LoggedMark { mark, took: began.elapsed() });
         }
         // Evaluated again: a call that has ended meanwhile must not move the mark to where it wanted it.
-        extend::keep(layout, needed(), limit, logged, plan.filter(|_| logged.is_some()))
+        extend::keep(&layout, needed(), limit, logged, plan.filter(|_| logged.is_some()))
+    }
+
+    /// Takes to WAL what backends have written to the state file without it, with `wal_mark = prefer`. A server that was
+    /// idle would take it there only with the next IDs.
+    fn log_what_backends_wrote(&mut self) {
+        let written = shared().generator.covered_until();
+        if !wal::is_wanted() || written <= self.logged {
+            return;
+        }
+        if write_to_wal(self.layout.time_of(written)) {
+            self.logged = written;
+        } else {
+            self.log(IssueError::NoExtension(gucs::wal_mark_database()));
+        }
     }
 
     /// Continues without WAL, unless `wal_mark` requires it.

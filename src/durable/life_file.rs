@@ -5,10 +5,10 @@ use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::{StateDirectory, data_directory};
 use crate::errors::{StateFileError, StatePath, While};
 use pgrx::pg_sys;
-use snowflake_core::life::{self, LastLife};
+use snowflake_core::identity::Inode;
+use snowflake_core::life::{self, LastLife, Life};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
 
 const NAME: &str = "snowflake_pg.life";
 const TEMPORARY_NAME: &str = "snowflake_pg.life.new";
@@ -30,7 +30,7 @@ pub fn new_number() -> u64 {
 /// The life in which this data directory wrote a mark last; `None` if it has written none, or came from elsewhere.
 pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateFileError> {
     let directory = data_directory();
-    let path = StatePath::file(&directory, NAME);
+    let path = StatePath::data_directory(&directory).file(NAME);
     let mut file = match File::open(directory.join(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.during("open file", &path)?,
@@ -40,12 +40,23 @@ pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateF
     Ok(life::decode(&bytes, inode(&file, STAT, &path)?, state_directory.inode()?))
 }
 
-/// Makes a number durable, with the state directory. To be called by one process at a time.
-pub fn write(number: u64, state_directory: &StateDirectory) -> Result<(), StateFileError> {
-    let path: &Path = &data_directory();
-    let opened = File::open(path).during("open directory", &StatePath::directory(path))?;
-    let target = Target { directory: &opened, path, name: NAME, temporary_name: TEMPORARY_NAME };
-    let directory = state_directory.inode()?;
-    target
-        .replace(|file| Ok(life::encode(number, inode(file, STAT, &StatePath::file(path, NAME))?, directory).to_vec()))
+/// Makes a life durable beside the last one, with the state directory.
+pub fn prepare(life: Life, state_directory: Inode) -> Result<(), StateFileError> {
+    in_data_directory(|target| {
+        target.prepare(|file| {
+            let file = inode(file, STAT, &target.path.file(TEMPORARY_NAME))?;
+            Ok(life::encode(life, file, state_directory).to_vec())
+        })
+    })
+}
+
+/// Makes it the last one.
+pub fn commit() -> Result<(), StateFileError> {
+    in_data_directory(|target| target.commit())
+}
+
+fn in_data_directory(act: impl FnOnce(Target) -> Result<(), StateFileError>) -> Result<(), StateFileError> {
+    let path = &StatePath::data_directory(&data_directory());
+    let directory = &File::open(path.path()).during("open directory", path)?;
+    act(Target { directory, path, name: NAME, temporary_name: TEMPORARY_NAME })
 }

@@ -5,13 +5,14 @@
 
 use crate::clock;
 use crate::config::gucs::{self, WalMark};
-use crate::durable::identity;
-use crate::durable::state_file::StateDirectory;
+use crate::durable::state_file::{StateDirectory, data_directory};
+use crate::durable::{directory_lock, identity, life_file, wal};
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
 use snowflake_core::identity::Inode;
 use snowflake_core::layout::{Layout, TimeError};
+use snowflake_core::life::Life;
 use snowflake_core::policy::SequenceExhaustion;
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::reservation::{self, Extension};
@@ -42,11 +43,14 @@ pub fn extend(
     }
     let needed = tick.max(generator.last_tick());
     let directory = StateDirectory::open(&gucs::state_directory())?;
+    directory_lock::take(&directory)?;
     let identity = identity::own(check_unchanged(&directory)?)?;
     let found = read_own(&directory)?;
     if let Some(mark) = writable(wanted(layout, needed, now)?, logged) {
         let life = shared().life.load(Ordering::Relaxed);
-        let others = found.map_or_else(OtherMarks::default, |found| found.others);
+        // If the record is lost, all other workers begin above the highest mark that one of them had.
+        let lost = || OtherMarks::all_at(shared().others.load(Ordering::Relaxed));
+        let others = found.map_or_else(lost, |found| found.others);
         let previous_life = found.map_or(0, |found| found.previous_life);
         let record = Record { revision: 0, life, previous_life, mark, identity, others };
         persist(&directory, found.as_ref(), record, log_time(logged))?;
@@ -104,8 +108,37 @@ pub fn too_slow() -> IssueError {
 
 /// The error of another process that could not write the mark, by its errno.
 pub fn write_error(number: i32) -> StateFileError {
-    let path = StatePath::directory(&gucs::state_directory());
-    StateFileError::Io { action: "write file in directory", path, source: std::io::Error::from_raw_os_error(number) }
+    let path = if number < 0 {
+        StatePath::data_directory(&data_directory())
+    } else {
+        StatePath::directory(&gucs::state_directory())
+    };
+    let source = std::io::Error::from_raw_os_error(number.abs());
+    StateFileError::Io { action: "write file in directory", path, source }
+}
+
+/// Makes the first record of a life durable, and has the data directory keep that life. Returns what [`persist`]
+/// returns.
+///
+/// The record comes first, and names the life before, too: whenever the server dies, the two fit. If the data directory
+/// cannot be written, the record stays as it is: a server that is started again and again must not raise its mark.
+pub fn persist_first(
+    directory: &StateDirectory,
+    found: Option<&Record>,
+    record: Record,
+    logged: Option<LoggedMark>,
+) -> Result<Inode, StateFileError> {
+    let revision = found.map_or(0, |found| found.revision);
+    let first_mark = logged.map_or(record.mark, |logged| logged.mark);
+    let wal_mark = if wal::is_wanted() { first_mark } else { 0 };
+    let life = Life { number: record.life, revision, wal_mark };
+    life_file::prepare(life, record.identity.directory)?;
+    let written = persist(directory, found, record, log_time(logged))?;
+    if !written.same_inode(&record.identity.directory) {
+        life_file::prepare(life, written)?;
+    }
+    life_file::commit()?;
+    Ok(written)
 }
 
 /// Makes a record durable after the one that was found, with the next revision, and records how long that took, with
@@ -127,6 +160,7 @@ pub fn persist(
     shared.write_failed.store(false, Ordering::Relaxed);
     shared.revision.store(revision, Ordering::Relaxed);
     shared.life.store(record.life, Ordering::Relaxed);
+    shared.others.store(record.others.highest(), Ordering::Relaxed);
     let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
     let [last, before] = &shared.last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);

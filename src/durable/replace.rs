@@ -10,14 +10,13 @@ use rustix::io::Errno;
 use snowflake_core::identity::Inode;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 
 /// A directory, and the names of a file in it.
 pub struct Target<'a> {
     /// The open directory.
     pub directory: &'a File,
     /// Its path, for messages.
-    pub path: &'a Path,
+    pub path: &'a StatePath,
     /// The name of the file.
     pub name: &'static str,
     /// Its name while it is written.
@@ -25,10 +24,10 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Puts a new file in the place of the one that there may be. The bytes are asked for when the new file exists. To
-    /// be called by one process at a time.
-    pub fn replace(&self, bytes: impl FnOnce(&File) -> Result<Vec<u8>, StateFileError>) -> Result<(), StateFileError> {
-        let temporary = StatePath::file(self.path, self.temporary_name);
+    /// Makes a new file durable beside the one that there may be. The bytes are asked for when the new file exists. To
+    /// be called by one process at a time, as is the next one.
+    pub fn prepare(&self, bytes: impl FnOnce(&File) -> Result<Vec<u8>, StateFileError>) -> Result<(), StateFileError> {
+        let temporary = self.path.file(self.temporary_name);
         match unlinkat(self.directory, self.temporary_name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {} // A process that was killed can have left it.
             refused => refused.during("remove file", &temporary)?,
@@ -37,9 +36,14 @@ impl Target<'_> {
         let file = openat(self.directory, self.temporary_name, flags, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(file.during("create file", &temporary)?);
         file.write_all(&bytes(&file)?).during("write file", &temporary)?;
-        file.sync_all().during("fsync file", &temporary)?;
+        file.sync_all().during("fsync file", &temporary)
+    }
+
+    /// Puts it in its place.
+    pub fn commit(&self) -> Result<(), StateFileError> {
+        let temporary = self.path.file(self.temporary_name);
         renameat(self.directory, self.temporary_name, self.directory, self.name).during("rename file", &temporary)?;
-        self.directory.sync_all().during("fsync directory", &StatePath::directory(self.path))
+        self.directory.sync_all().during("fsync directory", self.path)
     }
 }
 

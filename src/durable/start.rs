@@ -1,6 +1,6 @@
 //! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::start_table`] decides.
 
-use crate::config::gucs;
+use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{directory_lock, identity, life_file, lock, wal};
@@ -91,7 +91,7 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
                 let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal_floor);
                 start_point.floor = start_not_before.max(known);
             }
-            let last_life = context.last_life.map_or(0, |last| last.number);
+            let last_life = context.last_life.map_or(0, |last| last.life.number);
             Ok(Plan { directory, own, found, now, start_point, last_life })
         }
         Err(conflict) => {
@@ -150,9 +150,7 @@ pub fn start(
     let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
     let life = life_file::new_number();
     let record = Record { revision: 0, life, previous_life: last_life, mark, identity: own, others };
-    let written = mark::persist(&directory, found.as_ref(), record, mark::log_time(logged))?;
-    // After the record, which names the life before, too: whenever the server dies, the two fit.
-    life_file::write(life, &directory)?;
+    let written = mark::persist_first(&directory, found.as_ref(), record, logged)?;
     directory_lock::sign(&directory);
     shared.directory[0].store(written.number, Ordering::Relaxed);
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);
@@ -199,27 +197,44 @@ pub fn log_start(written: WriteOutcome) -> Option<UnixMs> {
 
 fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
-    let message = match reason {
+    let (level, found, detail) = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
-        StartReason::Promotion => {
-            return log!("snowflake_pg: durable mark of an older timeline found, IDs begin at {time}");
-        }
         StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
-        StartReason::Missing => return log!("snowflake_pg: no durable mark found, IDs begin at {time}"),
-        StartReason::OtherWorker => {
-            return warning(&format!("no durable mark of this worker found, IDs begin at {time}"))
-            .set_detail("IDs that this worker has issued before are lower if the clock was right then, and is right.")
-            .set_hint(
-                "So that a server finds its own mark after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \
-                 prefer on all servers, or an absolute snowflake_pg.state_directory.",
-            )
-            .report(PgLogLevel::LOG);
-        }
-        StartReason::PromotedCopy => "durable mark of another directory and an older timeline found",
+        StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
+        StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),
+        StartReason::Promotion => (PgLogLevel::LOG, "durable mark of an older timeline found", ""),
+        StartReason::PromotedCopy => (
+            PgLogLevel::WARNING,
+            "durable mark of another directory and an older timeline found",
+            "Its server must not issue IDs of this worker any more. ",
+        ),
+        StartReason::Moved => (
+            PgLogLevel::LOG,
+            "durable mark found that was written in another directory",
+            "It is an old one if it was copied while the server ran. ",
+        ),
+        StartReason::NewerRecord => (
+            PgLogLevel::WARNING,
+            "durable mark found that is newer than the data directory",
+            "The data directory was put back to an earlier state, or another server with a copy of it has written here. ",
+        ),
     };
-    warning(&format!("{message}, IDs begin at {time}"))
-        .set_detail("Its server must not issue IDs of this worker any more.")
-        .report(PgLogLevel::WARNING);
+    // A newer record is a certain one.
+    let is_certain = reason == StartReason::NewerRecord || wal::known_mark().is_some();
+    let clock = "IDs that this worker has issued before are lower if the clock was right then, and is right.";
+    let detail = format!("{detail}{}", if is_certain { "" } else { clock });
+    let message = warning(&format!("{found}, IDs begin at {time}"));
+    let message = if detail.is_empty() { message } else { message.set_detail(detail.trim_end()) };
+    let or_absolute =
+        if gucs::state_directory().is_absolute() { "" } else { ", or an absolute snowflake_pg.state_directory" };
+    let message = match gucs::wal_mark() {
+        WalMark::Off if !is_certain => message.set_hint(format!(
+            "So that a server finds its own mark, also after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \
+             prefer on all servers{or_absolute}."
+        )),
+        _ => message,
+    };
+    message.report(level);
 }
 
 /// All containers of an image find the same mark, and the same worker ID if that is in the image.

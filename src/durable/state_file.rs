@@ -28,7 +28,7 @@ const FORBIDDEN: u32 = 0o027;
 
 /// The open directory of the mark. All operations are relative to it, so that a change of the path does not matter.
 pub struct StateDirectory {
-    path: PathBuf,
+    path: StatePath,
     opened: File,
 }
 
@@ -51,7 +51,7 @@ impl StateDirectory {
                 return Err(StateFileError::WrongPermissions(directory, metadata.mode() & 0o777));
             }
         }
-        Ok(Self { path, opened })
+        Ok(Self { path: directory, opened })
     }
 
     /// The same for readers: creates nothing, and returns `None` if there is no mark.
@@ -66,18 +66,18 @@ impl StateDirectory {
     }
 
     /// Its path.
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &StatePath {
         &self.path
     }
 
     /// The path of the file.
     pub fn file(&self) -> StatePath {
-        StatePath::file(&self.path, NAME)
+        self.path.file(NAME)
     }
 
     /// What identifies the directory.
     pub fn inode(&self) -> Result<Inode, StateFileError> {
-        inode(&self.opened, "stat directory", &StatePath::directory(&self.path))
+        inode(&self.opened, "stat directory", &self.path)
     }
 
     /// The record; `None` only if the file does not exist.
@@ -117,10 +117,12 @@ impl StateDirectory {
     pub fn replace(&self, record: &Record) -> Result<Inode, StateFileError> {
         let mut directory = self.inode()?;
         let (opened, path) = (&self.opened, &self.path);
-        Target { directory: opened, path, name: NAME, temporary_name: TEMPORARY_NAME }.replace(|_| {
+        let target = Target { directory: opened, path, name: NAME, temporary_name: TEMPORARY_NAME };
+        target.prepare(|_| {
             directory = self.inode()?;
             Ok(state_file::encode(&in_directory(record, directory)))
         })?;
+        target.commit()?;
         Ok(directory)
     }
 }

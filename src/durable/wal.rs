@@ -85,6 +85,7 @@ pub fn connect() {
 pub fn read_mark() -> bool {
     let (common, own) = BackgroundWorker::transaction(|| (last_value(COMMON), last_value(&own_name())));
     shared().wal_floor.store(common.unwrap_or(0), Ordering::Relaxed);
+    let own = own.filter(|&mark| mark > 0);
     shared().wal_mark.store(own.map_or(1, |mark| mark.saturating_add(2)), Ordering::Relaxed);
     lock::wake_waiters();
     common.is_some()

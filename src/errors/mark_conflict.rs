@@ -42,7 +42,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             "the durable mark is not the one that this server wrote last".to_owned(),
             format!(
                 "The mark in this directory is of timeline {}, worker ID {}, revision {revision}. Since this server wrote \
-                 its last mark, another server has written here, or the state directory or the file has been exchanged.",
+                 its last mark, the state directory or the file in it has been exchanged, or put back to an earlier state.",
                 found.timeline, found.numbers.1
             ),
             "Put back the state directory that this server used last, and restart the server. If it is lost, and every \

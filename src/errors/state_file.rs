@@ -45,28 +45,57 @@ pub enum StateFileError {
     },
 }
 
-/// The state directory, or a file in it.
+/// A directory of the server's, or a file in it.
 #[derive(Clone, Debug)]
 pub struct StatePath {
+    place: Place,
     directory: PathBuf,
     file: Option<&'static str>,
 }
 
+/// Which directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// That of the durable mark.
+    StateDirectory,
+    /// That of PostgreSQL, which keeps the number of the last life.
+    DataDirectory,
+}
+
 impl StatePath {
-    /// The directory itself.
+    /// The state directory itself.
     pub fn directory(path: &Path) -> Self {
-        Self { directory: path.to_owned(), file: None }
+        Self { place: Place::StateDirectory, directory: path.to_owned(), file: None }
+    }
+
+    /// The data directory itself.
+    pub fn data_directory(path: &Path) -> Self {
+        Self { place: Place::DataDirectory, ..Self::directory(path) }
     }
 
     /// A file in this directory.
-    pub fn file(directory: &Path, name: &'static str) -> Self {
-        Self { directory: directory.to_owned(), file: Some(name) }
+    pub fn file(&self, name: &'static str) -> Self {
+        Self { file: Some(name), ..self.clone() }
+    }
+
+    /// Whether it is in the data directory, and not in the state directory.
+    pub fn is_in_data_directory(&self) -> bool {
+        self.place == Place::DataDirectory
+    }
+
+    /// The path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.directory
     }
 
     /// The name of the file alone, or the parameter that has the path of the directory.
     pub(super) fn without_directory(&self) -> Self {
-        let variable = if self.file.is_some() { "" } else { "snowflake_pg.state_directory" };
-        Self { directory: variable.into(), file: self.file }
+        let variable = match (self.file, self.place) {
+            (Some(_), _) => "",
+            (None, Place::StateDirectory) => "snowflake_pg.state_directory",
+            (None, Place::DataDirectory) => "data_directory",
+        };
+        Self { directory: variable.into(), ..*self }
     }
 }
 
@@ -113,9 +142,15 @@ impl From<StateFileError> for ErrorReport {
                     if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
                     format!("could not {action} \"{}\": {}", path, reason(&source)),
                 )
-                .set_detail("snowflake_pg keeps its durable mark there, and issues no ID above the mark on disk.")
+                .set_detail(if path.is_in_data_directory() {
+                    "snowflake_pg keeps there which durable mark this server wrote last, and issues no ID without it."
+                } else {
+                    "snowflake_pg keeps its durable mark there, and issues no ID above the mark on disk."
+                })
                 .set_hint(if full {
                     "Free disk space. IDs are issued again as soon as the mark can be written."
+                } else if path.is_in_data_directory() {
+                    "Check the data directory, its disk and its permissions."
                 } else {
                     "Check snowflake_pg.state_directory, its disk and its permissions."
                 })

@@ -19,7 +19,6 @@ use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::start_table::{MarkConflict, StartContext, above_start_margin, accept, decide};
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
-use std::time::Duration;
 
 /// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
 /// Returns when IDs begin; NULL if there is nothing to accept.
@@ -62,7 +61,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, &own.layout);
-    mark::persist(&directory, found.as_ref(), new_record(mark, own, others, &context), Duration::ZERO)?;
+    mark::persist_first(&directory, found.as_ref(), new_record(mark, own, others, &context), None)?;
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
@@ -78,9 +77,9 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(mark))
 }
 
-/// The record that the generator will start from. It names the last life of this data directory, and so is its own.
+/// The record that the generator will start from, of a life that issues no ID.
 fn new_record(mark: UnixMs, identity: Identity, others: OtherMarks, context: &StartContext) -> Record {
-    let previous_life = context.last_life.map_or(0, |last| last.number);
+    let previous_life = context.last_life.map_or(0, |last| last.life.number);
     Record { revision: 0, life: life_file::new_number(), previous_life, mark, identity, others }
 }
 
@@ -144,7 +143,7 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     }
     must_fit(mark, &own.layout);
     // The marks of other workers are lost, too.
-    mark::persist(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), &context), Duration::ZERO)?;
+    mark::persist_first(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), &context), None)?;
     drop(lock);
     log_action(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
     Ok(())

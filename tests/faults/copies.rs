@@ -129,7 +129,7 @@ fn copy_with_its_own_worker(copied: fn(i32) -> Copied) -> Report {
 /// Where IDs begin is in the log, with what that relies on; but what a healthy fleet does is nothing to be warned of.
 fn assert_no_mark_is_logged(server: &Cluster) {
     let log = server.log();
-    assert!(log.contains("LOG:  snowflake_pg: no durable mark of this worker found"), "{log}");
+    assert!(log.contains("LOG:  snowflake_pg: durable mark of another worker found"), "{log}");
     assert!(!log.contains("WARNING:  snowflake_pg"), "{log}");
 }
 

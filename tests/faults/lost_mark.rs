@@ -197,7 +197,7 @@ fn first_id(server: &Cluster) -> (UnixMs, UnixMs, Report) {
 
 /// The server log has one message of a mark that was not found, with what that means and what can be done.
 fn assert_says_what_it_rests_on(log: &str) {
-    const MESSAGE: &str = "LOG:  snowflake_pg: no durable mark of this worker found";
+    const MESSAGE: &str = "LOG:  snowflake_pg: durable mark of another worker found";
     let mut lines = log.lines().skip_while(|line| !line.contains(MESSAGE)).skip(1);
     let [detail, hint] = [lines.next(), lines.next()].map(Option::unwrap_or_default);
     assert!(detail.contains("DETAIL:  "), "{log}");

@@ -8,6 +8,7 @@ mod calls;
 mod clock;
 mod copies;
 mod disk;
+mod exchanged_directory;
 mod failover;
 mod fixture;
 mod interrupts;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             upgrades::FAULTS,
             lost_mark::FAULTS,
             shared_directory::FAULTS,
+            exchanged_directory::FAULTS,
         ]
         .concat(),
     )

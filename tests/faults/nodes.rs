@@ -5,7 +5,7 @@ use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Builder, Cluster, Load, Report, error, issued_at, real_time, twitter};
+use testbed::{Builder, Cluster, Load, Report, Volume, error, issued_at, real_time, twitter};
 
 /// What clients ask for.
 pub const IDS: &str = "SELECT snowflake_nextval() FROM generate_series(1, 100)";
@@ -16,6 +16,17 @@ const MAX_BORROW_MS: i64 = 5000;
 /// How far beyond the clock a server starts that may be another one's successor: the largest of start_margin, 1 s, and
 /// reserve_ahead, 2 s.
 pub const START_MARGIN_MS: UnixMs = 2000;
+
+/// The parameter with the path of the state directory.
+pub const STATE_DIRECTORY: &str = "snowflake_pg.state_directory";
+
+/// What the server log has where another server, or a later state of this one, has written to the state directory.
+pub const NEWER: &str = "WARNING:  snowflake_pg: durable mark found that is newer than the data directory";
+
+/// A server whose state directory is on a volume.
+pub fn outside(volume: &Volume) -> Builder {
+    Cluster::builder().worker(1).set(STATE_DIRECTORY, volume.make_directory("state").display())
+}
 
 /// Starts a server, and creates the extension.
 pub fn start(server: Builder) -> Cluster {
@@ -42,6 +53,13 @@ pub fn some_ids_without_errors(cluster: &Cluster) -> Report {
     let report = some_ids(cluster);
     assert_only_errors(&report, &[]);
     report
+}
+
+/// IDs of a server that may have to wait for its start margin before.
+pub fn ids_after_start_margin(server: &Cluster) -> Report {
+    let ids = some_ids(server);
+    assert_only_errors(&ids, &["53400"]);
+    ids
 }
 
 /// Every way to ask for an ID is refused with 55000, for a reason that contains a word.

@@ -1,48 +1,63 @@
 //! What a data directory remembers of the record that it wrote last.
 //!
 //! A state directory can be exchanged, and a state file can be an old copy. Both look as after a restart. So each life
-//! of the generator has a random number. The record has it, and so does this file in the data directory, 64 bytes:
+//! of the generator has a random number. The record has it, and so does this file in the data directory, 80 bytes:
 //!
 //! ```text
-//!   0               8       12      16              24              32              40              48              56
-//!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┬───────────────┬───────────────┐
-//!   │ "SNOWLIFE"    │version│       │ number of the │ inode of this │ its birth,    │ inode of the  │ its birth,    │
-//!   │               │   1   │   0   │ life          │ file          │ Unix ns, or 0 │ state dir.    │ Unix ns, or 0 │
-//!   ├───────┬───────┼───────┴───────┴───────────────┴───────────────┴───────────────┴───────────────┴───────────────┘
-//!   56      60      64
-//!   │   0   │CRC-32C│   of all bytes before it; integers are little-endian
+//!   0               8       12      16              24              32              40
+//!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┐
+//!   │ "SNOWLIFE"    │version│       │ number of the │ inode of this │ its birth,    │   integers are
+//!   │               │   1   │   0   │ life          │ file          │ Unix ns, or 0 │   little-endian
+//!   ├───────────────┼───────┴───────┼───────────────┼───────────────┼───────┬───────┤
+//!   │ inode of the  │ its birth,    │ revision that │ its first mark│       │CRC-32C│   the checksum is of
+//!   │ state dir.    │ Unix ns, or 0 │ it began after│ in WAL, or 0  │   0   │       │   all bytes before it
+//!   └───────────────┴───────────────┴───────────────┴───────────────┴───────┴───────┘
+//!   40              48              56              64              72      76      80
 //! ```
 //!
-//! The file names itself, since backups and pg_rewind bring
-//! the files of other servers: a copy has an inode of its own, and says nothing about what this data directory wrote.
+//! The file names itself, since backups and pg_rewind bring the files of other servers: a copy has an inode of its own,
+//! and says nothing about what this data directory wrote.
 
+use crate::UnixMs;
 use crate::identity::Inode;
 
 const MAGIC: [u8; 8] = *b"SNOWLIFE";
 const VERSION: u32 = 1;
-const CHECKED: usize = 60;
+const CHECKED: usize = 76;
 
 /// Length of the file in bytes.
-pub const LENGTH: usize = 64;
+pub const LENGTH: usize = 80;
+
+/// A life of the generator, from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// Its random number.
+    pub number: u64,
+    /// The revision of the record that it found; 0 if there was none. Its own records have greater ones.
+    pub revision: u64,
+    /// WAL knows of this life if it has this mark, which was its first one, or a higher one. 0 if marks did not go
+    /// through WAL.
+    pub wal_mark: UnixMs,
+}
 
 /// The life that a data directory knows to be its last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastLife {
-    /// Its number.
-    pub number: u64,
+    /// What the data directory has kept of it.
+    pub life: Life,
     /// Whether it wrote its record in another directory than the present state directory.
     pub elsewhere: bool,
 }
 
 /// The bytes of the file, whose inode is this, with the state directory.
-pub fn encode(number: u64, file: Inode, directory: Inode) -> [u8; LENGTH] {
+pub fn encode(life: Life, file: Inode, directory: Inode) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    for (i, number) in [number, file.number, file.born_ns, directory.number, directory.born_ns].into_iter().enumerate()
-    {
-        bytes[16 + 8 * i..24 + 8 * i].copy_from_slice(&number.to_le_bytes());
-    }
+    let Life { number, revision, wal_mark } = life;
+    let numbers = [number, file.number, file.born_ns, directory.number, directory.born_ns, revision, wal_mark]
+        .map(u64::to_le_bytes);
+    bytes[16..72].copy_from_slice(numbers.as_flattened());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -52,41 +67,45 @@ pub fn encode(number: u64, file: Inode, directory: Inode) -> [u8; LENGTH] {
 /// says nothing.
 pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastLife> {
     let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
-    let number = |i: usize| Some(u64::from_le_bytes(bytes[16 + 8 * i..24 + 8 * i].try_into().ok()?));
     let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();
     if bytes[..8] != MAGIC || bytes[8..12] != VERSION.to_le_bytes() || bytes[CHECKED..] != checksum {
         return None;
     }
-    let written_as = Inode { number: number(1)?, born_ns: number(2)? };
-    let last_directory = Inode { number: number(3)?, born_ns: number(4)? };
+    let (numbers, _) = bytes[16..72].as_chunks();
+    let [number, file_number, file_born_ns, directory_number, directory_born_ns, revision, wal_mark] =
+        numbers.try_into().map(|numbers: [[u8; 8]; 7]| numbers.map(u64::from_le_bytes)).ok()?;
+    let written_as = Inode { number: file_number, born_ns: file_born_ns };
+    let last_directory = Inode { number: directory_number, born_ns: directory_born_ns };
     let elsewhere = !last_directory.same_inode(&state_directory);
-    written_as.same_inode(&file).then_some(LastLife { number: number(0)?, elsewhere })
+    let life = Life { number, revision, wal_mark };
+    written_as.same_inode(&file).then_some(LastLife { life, elsewhere })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LIFE: Life = Life { number: 0x0102_0304_0506_0708, revision: 9, wal_mark: 10 };
     const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
     const DIRECTORY: Inode = Inode { number: 12, born_ns: 1_700_000_000_000_000_002 };
     const OTHER: Inode = Inode { number: 13, born_ns: 1_700_000_000_000_000_003 };
 
     #[test]
     fn a_file_says_which_life_was_the_last_and_whether_its_mark_is_elsewhere() {
-        let bytes = encode(7, FILE, DIRECTORY);
+        let bytes = encode(LIFE, FILE, DIRECTORY);
         for (present, elsewhere) in [(DIRECTORY, false), (OTHER, true)] {
-            assert_eq!(decode(&bytes, FILE, present), Some(LastLife { number: 7, elsewhere }));
+            assert_eq!(decode(&bytes, FILE, present), Some(LastLife { life: LIFE, elsewhere }));
         }
     }
 
     #[test]
     fn a_copy_of_the_file_says_nothing() {
-        assert_eq!(decode(&encode(7, FILE, DIRECTORY), OTHER, DIRECTORY), None);
+        assert_eq!(decode(&encode(LIFE, FILE, DIRECTORY), OTHER, DIRECTORY), None);
     }
 
     #[test]
     fn a_damaged_file_says_nothing() {
-        let good = encode(7, FILE, DIRECTORY);
+        let good = encode(LIFE, FILE, DIRECTORY);
         for bit in 0..LENGTH * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -103,8 +122,9 @@ mod tests {
         bytes.extend(FILE.born_ns.to_le_bytes());
         bytes.extend(12_u64.to_le_bytes());
         bytes.extend(DIRECTORY.born_ns.to_le_bytes());
+        bytes.extend([9_u64, 10].map(u64::to_le_bytes).concat());
         bytes.extend([0; 4]);
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
-        assert_eq!(encode(0x0102_0304_0506_0708, FILE, DIRECTORY)[..], bytes[..]);
+        assert_eq!(encode(LIFE, FILE, DIRECTORY)[..], bytes[..]);
     }
 }

@@ -86,7 +86,8 @@ impl OtherMarks {
         self.listed().find(|&(listed, _)| listed == numbers).map_or(self.rest, |(_, mark)| mark)
     }
 
-    fn highest(&self) -> UnixMs {
+    /// The highest mark of any of them.
+    pub fn highest(&self) -> UnixMs {
         self.listed().map(|(_, mark)| mark).max().unwrap_or(0).max(self.rest)
     }
 

@@ -46,6 +46,12 @@ pub enum StartReason {
     PromotedCopy,
     /// The record has no certain mark of this worker, but WAL has one.
     WalMark,
+    /// The record is this server's, and has come to another directory than the one in which it was written. It may be
+    /// a copy that was made too early.
+    Moved,
+    /// The record is newer than what this data directory wrote last: the data directory is back at an earlier state, or
+    /// another server has written here meanwhile.
+    NewerRecord,
     /// The record is another worker's: the worker was changed, or the data directory came from another node.
     OtherWorker,
     /// There is no record.
@@ -56,7 +62,7 @@ impl StartReason {
     /// Whether the clock alone tells where to begin. Nothing is issued then until the clock has passed the floor, since
     /// the mark may return.
     pub fn relies_on_clock(self) -> bool {
-        matches!(self, Self::OtherWorker | Self::Missing)
+        matches!(self, Self::Moved | Self::OtherWorker | Self::Missing)
     }
 }
 
@@ -69,8 +75,7 @@ pub enum MarkConflict {
     OtherCluster,
     /// The mark was written on a newer timeline than this server's.
     NewerTimeline,
-    /// The record is not the one that this data directory wrote last: it is an old one, or another server has written
-    /// it meanwhile.
+    /// The record is not the one that this data directory wrote last: it is an old one, or from another directory.
     NotTheLast,
     /// There is no record, and this data directory wrote its last one in another directory.
     LeftBehind,
@@ -86,45 +91,54 @@ pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
     context.now.max(logged).saturating_add(context.start_margin_ms).max(mark)
 }
 
+/// Whether WAL has what this worker may have issued last. It has an old mark if the marks of the last life of this data
+/// directory did not go through WAL.
+fn wal_knows(context: &StartContext) -> bool {
+    let logged = |mark| context.last_life.is_none_or(|LastLife { life, .. }| (1..=mark).contains(&life.wal_mark));
+    context.wal_mark.is_some_and(logged)
+}
+
 /// Where the server `own` begins if it finds this record.
 ///
 /// | record | data center, worker | cluster | written last by this data directory | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|---|
 /// | none | | | nowhere or here | | | | begins above the start margin |
-/// | none | | | in another directory | | | | refused, without a mark in WAL |
+/// | none | | | in another directory | | | | refused, unless WAL knows |
 /// | found | | other | | same | | | refused |
 /// | found | same | other | | any | | | refused |
-/// | found | any | same | another record | any | | | refused, without a mark in WAL |
+/// | found | any | same | an older record | the same for both | any | same | begins above the start margin |
+/// | found | any | same | another record | any | | | refused, unless WAL knows |
 /// | found | same | same | | any | older than the record's | | refused |
 /// | found | same | same | unknown | other | same | | refused |
 /// | found | any | any | | any | any | other | refused |
 /// | found | other | any | | any | any | same | begins above the start margin |
 /// | found | same | same | | any | newer than the record's | same | begins above the start margin |
-/// | found | same | same | this record | any | same | same | begins at the mark, whatever came through WAL |
+/// | found | same | same | this record, in another directory | any | same | same | begins above the start margin |
+/// | found | same | same | this record, here | any | same | same | begins at the mark, whatever came through WAL |
 /// | found | same | same | unknown | same | same | same | begins at the mark, whatever came through WAL |
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
     let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.numbers)), context);
     let begin = |reason| Ok(StartPoint { floor, reason });
-    let by_wal_or = |reason| begin(if context.wal_mark.is_some() { StartReason::WalMark } else { reason });
+    let wal_knows = wal_knows(context);
+    let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
+    let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
     let Some(record) = found else {
-        let left_behind = context.last_life.is_some_and(|last| last.elsewhere);
-        return if left_behind && context.wal_mark.is_none() {
-            Err(MarkConflict::LeftBehind)
-        } else {
-            by_wal_or(StartReason::Missing)
-        };
+        let left_behind = is_elsewhere && !wal_knows;
+        return if left_behind { Err(MarkConflict::LeftBehind) } else { by_wal_or(StartReason::Missing) };
     };
     let identity = &record.identity;
     let same_directory = identity.directory.same_inode(&own.directory);
     let same_cluster = identity.system_identifier == own.system_identifier;
     let same_worker = identity.numbers == own.numbers;
-    let is_the_last = context.last_life.map(|last| record.continues(last.number));
+    let is_the_last = context.last_life.map(|last| record.continues(last.life.number));
+    let is_newer =
+        same_directory && context.last_life.is_some_and(|last| !last.elsewhere && record.revision > last.life.revision);
     let same_place = same_directory || is_the_last == Some(true);
     if !same_cluster && (same_directory || same_worker) {
         Err(MarkConflict::OtherCluster)
-    } else if is_the_last == Some(false) && context.wal_mark.is_none() {
+    } else if is_the_last == Some(false) && !is_newer && !wal_knows {
         Err(MarkConflict::NotTheLast)
     } else if same_worker && identity.timeline > own.timeline {
         Err(MarkConflict::NewerTimeline)
@@ -132,10 +146,14 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
         Err(MarkConflict::Copy)
     } else if identity.layout != own.layout {
         Err(MarkConflict::OtherLayout)
-    } else if !same_worker || is_the_last == Some(false) {
+    } else if !same_worker {
         by_wal_or(StartReason::OtherWorker)
+    } else if is_the_last == Some(false) {
+        begin(if is_newer { StartReason::NewerRecord } else { StartReason::WalMark })
     } else if identity.timeline < own.timeline {
         begin(if same_place { StartReason::Promotion } else { StartReason::PromotedCopy })
+    } else if is_elsewhere {
+        by_wal_or(StartReason::Moved)
     } else {
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }

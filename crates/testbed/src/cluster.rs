@@ -259,10 +259,15 @@ impl Cluster {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// Backends outlive a killed postmaster until they notice; a new one does not start before.
+    /// Backends outlive a killed postmaster until they notice; a new one does not start before. It does not wait for
+    /// the logging collector and for commands of the server's.
     fn wait_for_orphans(&self, postmaster: u32) {
         let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline && processes_in(&self.data()).any(|pid| pid != postmaster) {
+        let is_backend = |pid| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            pid != postmaster && line.starts_with("postgres: ") && !line.contains("logger")
+        };
+        while Instant::now() < deadline && processes_in(&self.data()).any(is_backend) {
             sleep(Duration::from_millis(5));
         }
     }

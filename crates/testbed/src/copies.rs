@@ -3,12 +3,16 @@
 use crate::cluster::{Builder, Cluster};
 use crate::query::value;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to get where another one is. Far longer than it does: only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The file of lives.
+const LIFE: &str = "snowflake_pg.life";
 
 impl Builder {
     /// A copy of a running server, made by pg_basebackup. Not started; when it is, it is no standby.
@@ -56,14 +60,35 @@ impl Cluster {
     /// its configuration.
     pub fn clone_anew(&self, source: &Cluster) {
         self.keep_configuration(|| {
-            for entry in fs::read_dir(self.data()).expect("the data directory") {
-                let path = entry.expect("an entry").path();
-                let is_directory = path.is_dir() && !path.is_symlink();
-                let removed = if is_directory { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                removed.expect("an entry of the data directory");
-            }
+            self.empty();
             self.back_up(source);
         });
+    }
+
+    /// Removes everything in the data directory.
+    fn empty(&self) {
+        for entry in fs::read_dir(self.data()).expect("the data directory") {
+            let path = entry.expect("an entry").path();
+            let is_directory = path.is_dir() && !path.is_symlink();
+            let removed = if is_directory { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.expect("an entry of the data directory");
+        }
+    }
+
+    /// Keeps the data directory of a stopped server as a snapshot of its volume does: the file of lives with its inode.
+    pub fn snapshot(&self) -> PathBuf {
+        let snapshot = self.host().join("snapshot");
+        run(Command::new("cp").arg("-a").arg(self.data()).arg(&snapshot));
+        fs::remove_file(snapshot.join(LIFE)).expect("a copy");
+        fs::hard_link(self.data().join(LIFE), snapshot.join(LIFE)).expect("the file itself");
+        snapshot
+    }
+
+    /// Puts the data directory of a stopped server back to its snapshot, once.
+    pub fn put_back(&self, snapshot: &Path) {
+        self.empty();
+        fs::rename(snapshot.join(LIFE), self.data().join(LIFE)).expect("the file itself");
+        run(Command::new("cp").arg("-a").arg(snapshot.join(".")).arg(self.data()));
     }
 
     /// Does something that replaces postgresql.conf, and puts the old one back.

@@ -183,4 +183,36 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[("crates/snowflake_core/src/layout/series.rs", "if !self.sorts_by_time() {", "if false {")],
         against: Core,
     },
+    Mutant {
+        name: "a slot in which all is 0 passes for one that was cut off",
+        edits: &[(
+            "crates/snowflake_core/src/state_file.rs",
+            "Self::Bad(is_written.then(|| u64_at(bytes, END_REVISION)), damage)",
+            "Self::Bad((is_written || true).then(|| u64_at(bytes, END_REVISION)), damage)",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "any mark in WAL stands in for one that is lost",
+        edits: &[("crates/snowflake_core/src/start_table.rs", "(1..=mark).contains(&life.wal_mark)", "mark > 0")],
+        against: Core,
+    },
+    Mutant {
+        name: "a copy of the state directory is continued as if it had moved",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "} else if is_elsewhere {",
+            "} else if is_elsewhere && false {",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a newer record of another directory is continued",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "same_directory && context.last_life.is_some_and(|last| !last.elsewhere",
+            "context.last_life.is_some_and(|last| !last.elsewhere",
+        )],
+        against: Core,
+    },
 ];

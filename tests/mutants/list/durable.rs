@@ -15,7 +15,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
-        edits: &[("src/durable/keeper.rs", "            end_if_told();\n            logged", "            logged")],
+        edits: &[("src/durable/keeper.rs", "    end_if_told();\n    is_written", "    is_written")],
         against: Servers { binary: "faults", tests: "row_28" },
     },
     Mutant {
@@ -43,7 +43,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a new file is not flushed",
-        edits: &[("src/durable/replace.rs", "file.sync_all().during(\"fsync file\", &temporary)?;", "")],
+        edits: &[("src/durable/replace.rs", "file.sync_all().during(\"fsync file\", &temporary)", "Ok(())")],
         against: Servers { binary: "faults", tests: "row_05" },
     },
     Mutant {
@@ -59,7 +59,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the directory is not flushed",
         edits: &[(
             "src/durable/replace.rs",
-            "self.directory.sync_all().during(\"fsync directory\", &StatePath::directory(self.path))",
+            "self.directory.sync_all().during(\"fsync directory\", self.path)",
             "Ok(())",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
@@ -107,10 +107,10 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/durable/start.rs",
-            "= mark::persist(&directory, found.as_ref(), record, mark::log_time(logged))?;",
-            "= own.directory;\n    let _ = (record, mark::log_time(logged));",
+            "= mark::persist_first(&directory, found.as_ref(), record, logged)?;",
+            "= own.directory;\n    let _ = (record, logged);",
         )],
-        against: Servers { binary: "crashes", tests: "" },
+        against: Servers { binary: "state_directory", tests: "" },
     },
     Mutant {
         name: "a directory that the first write has copied up is another one",
@@ -137,7 +137,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if found.same_inode(&Inode { number, born_ns }) {",
             "if found.same_inode(&Inode { number, born_ns }) || true {",
         )],
-        against: Servers { binary: "admin", tests: "a_state_directory_that_is_swapped" },
+        against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_swapped_under" },
     },
     Mutant {
         name: "another server's mark is replaced",
@@ -146,26 +146,22 @@ pub const MUTANTS: &[Mutant] = &[
             "if is_the_last { Ok(Some(record)) } else",
             "if is_the_last || true { Ok(Some(record)) } else",
         )],
-        against: Servers { binary: "admin", tests: "of_two_servers_without_a_lock" },
+        against: Servers { binary: "one_writer", tests: "of_two_servers_without_a_lock" },
     },
     Mutant {
         name: "a state directory is not locked",
-        edits: &[(
-            "src/durable/directory_lock.rs",
-            "Err(Errno::WOULDBLOCK) => {",
-            "Err(Errno::WOULDBLOCK) if false => {",
-        )],
-        against: Servers { binary: "admin", tests: "a_state_directory_is_for_one_server" },
+        edits: &[("src/durable/directory_lock.rs", "Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),", "")],
+        against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one_server" },
     },
     Mutant {
         name: "a server that is refused keeps the lock",
         edits: &[("src/durable/start.rs", "            let_others_lock();\n", "")],
-        against: Servers { binary: "admin", tests: "a_state_directory_is_for_one_server" },
+        against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one_server" },
     },
     Mutant {
         name: "a data directory does not remember its last life",
         edits: &[("src/durable/life_file.rs", "Ok(life::decode(&bytes, ", "Ok(life::decode(&bytes[1..], ")],
-        against: Servers { binary: "crashes", tests: "a_state_directory_that_is_away" },
+        against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_away" },
     },
     Mutant {
         name: "a state directory that was exchanged is not noticed",
@@ -174,7 +170,7 @@ pub const MUTANTS: &[Mutant] = &[
             "let elsewhere = !last_directory.same_inode(&state_directory);",
             "let elsewhere = !last_directory.same_inode(&last_directory);",
         )],
-        against: Servers { binary: "crashes", tests: "a_mark_in_the_data_directory" },
+        against: Servers { binary: "state_directory", tests: "a_mark_in_the_data_directory" },
     },
     Mutant {
         name: "all workers have one mark in WAL",
@@ -192,7 +188,7 @@ pub const MUTANTS: &[Mutant] = &[
             "Some(found) = mark::read_own(&directory)?",
             "Some(found) = directory.read()?",
         )],
-        against: Servers { binary: "admin", tests: "a_server_that_stops" },
+        against: Servers { binary: "one_writer", tests: "a_server_that_stops" },
     },
     Mutant {
         name: "a standby may start the generator",
@@ -241,5 +237,74 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a clock that is accepted is not looked at by the next ID",
         edits: &[("src/trusted_clock.rs", "    shared().generator.shut();\n", "")],
         against: Servers { binary: "faults", tests: "row_11_a_clock_that_is_accepted" },
+    },
+    Mutant {
+        name: "the record is written before the data directory can keep its life",
+        edits: &[(
+            "src/durable/mark.rs",
+            "    life_file::prepare(life, record.identity.directory)?;\n    let written",
+            "    let written",
+        )],
+        against: Servers { binary: "state_directory", tests: "a_server_that_cannot_write" },
+    },
+    Mutant {
+        name: "what backends wrote is not taken to WAL",
+        edits: &[("src/durable/keeper.rs", "                self.log_what_backends_wrote();\n", "")],
+        against: Servers { binary: "keeper", tests: "a_mark_that_a_backend" },
+    },
+    Mutant {
+        name: "marks of other workers are lost with the file",
+        edits: &[(
+            "src/durable/mark.rs",
+            "OtherMarks::all_at(shared().others.load(Ordering::Relaxed))",
+            "OtherMarks::default()",
+        )],
+        against: Servers { binary: "state_directory", tests: "the_marks_of_other_workers" },
+    },
+    Mutant {
+        name: "an extension drops the marks of other workers",
+        edits: &[(
+            "src/durable/mark.rs",
+            "found.map_or_else(lost, |found| found.others)",
+            "found.map_or_else(lost, |_| OtherMarks::default())",
+        )],
+        against: Servers { binary: "state_directory", tests: "the_marks_of_other_workers" },
+    },
+    Mutant {
+        name: "what is left of the server before keeps a server from its directory",
+        edits: &[(
+            "src/durable/directory_lock.rs",
+            "if holder.place == Holder::own().place => Ok(()),",
+            "if holder.place.is_empty() => Ok(()),",
+        )],
+        against: Servers { binary: "one_writer", tests: "a_server_that_was_killed" },
+    },
+    Mutant {
+        name: "a lock that was not free at the start is never taken",
+        edits: &[("src/durable/mark.rs", "    directory_lock::take(&directory)?;\n", "")],
+        against: Servers { binary: "one_writer", tests: "a_server_that_was_killed" },
+    },
+    Mutant {
+        name: "a server that has stopped leaves the lock to its logging collector",
+        edits: &[("src/durable/shutdown.rs", "        directory_lock::release();\n", "")],
+        against: Servers { binary: "one_writer", tests: "a_server_that_has_stopped" },
+    },
+    Mutant {
+        name: "an older file in the place of the mark is continued",
+        edits: &[(
+            "src/durable/mark.rs",
+            "\n                && record.revision >= shared.revision.load(Ordering::Relaxed)",
+            "",
+        )],
+        against: Servers { binary: "state_directory", tests: "an_older_file" },
+    },
+    Mutant {
+        name: "a directory is used that the server has not locked",
+        edits: &[(
+            "src/durable/directory_lock.rs",
+            "if !same_directory(Some(opened), Some(directory)) {",
+            "if false {",
+        )],
+        against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_swapped_before" },
     },
 ];

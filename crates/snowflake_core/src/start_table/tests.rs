@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::identity::Inode;
+use crate::life::Life;
 
 const NOW: UnixMs = 1_800_000_000_000;
 const CONTEXT: StartContext =
@@ -9,6 +10,7 @@ const CONTEXT: StartContext =
 const MARK: UnixMs = NOW - 5000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
 const LIFE: u64 = 42;
+const REVISION: u64 = 9;
 
 fn own() -> Identity {
     Identity {
@@ -21,7 +23,7 @@ fn own() -> Identity {
 }
 
 fn record(mark: UnixMs, identity: Identity) -> Record {
-    Record { revision: 1, life: LIFE, previous_life: LIFE - 1, mark, identity, others: OtherMarks::default() }
+    Record { revision: REVISION, life: LIFE, previous_life: LIFE - 1, mark, identity, others: OtherMarks::default() }
 }
 
 /// What is decided when the record found differs from the server's own in this.
@@ -31,14 +33,18 @@ fn found(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
 
 /// The same, when the data directory wrote its last record in this life, and this mark is in WAL.
 fn found_after(
-    last: Option<u64>,
+    last_life: Option<LastLife>,
     wal_mark: Option<UnixMs>,
     differ: impl Fn(&mut Identity),
 ) -> Result<StartPoint, MarkConflict> {
     let mut identity = own();
     differ(&mut identity);
-    let last_life = last.map(|number| LastLife { number, elsewhere: false });
     decide(Some(&record(MARK, identity)), &own(), &StartContext { wal_mark, last_life, ..CONTEXT })
+}
+
+/// A life whose marks went through WAL, in the present state directory, and after the record that is found.
+fn life(number: u64) -> LastLife {
+    LastLife { life: Life { number, revision: REVISION, wal_mark: 1 }, elsewhere: false }
 }
 
 fn copied(identity: &mut Identity) {
@@ -185,39 +191,81 @@ fn a_worker_that_comes_back_begins_above_the_mark_that_it_has_left() {
 }
 
 #[test]
-fn a_record_that_this_data_directory_wrote_last_is_its_own_wherever_it_is() {
+fn a_record_that_this_data_directory_wrote_last_is_its_own() {
     let restart = Ok(StartPoint { floor: MARK, reason: StartReason::Restart });
     for last in [LIFE, LIFE - 1] {
-        assert_eq!(found_after(Some(last), None, nothing), restart);
-        assert_eq!(found_after(Some(last), None, copied), restart, "a directory that was moved to another disk");
+        assert_eq!(found_after(Some(life(last)), None, nothing), restart);
+        assert_eq!(found_after(Some(life(last)), None, copied), restart, "a crash before the directory was kept");
     }
-    let promotion = found_after(Some(LIFE), None, |old| old.timeline = 2).unwrap();
+    let promotion = found_after(Some(life(LIFE)), None, |old| old.timeline = 2).unwrap();
     assert_eq!(promotion, StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::Promotion });
+}
+
+/// The mark of the directory from which it came may have moved on since.
+#[test]
+fn an_own_record_in_another_directory_begins_above_the_start_margin_unless_wal_knows() {
+    let moved = Some(LastLife { elsewhere: true, ..life(LIFE) });
+    let beginning = StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::Moved };
+    assert_eq!(found_after(moved, None, copied), Ok(beginning));
+    assert_eq!(found_after(moved, None, nothing), Ok(beginning));
+    assert!(beginning.reason.relies_on_clock());
+    let by_wal = StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark };
+    assert_eq!(found_after(moved, Some(NOW + 9000), copied), Ok(by_wal));
 }
 
 #[test]
 fn a_record_that_is_not_the_last_one_of_this_data_directory_is_refused_whatever_it_says() {
     let not_the_last = Err(MarkConflict::NotTheLast);
-    assert_eq!(found_after(Some(7), None, nothing), not_the_last);
-    assert_eq!(found_after(Some(7), None, |old| old.numbers = (1, 6)), not_the_last);
-    assert_eq!(found_after(Some(7), None, |old| old.timeline = 2), not_the_last);
-    assert_eq!(found_after(Some(7), None, copied), not_the_last);
-    assert_eq!(found_after(Some(7), None, |old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+    let last = Some(life(7));
+    assert_eq!(found_after(last, None, nothing), not_the_last);
+    assert_eq!(found_after(last, None, |old| old.numbers = (1, 6)), not_the_last);
+    assert_eq!(found_after(last, None, |old| old.timeline = 2), not_the_last);
+    assert_eq!(found_after(last, None, copied), not_the_last);
+    assert_eq!(found_after(last, None, |old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+}
+
+/// The data directory is back at an earlier state, or another server has written here meanwhile.
+#[test]
+fn a_newer_record_in_the_same_directory_begins_above_the_start_margin() {
+    let older = LastLife { life: Life { revision: REVISION - 1, ..life(7).life }, elsewhere: false };
+    let beginning = |reason| Ok(StartPoint { floor: PAST_THE_MARGIN, reason });
+    assert_eq!(found_after(Some(older), None, nothing), beginning(StartReason::NewerRecord));
+    assert_eq!(found_after(Some(older), None, |old| old.timeline = 2), beginning(StartReason::NewerRecord));
+    assert_eq!(found_after(Some(older), None, |old| old.numbers = (1, 6)), beginning(StartReason::OtherWorker));
+    assert_eq!(found_after(Some(older), None, |old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
+    assert_eq!(found_after(Some(older), None, copied), Err(MarkConflict::NotTheLast), "a copy of another directory");
+    let elsewhere = LastLife { elsewhere: true, ..older };
+    assert_eq!(found_after(Some(elsewhere), None, nothing), Err(MarkConflict::NotTheLast));
+    let ahead = record(NOW + 60_000, own());
+    let context = StartContext { last_life: Some(older), ..CONTEXT };
+    assert_eq!(decide(Some(&ahead), &own(), &context).unwrap().floor, NOW + 60_000);
 }
 
 #[test]
 fn a_mark_in_wal_makes_up_for_a_record_that_is_not_the_last_one() {
     let beginning = Ok(StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark });
     let wal_mark = Some(NOW + 9000);
-    assert_eq!(found_after(Some(7), wal_mark, nothing), beginning);
+    assert_eq!(found_after(Some(life(7)), wal_mark, nothing), beginning);
     assert_eq!(found_after(None, wal_mark, |old| old.numbers = (1, 6)), beginning);
     assert_eq!(found_after(None, wal_mark, copied), Err(MarkConflict::Copy), "not for a copy beside its original");
 }
 
 #[test]
+fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
+    let with = |wal_mark| LastLife { life: Life { wal_mark, ..life(7).life }, elsewhere: true };
+    let context = StartContext { wal_mark: Some(NOW), ..CONTEXT };
+    for (logged, is_known) in [(0, false), (1, true), (NOW, true), (NOW + 1, false)] {
+        let last = Some(with(logged));
+        let context = StartContext { last_life: last, ..context };
+        assert_eq!(decide(None, &own(), &context).is_ok(), is_known, "{logged}");
+        assert_eq!(found_after(last, Some(NOW), nothing).is_ok(), is_known, "{logged}");
+    }
+}
+
+#[test]
 fn a_mark_that_was_left_in_another_directory_is_missed() {
     let decided = |elsewhere, wal_mark| {
-        let last_life = Some(LastLife { number: 7, elsewhere });
+        let last_life = Some(LastLife { elsewhere, ..life(7) });
         decide(None, &own(), &StartContext { last_life, wal_mark, ..CONTEXT })
     };
     assert_eq!(decided(true, None), Err(MarkConflict::LeftBehind));

@@ -1,0 +1,200 @@
+//! One server at a time writes marks to a state directory; or the first to notice stops.
+
+use snowflake_core::state_file;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+use testbed::{Builder, Cluster, Signal, error, mark_in};
+
+const NEXTVAL: &str = "SELECT snowflake_nextval()";
+
+const IN_USE: &str = "is in use by another server";
+
+/// A server with a state directory outside of its data directory, and a mark that is written often.
+/// The keeper of this server soon writes no mark any more, so that a test can write to the state file.
+fn server_with_directory() -> (Cluster, PathBuf) {
+    server_with(Cluster::builder())
+}
+
+fn server_with(builder: Builder) -> (Cluster, PathBuf) {
+    let builder = builder.worker(1).set("snowflake_pg.reserve_ahead", "200ms");
+    let mut cluster = builder.set("snowflake_pg.keep_warm", 0).create();
+    let directory = cluster.make_directory("state");
+    cluster.configure("snowflake_pg.state_directory", directory.display());
+    cluster.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    (cluster, directory)
+}
+
+/// A server of another cluster in the same state directory.
+fn second_server(worker: i32, directory: &Path) -> Cluster {
+    let builder = Cluster::builder().worker(worker).set("snowflake_pg.state_directory", directory.display());
+    let cluster = builder.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+/// Each would take the other's mark for its own.
+#[test]
+fn a_state_directory_is_for_one_server_at_a_time() {
+    let (mut first, directory) = server_with_directory();
+    first.connect().batch_execute(NEXTVAL).expect("an ID");
+    let holder = first.data().display().to_string();
+    let second = second_server(2, &directory);
+    let in_use = format!("state directory \"{}\" is in use by another server", directory.display());
+    for call in [NEXTVAL, "SELECT snowflake_accept_identity()"] {
+        let refused = error(&mut second.connect(), call);
+        assert_eq!((refused.code().code(), refused.message()), ("55000", &*in_use), "{refused:?}");
+        assert!(refused.detail().is_some_and(|detail| detail.contains(&holder)), "{refused:?}");
+    }
+    assert!(second.log().contains(&in_use), "{}", second.log());
+    let mut guest = second.connect();
+    guest.batch_execute("CREATE ROLE guest; SET ROLE guest").expect("a role");
+    let refused = error(&mut guest, NEXTVAL);
+    let hidden = "state directory \"snowflake_pg.state_directory\" is in use by another server";
+    assert_eq!(refused.message(), hidden);
+    assert!(refused.detail().is_some_and(|detail| !detail.contains(&holder)), "{refused:?}");
+    first.connect().batch_execute(NEXTVAL).expect("the first one goes on");
+
+    first.kill_all();
+    let refused = error(&mut second.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
+    // A server that is refused does not keep others away.
+    first.start();
+    first.connect().batch_execute(NEXTVAL).expect("it is back");
+    first.stop(Signal::INT);
+    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
+    second.connect().batch_execute(accept).expect("an acceptance");
+    first.start();
+    let refused = error(&mut first.connect(), NEXTVAL);
+    assert_eq!(refused.message(), in_use);
+    drop(second);
+    let refused = error(&mut first.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
+}
+
+/// As on a file system that does not lock: the second server starts while the directory is away, and so has nothing to
+/// lock.
+#[test]
+fn of_two_servers_without_a_lock_the_first_to_notice_stops() {
+    let (first, directory) = server_with_directory();
+    let away = directory.with_extension("away");
+    first.connect().batch_execute(NEXTVAL).expect("an ID");
+    fs::rename(&directory, &away).expect("a volume that goes away");
+    let second = second_server(2, &directory);
+    fs::rename(&away, &directory).expect("a volume that comes back");
+    let message = "the durable mark belongs to another database cluster";
+    assert_eq!(error(&mut second.connect(), NEXTVAL).message(), message);
+    // Somebody accepts it all the same. Both may write at the same moment, and one of them fail by that for once.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
+    while let Err(failure) = second.connect().batch_execute(accept) {
+        assert!(Instant::now() < deadline, "the second one can't take it over: {failure:?}");
+    }
+    let refused = loop {
+        assert!(Instant::now() < deadline, "the first one goes on beside the second");
+        if let Err(refused) = first.connect().batch_execute(NEXTVAL)
+            && let Some(refused) = refused.as_db_error().filter(|refused| refused.code().code() != "58030")
+        {
+            break refused.clone();
+        }
+    };
+    assert_eq!(refused.code().code(), "55000");
+    assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
+    drop(second);
+    fs::remove_file(directory.join("mark")).expect("the mark");
+    first.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
+}
+
+/// By then it may be another server's, which has issued IDs up to it.
+#[test]
+fn a_server_that_stops_lowers_no_mark_but_its_own() {
+    let (mut cluster, directory) = server_with_directory();
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    // The keeper must not write between the two steps of this test.
+    sleep(Duration::from_secs(1));
+    let file = directory.join("mark");
+    let mut record = state_file::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
+    record.identity.numbers.1 += 1;
+    record.life += 1;
+    record.mark += 60_000;
+    fs::write(&file, state_file::encode(&record)).expect("another server's mark");
+    cluster.stop(Signal::INT);
+    assert_eq!(mark_in(&file), record.mark);
+}
+
+/// A server with a logging collector, which outlives it as long as a command that the server has started can write to
+/// the server log. The collector has inherited the lock.
+fn server_with_a_command_that_goes_on() -> (Cluster, PathBuf) {
+    let (cluster, directory) = server_with(Cluster::builder().set("logging_collector", "on"));
+    // Its standard error is the server log.
+    let command = "COPY (SELECT 1) TO PROGRAM 'sleep 15 > /dev/null & cat > /dev/null'";
+    cluster.connect().batch_execute(&format!("{NEXTVAL}; {command}")).expect("a command");
+    (cluster, directory)
+}
+
+#[test]
+fn a_server_that_was_killed_goes_on_while_its_logging_collector_has_the_lock() {
+    let (mut cluster, directory) = server_with_a_command_that_goes_on();
+    cluster.stop(Signal::KILL);
+    let second = second_server(2, &directory);
+    let refused = error(&mut second.connect(), NEXTVAL);
+    assert!(refused.message().ends_with(IN_USE), "the collector has ended: {refused:?}");
+    cluster.start();
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID, whoever has the lock");
+    // When the collector has ended, the server takes the lock with the next mark.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    sleep(Duration::from_secs(15));
+    while cluster.connect().batch_execute(NEXTVAL).is_ok() {
+        sleep(Duration::from_millis(300));
+        let refused = error(&mut second.connect(), NEXTVAL);
+        let in_use = refused.message().ends_with(IN_USE);
+        if in_use && refused.detail().is_some_and(|detail| detail.contains(&postmaster(&cluster))) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{refused:?}");
+    }
+    panic!("the server has stopped issuing IDs");
+}
+
+/// The process ID of a server, as the error message of another one names it.
+fn postmaster(cluster: &Cluster) -> String {
+    let file = fs::read_to_string(cluster.data().join("postmaster.pid")).expect("the server's");
+    format!("process ID {} on", file.lines().next().expect("a process ID"))
+}
+
+#[test]
+fn a_server_that_has_stopped_leaves_the_lock_to_others_whatever_its_logging_collector_does() {
+    let (mut cluster, directory) = server_with_a_command_that_goes_on();
+    cluster.stop(Signal::INT);
+    let second = second_server(2, &directory);
+    let refused = error(&mut second.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
+}
+
+/// It has the lock for a moment whenever it is asked.
+#[test]
+fn a_server_that_is_refused_keeps_no_other_one_from_its_directory() {
+    let (mut first, directory) = server_with_directory();
+    first.connect().batch_execute(NEXTVAL).expect("an ID");
+    first.stop(Signal::INT);
+    let second = second_server(2, &directory);
+    let ask = |second: &Cluster| {
+        let mut client = second.connect();
+        let until = Instant::now() + Duration::from_secs(6);
+        while Instant::now() < until {
+            error(&mut client, NEXTVAL);
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| ask(&second));
+        for _ in 0..5 {
+            first.start();
+            let log = first.log();
+            first.connect().batch_execute(NEXTVAL).expect("an ID of the directory's own server");
+            assert!(!log.contains(IN_USE), "{log}");
+            first.stop(Signal::INT);
+        }
+    });
+}
