@@ -9,11 +9,9 @@
 //! the backend that comes near the mark or reaches it. An idle server writes nothing.
 //!
 //! ```text
-//! keeper ──> extend ──> request ──> start ──> mark ──> state_file ──> replace
-//!    └─────────────────────┴──────────┼──> wal            └──────────────┤
-//!                                     ├──> directory_lock                │
-//!                                     └──> life_file ────────────────────┘
-//! shutdown ─────────────────────────────────> mark
+//! keeper ──> extend ──> request ──> start ──> mark ──> directory_lock ──> state_file ──> replace
+//!                                 shutdown ─────┘├──> life_file ─────────────────────────────┘
+//!                                                └──> wal
 //! ```
 //!
 //! [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
@@ -23,6 +21,7 @@ pub mod directory_lock;
 pub mod extend;
 pub mod identity;
 pub mod keeper;
+mod left_over;
 pub mod life_file;
 pub mod lock;
 pub mod mark;

@@ -231,6 +231,29 @@ fn an_older_file_in_the_place_of_the_mark_is_refused() {
     assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
 }
 
+/// Revisions do not begin anew when a file is lost. Else the old one would pass for a newer one.
+#[test]
+fn an_old_file_that_comes_back_after_it_was_lost_is_refused() {
+    let (mut cluster, directory) = server_with_directory();
+    let (file, old) = (directory.join("mark"), directory.join("old"));
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while record_in(&file).revision < 10 {
+        assert!(Instant::now() < deadline, "no mark is written");
+        cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    }
+    cluster.stop(Signal::INT);
+    fs::rename(&file, &old).expect("a file that is lost");
+    cluster.start();
+    let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '4 s'))";
+    cluster.connect().batch_execute(&format!("{NEXTVAL}; {advance}; {NEXTVAL}")).expect("IDs ahead of the clock");
+    cluster.stop(Signal::INT);
+    fs::rename(&old, &file).expect("a file that comes back");
+    cluster.start();
+    let refused = error(&mut cluster.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark is not the one that this server wrote last");
+}
+
 /// A worker that comes back must find what the server knows of it, also if the file was lost meanwhile.
 #[test]
 fn the_marks_of_other_workers_are_kept_also_when_the_file_is_lost() {

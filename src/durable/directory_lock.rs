@@ -4,13 +4,18 @@
 //! takes it, is the server's: it lasts until the last process has ended, also after a kill -9, and no process of the
 //! server has to keep it. It is taken when the generator starts, and not by a standby.
 //!
+//! After a kill -9, what is left of a server can have the lock for a while: the logging collector lives as long as a
+//! command that the server has started can write to it. The next server in the data directory then goes on without the
+//! lock, and tries to take it with each mark. It looks at the lock before it reads the record and after it has written
+//! one, so that no other server can have taken it in between.
+//!
 //! Some network file systems do not lock directories. There, and where the directory did not exist when the server
 //! started, only the comparison before each write protects (see [`crate::durable::mark`]).
 
 use crate::config::gucs;
-use crate::durable::replace::inode;
+use crate::durable::left_over;
 use crate::durable::state_file::{StateDirectory, data_directory};
-use crate::errors::{IssueError, StatePath};
+use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
@@ -21,13 +26,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The file that says who has the lock.
+/// Who has the lock, as a line of text for people.
 const HOLDER: &str = "holder";
 
 /// How many milliseconds to wait for the lock. A server that may not begin has it for a moment.
 const PATIENCE: u32 = 10;
 
-/// Longer than that file.
+/// Longer than any line in that file.
 const LONG: u64 = 8192;
 
 /// The directory that the postmaster opened.
@@ -56,7 +61,7 @@ fn same_directory(one: Option<&StateDirectory>, other: Option<&StateDirectory>) 
 }
 
 /// Takes the lock, if this server does not have it yet. An error if another server has it, or if the directory is not
-/// the one that the postmaster opened.
+/// the one that the postmaster opened. To be called before each record is read, and after it is written.
 pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     let opened = opened();
     let Some(opened) = opened.as_ref() else { return Ok(()) };
@@ -65,18 +70,12 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     }
     for _ in 0..PATIENCE {
         match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if left_over::has_lock(opened) => return Ok(()),
             Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),
             _ => return Ok(()),
         }
     }
-    // PostgreSQL runs one server in a data directory. What has the lock then is left of the server before this one, as
-    // the logging collector while a command that it had started writes to it. The next extension tries again.
-    match Holder::read(directory) {
-        Some(holder) if holder.place == Holder::own().place => Ok(()),
-        holder => {
-            Err(IssueError::StateDirectoryInUse(directory.path().clone(), holder.map(|holder| holder.description)))
-        }
-    }
+    Err(IssueError::StateDirectoryInUse(directory.path().clone(), holder(directory)))
 }
 
 /// Gives the lock up: other processes that have inherited it may outlive the server for a moment.
@@ -86,45 +85,26 @@ pub fn release() {
     }
 }
 
-/// Writes down who has the lock. A failure does little harm: the error message of another server says less.
+/// Writes down who has the lock. A failure does no harm: the line is for an error message of another server.
 pub fn sign(directory: &StateDirectory) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = openat(directory.opened(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
-    let Holder { description, place } = Holder::own();
-    let _ = File::from(file).write_all(format!("{description}\n{place}\n").as_bytes());
+    // SAFETY: set once, when the server starts.
+    let postmaster = unsafe { pg_sys::PostmasterPid };
+    // SAFETY: set once, when the process starts. In single-user mode there is no other one.
+    let process = if postmaster > 0 { postmaster } else { unsafe { pg_sys::MyProcPid } };
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let data_directory = data_directory();
+    let line = format!("process ID {process} on host \"{host}\", data directory \"{}\"", data_directory.display());
+    let _ = File::from(file).write_all(line.as_bytes());
 }
 
-/// Who has the lock: the two lines of that file.
-struct Holder {
-    /// For people.
-    description: String,
-    /// The data directory, to be compared. With the host, for file systems that do not keep the time of birth.
-    place: String,
-}
-
-impl Holder {
-    fn own() -> Self {
-        // SAFETY: set once, when the server starts.
-        let postmaster = unsafe { pg_sys::PostmasterPid };
-        // SAFETY: set once, when the process starts. In single-user mode there is no other one.
-        let process = if postmaster > 0 { postmaster } else { unsafe { pg_sys::MyProcPid } };
-        let (system, path) = (rustix::system::uname(), data_directory());
-        let (host, data_directory) = (system.nodename().to_string_lossy(), path.display());
-        let state_path = StatePath::data_directory(&path);
-        let inode = File::open(&path).ok().and_then(|opened| inode(&opened, "stat directory", &state_path).ok());
-        let (number, born_ns) = inode.map_or((0, 0), |inode| (inode.number, inode.born_ns));
-        Self {
-            description: format!("process ID {process} on host \"{host}\", data directory \"{data_directory}\""),
-            place: format!("inode {number}, created {born_ns}, path {data_directory}, host {host}"),
-        }
-    }
-
-    fn read(directory: &StateDirectory) -> Option<Self> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
-        let mut text = String::new();
-        file.take(LONG).read_to_string(&mut text).ok()?;
-        let (description, place) = text.strip_suffix('\n')?.split_once('\n')?;
-        Some(Self { description: description.to_owned(), place: place.to_owned() })
-    }
+/// Who has the lock; `None` if that is not known.
+fn holder(directory: &StateDirectory) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
+    let mut line = String::new();
+    file.take(LONG).read_to_string(&mut line).ok()?;
+    Some(line).filter(|line| !line.is_empty())
 }

@@ -12,7 +12,7 @@ use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
 use snowflake_core::identity::Inode;
 use snowflake_core::layout::{Layout, TimeError};
-use snowflake_core::life::Life;
+use snowflake_core::life::{LastLife, Life};
 use snowflake_core::policy::SequenceExhaustion;
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::reservation::{self, Extension};
@@ -120,15 +120,18 @@ pub fn write_error(number: i32) -> StateFileError {
 /// Makes the first record of a life durable, and has the data directory keep that life. Returns what [`persist`]
 /// returns.
 ///
-/// The record comes first, and names the life before, too: whenever the server dies, the two fit. If the data directory
-/// cannot be written, the record stays as it is: a server that is started again and again must not raise its mark.
+/// The record comes first, and names the life before, too: whenever the server dies, the two fit. If there is no room
+/// for the new life, the record stays as it is: a server that is started again and again must not raise its mark.
 pub fn persist_first(
     directory: &StateDirectory,
     found: Option<&Record>,
     record: Record,
+    last_life: Option<LastLife>,
     logged: Option<LoggedMark>,
-) -> Result<Inode, StateFileError> {
-    let revision = found.map_or(0, |found| found.revision);
+) -> Result<Inode, IssueError> {
+    let after_a_loss = || last_life.map_or(0, |last| last.life.beyond());
+    let revision = found.map_or_else(after_a_loss, |found| found.revision);
+    shared().revision.fetch_max(revision, Ordering::Relaxed);
     let first_mark = logged.map_or(record.mark, |logged| logged.mark);
     let wal_mark = if wal::is_wanted() { first_mark } else { 0 };
     let life = Life { number: record.life, revision, wal_mark };
@@ -143,12 +146,15 @@ pub fn persist_first(
 
 /// Makes a record durable after the one that was found, with the next revision, and records how long that took, with
 /// the time for WAL. Returns what [`StateDirectory::add`] returns.
+///
+/// The lock is looked at again afterwards: a server can [go on](directory_lock::take) without it, and another one may
+/// have taken it meanwhile. What was written is not used then.
 pub fn persist(
     directory: &StateDirectory,
     found: Option<&Record>,
     record: Record,
     log: Duration,
-) -> Result<Inode, StateFileError> {
+) -> Result<Inode, IssueError> {
     let (shared, began) = (shared(), Instant::now());
     let before = found.map_or(0, |found| found.revision);
     let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
@@ -157,6 +163,7 @@ pub fn persist(
     let add = !failed_before && before > 0 && revision == before + 1;
     let written =
         sleep::shown(WaitEvent::MarkWrite, || if add { directory.add(&record) } else { directory.replace(&record) })?;
+    directory_lock::take(directory)?;
     shared.write_failed.store(false, Ordering::Relaxed);
     shared.revision.store(revision, Ordering::Relaxed);
     shared.life.store(record.life, Ordering::Relaxed);

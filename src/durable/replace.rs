@@ -43,7 +43,11 @@ impl Target<'_> {
     pub fn commit(&self) -> Result<(), StateFileError> {
         let temporary = self.path.file(self.temporary_name);
         renameat(self.directory, self.temporary_name, self.directory, self.name).during("rename file", &temporary)?;
-        self.directory.sync_all().during("fsync directory", self.path)
+        match rustix::fs::fsync(self.directory) {
+            // Some file systems flush no directories. As PostgreSQL's fsync_fname() in src/backend/storage/file/fd.c.
+            Err(Errno::BADF | Errno::INVAL) => Ok(()),
+            flushed => flushed.during("fsync directory", self.path),
+        }
     }
 }
 

@@ -10,20 +10,21 @@ use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
+use snowflake_core::life::LastLife;
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::start_table::{StartContext, StartPoint, StartReason, decide};
 use snowflake_core::{Tick, UnixMs, display_time};
 use std::sync::atomic::Ordering;
 
 /// What matters at a start, apart from the record.
-pub fn context(layout: &Layout, now: UnixMs, directory: &StateDirectory) -> Result<StartContext, IssueError> {
-    Ok(StartContext {
+pub fn context(layout: &Layout, now: UnixMs, last_life: Option<LastLife>) -> StartContext {
+    StartContext {
         now,
         start_margin_ms: gucs::start_margin_ms(layout),
         wal_mark: wal::known_mark(),
         wal_floor: wal::known_floor(),
-        last_life: life_file::read(directory)?,
-    })
+        last_life,
+    }
 }
 
 /// What the clock shows at a start that finds this record.
@@ -53,8 +54,8 @@ pub struct Plan {
     pub now: UnixMs,
     /// Where IDs begin.
     start_point: StartPoint,
-    /// The number of the last life of this data directory; 0 if it does not know any.
-    last_life: u64,
+    /// The last life of this data directory.
+    last_life: Option<LastLife>,
 }
 
 impl Plan {
@@ -80,9 +81,11 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
     let directory = StateDirectory::open(&gucs::state_directory())?;
     directory_lock::take(&directory)?;
     let own = identity::own(directory.inode()?)?;
+    // Before the record, which is written first: another process may start the generator now.
+    let last_life = life_file::read(&directory)?;
     let found = directory.read()?;
     let now = now(found.as_ref());
-    let context = context(&own.layout, now, &directory)?;
+    let context = context(&own.layout, now, last_life);
     match decide(found.as_ref(), &own, &context) {
         Ok(mut start_point) => {
             let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
@@ -91,7 +94,6 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
                 let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal_floor);
                 start_point.floor = start_not_before.max(known);
             }
-            let last_life = context.last_life.map_or(0, |last| last.life.number);
             Ok(Plan { directory, own, found, now, start_point, last_life })
         }
         Err(conflict) => {
@@ -149,8 +151,9 @@ pub fn start(
     let Plan { directory, own, found, start_point, last_life, .. } = plan;
     let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
     let life = life_file::new_number();
-    let record = Record { revision: 0, life, previous_life: last_life, mark, identity: own, others };
-    let written = mark::persist_first(&directory, found.as_ref(), record, logged)?;
+    let previous_life = last_life.map_or(0, |last| last.life.number);
+    let record = Record { revision: 0, life, previous_life, mark, identity: own, others };
+    let written = mark::persist_first(&directory, found.as_ref(), record, last_life, logged)?;
     directory_lock::sign(&directory);
     shared.directory[0].store(written.number, Ordering::Relaxed);
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);

@@ -15,8 +15,9 @@ use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, log};
 use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
+use snowflake_core::life::LastLife;
 use snowflake_core::record::{OtherMarks, Record};
-use snowflake_core::start_table::{MarkConflict, StartContext, above_start_margin, accept, decide};
+use snowflake_core::start_table::{MarkConflict, above_start_margin, accept, decide};
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 
@@ -42,7 +43,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     directory_lock::take(&directory)?;
     let own = identity::own(directory.inode()?)?;
     let found = directory.read()?;
-    let context = start::context(&own.layout, now, &directory)?;
+    let last_life = life_file::read(&directory)?;
+    let context = start::context(&own.layout, now, last_life);
     let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
@@ -61,7 +63,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, &own.layout);
-    mark::persist_first(&directory, found.as_ref(), new_record(mark, own, others, &context), None)?;
+    mark::persist_first(&directory, found.as_ref(), new_record(mark, own, others, last_life), last_life, None)?;
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
@@ -78,8 +80,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
 }
 
 /// The record that the generator will start from, of a life that issues no ID.
-fn new_record(mark: UnixMs, identity: Identity, others: OtherMarks, context: &StartContext) -> Record {
-    let previous_life = context.last_life.map_or(0, |last| last.life.number);
+fn new_record(mark: UnixMs, identity: Identity, others: OtherMarks, last_life: Option<LastLife>) -> Record {
+    let previous_life = last_life.map_or(0, |last| last.life.number);
     Record { revision: 0, life: life_file::new_number(), previous_life, mark, identity, others }
 }
 
@@ -129,7 +131,8 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     let directory = StateDirectory::open(&gucs::state_directory())?;
     directory_lock::take(&directory)?;
     let own = identity::own(directory.inode()?)?;
-    let context = start::context(&own.layout, now, &directory)?;
+    let last_life = life_file::read(&directory)?;
+    let context = start::context(&own.layout, now, last_life);
     let mark = above_start_margin(floor, &context);
     match directory.read() {
         Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
@@ -143,7 +146,7 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     }
     must_fit(mark, &own.layout);
     // The marks of other workers are lost, too.
-    mark::persist_first(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), &context), None)?;
+    mark::persist_first(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), last_life), last_life, None)?;
     drop(lock);
     log_action(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
     Ok(())

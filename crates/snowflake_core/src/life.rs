@@ -33,11 +33,20 @@ pub const LENGTH: usize = 80;
 pub struct Life {
     /// Its random number.
     pub number: u64,
-    /// The revision of the record that it found; 0 if there was none. Its own records have greater ones.
+    /// Its records have greater revisions, and all records that were written here before do not.
     pub revision: u64,
     /// WAL knows of this life if it has this mark, which was its first one, or a higher one. 0 if marks did not go
     /// through WAL.
     pub wal_mark: UnixMs,
+}
+
+impl Life {
+    /// The revision for [`Life::revision`] of the next life if there is no record. A lost file can come back, as an old
+    /// copy, with a revision that this life may have reached: less than 2⁴⁰ further, at a thousand writes a second for
+    /// thirty years.
+    pub fn beyond(self) -> u64 {
+        self.revision.saturating_add(1 << 40)
+    }
 }
 
 /// The life that a data directory knows to be its last one.
@@ -55,8 +64,8 @@ pub fn encode(life: Life, file: Inode, directory: Inode) -> [u8; LENGTH] {
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let Life { number, revision, wal_mark } = life;
-    let numbers = [number, file.number, file.born_ns, directory.number, directory.born_ns, revision, wal_mark]
-        .map(u64::to_le_bytes);
+    let numbers = [number, file.number, file.born_ns, directory.number, directory.born_ns, revision, wal_mark];
+    let numbers = numbers.map(u64::to_le_bytes);
     bytes[16..72].copy_from_slice(numbers.as_flattened());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());

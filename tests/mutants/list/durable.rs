@@ -59,8 +59,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the directory is not flushed",
         edits: &[(
             "src/durable/replace.rs",
-            "self.directory.sync_all().during(\"fsync directory\", self.path)",
-            "Ok(())",
+            "match rustix::fs::fsync(self.directory) {",
+            "match Ok::<(), Errno>(()) {",
         )],
         against: Servers { binary: "faults", tests: "row_05" },
     },
@@ -107,8 +107,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/durable/start.rs",
-            "= mark::persist_first(&directory, found.as_ref(), record, logged)?;",
-            "= own.directory;\n    let _ = (record, logged);",
+            "= mark::persist_first(&directory, found.as_ref(), record, last_life, logged)?;",
+            "= own.directory;\n    let _ = (record, last_life, logged);",
         )],
         against: Servers { binary: "state_directory", tests: "" },
     },
@@ -274,8 +274,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "what is left of the server before keeps a server from its directory",
         edits: &[(
             "src/durable/directory_lock.rs",
-            "if holder.place == Holder::own().place => Ok(()),",
-            "if holder.place.is_empty() => Ok(()),",
+            "if left_over::has_lock(opened) => return Ok(()),",
+            "if false => return Ok(()),",
         )],
         against: Servers { binary: "one_writer", tests: "a_server_that_was_killed" },
     },
@@ -306,5 +306,19 @@ pub const MUTANTS: &[Mutant] = &[
             "if false {",
         )],
         against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_swapped_before" },
+    },
+    Mutant {
+        name: "any server's lock passes for what is left of this one",
+        edits: &[(
+            "src/durable/left_over.rs",
+            "is_same(&process.join(\"cwd\"), &here)\n            && entries",
+            "entries",
+        )],
+        against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one" },
+    },
+    Mutant {
+        name: "the data directory keeps the inode that the state directory had before it was copied up",
+        edits: &[("src/durable/mark.rs", "if !written.same_inode(&record.identity.directory) {", "if false {")],
+        against: Servers { binary: "faults", tests: "row_41" },
     },
 ];

@@ -231,11 +231,13 @@ fn a_newer_record_in_the_same_directory_begins_above_the_start_margin() {
     let beginning = |reason| Ok(StartPoint { floor: PAST_THE_MARGIN, reason });
     assert_eq!(found_after(Some(older), None, nothing), beginning(StartReason::NewerRecord));
     assert_eq!(found_after(Some(older), None, |old| old.timeline = 2), beginning(StartReason::NewerRecord));
-    assert_eq!(found_after(Some(older), None, |old| old.numbers = (1, 6)), beginning(StartReason::OtherWorker));
     assert_eq!(found_after(Some(older), None, |old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
     assert_eq!(found_after(Some(older), None, copied), Err(MarkConflict::NotTheLast), "a copy of another directory");
     let elsewhere = LastLife { elsewhere: true, ..older };
     assert_eq!(found_after(Some(elsewhere), None, nothing), Err(MarkConflict::NotTheLast));
+    let after_a_loss = LastLife { life: Life { revision: older.life.beyond(), ..older.life }, ..older };
+    let restored = found_after(Some(after_a_loss), None, nothing);
+    assert_eq!(restored, Err(MarkConflict::NotTheLast), "an old copy of a file that was lost meanwhile");
     let ahead = record(NOW + 60_000, own());
     let context = StartContext { last_life: Some(older), ..CONTEXT };
     assert_eq!(decide(Some(&ahead), &own(), &context).unwrap().floor, NOW + 60_000);
