@@ -16,6 +16,13 @@ pub const FAULTS: &[Fault] = &[
     Fault { row: 5, promise: "ids_stay_unique_when_the_power_is_cut", short: 5, full: 40, run: power_cut },
     Fault {
         row: 5,
+        promise: "the_first_mark_of_a_server_is_there_after_the_power_is_cut",
+        short: 1,
+        full: 10,
+        run: power_cut_after_the_first_mark,
+    },
+    Fault {
+        row: 5,
         promise: "every_id_is_below_the_mark_that_was_flushed_before_it_is_returned",
         short: 3,
         full: 30,
@@ -96,6 +103,26 @@ fn power_cut(rounds: usize) -> Evidence {
     witness.next_id().expect("an ID");
     report.merge(witness.report());
     assert_kept_without_errors(rounds, &report, 0).crashes(rounds)
+}
+
+/// That one is in a new file. All later ones are written into it.
+fn power_cut_after_the_first_mark(rounds: usize) -> Evidence {
+    let mut cluster = server(Cluster::builder().worker(1).faulty_disk());
+    let mut witness = Witness::of(&cluster);
+    witness.next_id().expect("an ID");
+    for _ in 0..rounds {
+        cluster.stop(Signal::INT);
+        fs::remove_file(cluster.mark_file()).expect("the mark");
+        cluster.start();
+        witness.connect(&cluster);
+        let first = witness.next_id().expect("an ID");
+        cluster.cut_power();
+        assert!(issued_at(first) < cluster.mark(), "{first} is above the mark that the disk still has");
+        cluster.start();
+        witness.connect(&cluster);
+        witness.next_id().expect("an ID");
+    }
+    assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds)
 }
 
 /// I1, as seen from outside: a client that has received an ID finds a mark above it on disk, flushed, however soon it
