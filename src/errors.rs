@@ -88,6 +88,8 @@ pub enum IssueError {
     StateDirectoryReplaced(StatePath),
     /// Another server has locked this state directory. Which one, if that is known.
     StateDirectoryInUse(StatePath, Option<String>),
+    /// This process, which a server before this one has left in the data directory, has locked this state directory.
+    StateDirectoryStillInUse(StatePath, u32),
     /// The keeper has not written the mark to WAL in this time.
     MarkNotInWal(Duration),
     /// The database has no sequence for the mark, since it does not have the extension.
@@ -135,6 +137,11 @@ impl IssueError {
             Self::StateDirectoryInUse(path, holder) if !state_file::may_know_directory() => {
                 let hidden = Self::StateDirectoryInUse(path.without_directory(), None);
                 Self::StateDirectoryInUse(path, holder).log(PgLogLevel::LOG_SERVER_ONLY);
+                raise(hidden.into())
+            }
+            Self::StateDirectoryStillInUse(path, process) if !state_file::may_know_directory() => {
+                let hidden = Self::StateDirectoryStillInUse(path.without_directory(), process);
+                Self::StateDirectoryStillInUse(path, process).log(PgLogLevel::LOG_SERVER_ONLY);
                 raise(hidden.into())
             }
             error => raise(error.into()),
@@ -348,6 +355,12 @@ impl From<IssueError> for ErrorReport {
                 "Give each server a snowflake_pg.state_directory and a snowflake_pg.worker_id of its own; or stop the \
                  other server.",
             ),
+            IssueError::StateDirectoryStillInUse(path, process) => error_report(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("state directory \"{path}\" is still in use"),
+            )
+            .set_detail(format!("Process ID {process} has outlived a server in this data directory."))
+            .set_hint("Terminate any old server processes associated with this data directory."),
             IssueError::MarkNotInWal(waited) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "could not write the durable mark to WAL in time",

@@ -3,6 +3,7 @@
 use snowflake_core::state_file;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::{Builder, Cluster, Signal, error, mark_in};
@@ -135,33 +136,25 @@ fn server_with_a_command_that_goes_on() -> (Cluster, PathBuf) {
 }
 
 #[test]
-fn a_server_that_was_killed_goes_on_while_its_logging_collector_has_the_lock() {
+fn a_server_is_told_which_process_of_a_killed_one_has_its_directory() {
     let (mut cluster, directory) = server_with_a_command_that_goes_on();
     cluster.stop(Signal::KILL);
-    let second = second_server(2, &directory);
-    let refused = error(&mut second.connect(), NEXTVAL);
-    assert!(refused.message().ends_with(IN_USE), "the collector has ended: {refused:?}");
     cluster.start();
-    cluster.connect().batch_execute(NEXTVAL).expect("an ID, whoever has the lock");
-    // When the collector has ended, the server takes the lock with the next mark.
+    let refused = error(&mut cluster.connect(), NEXTVAL);
+    assert_eq!(refused.code().code(), "55000");
+    assert_eq!(refused.message(), format!("state directory \"{}\" is still in use", directory.display()));
+    let detail = refused.detail().expect("a detail");
+    let process = detail.split_whitespace().nth(2).expect("a process ID");
+    assert_eq!(detail, format!("Process ID {process} has outlived a server in this data directory."));
+    let second = second_server(2, &directory);
+    let in_use = error(&mut second.connect(), NEXTVAL);
+    assert!(in_use.message().ends_with(IN_USE), "{in_use:?}");
+    let killed = Command::new("kill").args(["-KILL", process]).status();
+    assert!(killed.expect("kill").success());
     let deadline = Instant::now() + Duration::from_secs(60);
-    sleep(Duration::from_secs(15));
-    while cluster.connect().batch_execute(NEXTVAL).is_ok() {
-        sleep(Duration::from_millis(300));
-        let refused = error(&mut second.connect(), NEXTVAL);
-        let in_use = refused.message().ends_with(IN_USE);
-        if in_use && refused.detail().is_some_and(|detail| detail.contains(&postmaster(&cluster))) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{refused:?}");
+    while cluster.connect().batch_execute(NEXTVAL).is_err() {
+        assert!(Instant::now() < deadline, "the lock has not ended with the process");
     }
-    panic!("the server has stopped issuing IDs");
-}
-
-/// The process ID of a server, as the error message of another one names it.
-fn postmaster(cluster: &Cluster) -> String {
-    let file = fs::read_to_string(cluster.data().join("postmaster.pid")).expect("the server's");
-    format!("process ID {} on", file.lines().next().expect("a process ID"))
 }
 
 #[test]

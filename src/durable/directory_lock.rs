@@ -5,9 +5,7 @@
 //! server has to keep it. It is taken when the generator starts, and not by a standby.
 //!
 //! After a kill -9, what is left of a server can have the lock for a while: the logging collector lives as long as a
-//! command that the server has started can write to it. The next server in the data directory then goes on without the
-//! lock, and tries to take it with each mark. It looks at the lock before it reads the record and after it has written
-//! one, so that no other server can have taken it in between.
+//! command that the server has started can write to it. The next server in the data directory says which process it is.
 //!
 //! Some network file systems do not lock directories. There, and where the directory did not exist when the server
 //! started, only the comparison before each write protects (see [`crate::durable::mark`]).
@@ -61,7 +59,7 @@ fn same_directory(one: Option<&StateDirectory>, other: Option<&StateDirectory>) 
 }
 
 /// Takes the lock, if this server does not have it yet. An error if another server has it, or if the directory is not
-/// the one that the postmaster opened. To be called before each record is read, and after it is written.
+/// the one that the postmaster opened.
 pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     let opened = opened();
     let Some(opened) = opened.as_ref() else { return Ok(()) };
@@ -70,12 +68,15 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     }
     for _ in 0..PATIENCE {
         match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if left_over::has_lock(opened) => return Ok(()),
             Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),
             _ => return Ok(()),
         }
     }
-    Err(IssueError::StateDirectoryInUse(directory.path().clone(), holder(directory)))
+    let path = directory.path().clone();
+    Err(match left_over::holder(opened) {
+        Some(process) => IssueError::StateDirectoryStillInUse(path, process),
+        None => IssueError::StateDirectoryInUse(path, holder(directory)),
+    })
 }
 
 /// Gives the lock up: other processes that have inherited it may outlive the server for a moment.

@@ -1,24 +1,24 @@
 //! What is left of a server that was killed: processes in the same data directory that it had started.
-//!
-//! The kernel shows, in proc(5), which open file has a lock. Only processes that have inherited that file from the
-//! process that opened it have it, too. So a lock that a process in this data directory has is not another server's.
 
 use crate::durable::state_file::{StateDirectory, data_directory};
 use std::fs::{self, DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether a process that runs in this data directory has the lock on this directory. False if that cannot be known.
-pub fn has_lock(directory: &StateDirectory) -> bool {
-    let (Ok(here), Ok(locked)) = (fs::metadata(data_directory()), directory.opened().metadata()) else { return false };
-    entries(Path::new("/proc")).any(|process| {
+/// The process in this data directory that has the lock on this directory. The kernel shows, in proc(5), which open
+/// file has a lock. `None` if there is no such process, or if that cannot be known.
+pub fn holder(directory: &StateDirectory) -> Option<u32> {
+    let here = fs::metadata(data_directory()).ok()?;
+    let locked = directory.opened().metadata().ok()?;
+    let has_lock = |process: &DirEntry| {
         let process = process.path();
         is_same(&process.join("cwd"), &here)
             && entries(&process.join("fd")).any(|file| {
                 let information = || fs::read_to_string(process.join("fdinfo").join(file.file_name()));
                 is_same(&file.path(), &locked) && information().is_ok_and(|text| text.contains("FLOCK"))
             })
-    })
+    };
+    entries(Path::new("/proc")).find(has_lock)?.file_name().to_str()?.parse().ok()
 }
 
 fn entries(directory: &Path) -> impl Iterator<Item = DirEntry> {

@@ -58,5 +58,6 @@ pub fn commit() -> Result<(), StateFileError> {
 fn in_data_directory(act: impl FnOnce(Target) -> Result<(), StateFileError>) -> Result<(), StateFileError> {
     let path = &StatePath::data_directory(&data_directory());
     let directory = &File::open(path.path()).during("open directory", path)?;
-    act(Target { directory, path, name: NAME, temporary_name: TEMPORARY_NAME })
+    // A record is known by the life before, too, or else by its revision.
+    act(Target { directory, path, name: NAME, temporary_name: TEMPORARY_NAME, may_come_back: true })
 }

@@ -6,7 +6,7 @@
 use crate::clock;
 use crate::config::gucs::{self, WalMark};
 use crate::durable::state_file::{StateDirectory, data_directory};
-use crate::durable::{directory_lock, identity, life_file, wal};
+use crate::durable::{identity, life_file, wal};
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
@@ -43,7 +43,6 @@ pub fn extend(
     }
     let needed = tick.max(generator.last_tick());
     let directory = StateDirectory::open(&gucs::state_directory())?;
-    directory_lock::take(&directory)?;
     let identity = identity::own(check_unchanged(&directory)?)?;
     let found = read_own(&directory)?;
     if let Some(mark) = writable(wanted(layout, needed, now)?, logged) {
@@ -128,9 +127,8 @@ pub fn persist_first(
     record: Record,
     last_life: Option<LastLife>,
     logged: Option<LoggedMark>,
-) -> Result<Inode, IssueError> {
-    let after_a_loss = || last_life.map_or(0, |last| last.life.beyond());
-    let revision = found.map_or_else(after_a_loss, |found| found.revision);
+) -> Result<Inode, StateFileError> {
+    let revision = LastLife::revision_of_next(last_life, found);
     shared().revision.fetch_max(revision, Ordering::Relaxed);
     let first_mark = logged.map_or(record.mark, |logged| logged.mark);
     let wal_mark = if wal::is_wanted() { first_mark } else { 0 };
@@ -146,15 +144,12 @@ pub fn persist_first(
 
 /// Makes a record durable after the one that was found, with the next revision, and records how long that took, with
 /// the time for WAL. Returns what [`StateDirectory::add`] returns.
-///
-/// The lock is looked at again afterwards: a server can [go on](directory_lock::take) without it, and another one may
-/// have taken it meanwhile. What was written is not used then.
 pub fn persist(
     directory: &StateDirectory,
     found: Option<&Record>,
     record: Record,
     log: Duration,
-) -> Result<Inode, IssueError> {
+) -> Result<Inode, StateFileError> {
     let (shared, began) = (shared(), Instant::now());
     let before = found.map_or(0, |found| found.revision);
     let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
@@ -163,7 +158,6 @@ pub fn persist(
     let add = !failed_before && before > 0 && revision == before + 1;
     let written =
         sleep::shown(WaitEvent::MarkWrite, || if add { directory.add(&record) } else { directory.replace(&record) })?;
-    directory_lock::take(directory)?;
     shared.write_failed.store(false, Ordering::Relaxed);
     shared.revision.store(revision, Ordering::Relaxed);
     shared.life.store(record.life, Ordering::Relaxed);

@@ -21,6 +21,8 @@ pub struct Target<'a> {
     pub name: &'static str,
     /// Its name while it is written.
     pub temporary_name: &'static str,
+    /// Whether the old file may come back when the power is cut, where the file system flushes no directories.
+    pub may_come_back: bool,
 }
 
 impl Target<'_> {
@@ -45,7 +47,7 @@ impl Target<'_> {
         renameat(self.directory, self.temporary_name, self.directory, self.name).during("rename file", &temporary)?;
         match rustix::fs::fsync(self.directory) {
             // Some file systems flush no directories. As PostgreSQL's fsync_fname() in src/backend/storage/file/fd.c.
-            Err(Errno::BADF | Errno::INVAL) => Ok(()),
+            Err(Errno::BADF | Errno::INVAL) if self.may_come_back => Ok(()),
             flushed => flushed.during("fsync directory", self.path),
         }
     }

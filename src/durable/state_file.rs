@@ -117,7 +117,8 @@ impl StateDirectory {
     pub fn replace(&self, record: &Record) -> Result<Inode, StateFileError> {
         let mut directory = self.inode()?;
         let (opened, path) = (&self.opened, &self.path);
-        let target = Target { directory: opened, path, name: NAME, temporary_name: TEMPORARY_NAME };
+        let target =
+            Target { directory: opened, path, name: NAME, temporary_name: TEMPORARY_NAME, may_come_back: false };
         target.prepare(|_| {
             directory = self.inode()?;
             Ok(state_file::encode(&in_directory(record, directory)))

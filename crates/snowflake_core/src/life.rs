@@ -20,6 +20,7 @@
 
 use crate::UnixMs;
 use crate::identity::Inode;
+use crate::record::Record;
 
 const MAGIC: [u8; 8] = *b"SNOWLIFE";
 const VERSION: u32 = 1;
@@ -40,15 +41,6 @@ pub struct Life {
     pub wal_mark: UnixMs,
 }
 
-impl Life {
-    /// The revision for [`Life::revision`] of the next life if there is no record. A lost file can come back, as an old
-    /// copy, with a revision that this life may have reached: less than 2⁴⁰ further, at a thousand writes a second for
-    /// thirty years.
-    pub fn beyond(self) -> u64 {
-        self.revision.saturating_add(1 << 40)
-    }
-}
-
 /// The life that a data directory knows to be its last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastLife {
@@ -56,6 +48,21 @@ pub struct LastLife {
     pub life: Life,
     /// Whether it wrote its record in another directory than the present state directory.
     pub elsewhere: bool,
+}
+
+impl LastLife {
+    /// [`Life::revision`] of the life that begins where this record is found.
+    ///
+    /// If the record of the last life is lost, it may come back, with a revision that this life has reached: less than
+    /// 2⁴⁰ further than it began, at a thousand writes a second for thirty years.
+    pub fn revision_of_next(last: Option<Self>, found: Option<&Record>) -> u64 {
+        let beyond = |last: Self| last.life.revision.saturating_add(1 << 40);
+        let revision = found.map_or(0, |record| record.revision);
+        match last {
+            Some(last) if !found.is_some_and(|record| record.continues(last.life.number)) => revision.max(beyond(last)),
+            _ => revision,
+        }
+    }
 }
 
 /// The bytes of the file, whose inode is this, with the state directory.

@@ -271,20 +271,6 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "state_directory", tests: "the_marks_of_other_workers" },
     },
     Mutant {
-        name: "what is left of the server before keeps a server from its directory",
-        edits: &[(
-            "src/durable/directory_lock.rs",
-            "if left_over::has_lock(opened) => return Ok(()),",
-            "if false => return Ok(()),",
-        )],
-        against: Servers { binary: "one_writer", tests: "a_server_that_was_killed" },
-    },
-    Mutant {
-        name: "a lock that was not free at the start is never taken",
-        edits: &[("src/durable/mark.rs", "    directory_lock::take(&directory)?;\n", "")],
-        against: Servers { binary: "one_writer", tests: "a_server_that_was_killed" },
-    },
-    Mutant {
         name: "a server that has stopped leaves the lock to its logging collector",
         edits: &[("src/durable/shutdown.rs", "        directory_lock::release();\n", "")],
         against: Servers { binary: "one_writer", tests: "a_server_that_has_stopped" },
@@ -308,7 +294,12 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_swapped_before" },
     },
     Mutant {
-        name: "any server's lock passes for what is left of this one",
+        name: "the data directory keeps the inode that the state directory had before it was copied up",
+        edits: &[("src/durable/mark.rs", "if !written.same_inode(&record.identity.directory) {", "if false {")],
+        against: Servers { binary: "faults", tests: "row_41" },
+    },
+    Mutant {
+        name: "a lock of a process in any data directory passes for one in this",
         edits: &[(
             "src/durable/left_over.rs",
             "is_same(&process.join(\"cwd\"), &here)\n            && entries",
@@ -317,8 +308,8 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one" },
     },
     Mutant {
-        name: "the data directory keeps the inode that the state directory had before it was copied up",
-        edits: &[("src/durable/mark.rs", "if !written.same_inode(&record.identity.directory) {", "if false {")],
-        against: Servers { binary: "faults", tests: "row_41" },
+        name: "a process that has outlived a server is not looked for",
+        edits: &[("src/durable/left_over.rs", "text.contains(\"FLOCK\")", "text.contains(\"OFDLCK\")")],
+        against: Servers { binary: "one_writer", tests: "a_server_is_told_which" },
     },
 ];

@@ -235,9 +235,15 @@ fn a_newer_record_in_the_same_directory_begins_above_the_start_margin() {
     assert_eq!(found_after(Some(older), None, copied), Err(MarkConflict::NotTheLast), "a copy of another directory");
     let elsewhere = LastLife { elsewhere: true, ..older };
     assert_eq!(found_after(Some(elsewhere), None, nothing), Err(MarkConflict::NotTheLast));
-    let after_a_loss = LastLife { life: Life { revision: older.life.beyond(), ..older.life }, ..older };
-    let restored = found_after(Some(after_a_loss), None, nothing);
-    assert_eq!(restored, Err(MarkConflict::NotTheLast), "an old copy of a file that was lost meanwhile");
+    let oldest = Record { revision: 1, life: 8, ..record(MARK, own()) };
+    for found in [None, Some(&oldest)] {
+        let revision = LastLife::revision_of_next(Some(older), found);
+        let next = LastLife { life: Life { number: 9, revision, ..older.life }, ..older };
+        let restored = found_after(Some(next), None, nothing);
+        assert_eq!(restored, Err(MarkConflict::NotTheLast), "the file that was lost, or replaced by an older one");
+    }
+    assert_eq!(LastLife::revision_of_next(Some(life(LIFE)), Some(&record(MARK, own()))), REVISION, "a restart");
+    assert_eq!(LastLife::revision_of_next(None, Some(&record(MARK, own()))), REVISION, "a copy");
     let ahead = record(NOW + 60_000, own());
     let context = StartContext { last_life: Some(older), ..CONTEXT };
     assert_eq!(decide(Some(&ahead), &own(), &context).unwrap().floor, NOW + 60_000);
