@@ -28,7 +28,7 @@ use std::time::Duration;
 const HOLDER: &str = "holder";
 
 /// How many milliseconds to wait for the lock. A server that may not begin has it for a moment.
-const PATIENCE: u32 = 10;
+const PATIENCE: u32 = 100;
 
 /// Longer than any line in that file.
 const LONG: u64 = 8192;

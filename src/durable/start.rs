@@ -222,16 +222,16 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
             "The data directory was put back to an earlier state, or another server with a copy of it has written here. ",
         ),
     };
-    // A newer record is a certain one.
-    let is_certain = reason == StartReason::NewerRecord || wal::known_mark().is_some();
+    let is_promoted = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy);
+    let relies_on_clock = reason.relies_on_clock() || is_promoted && wal::known_mark().is_none();
     let clock = "IDs that this worker has issued before are lower if the clock was right then, and is right.";
-    let detail = format!("{detail}{}", if is_certain { "" } else { clock });
+    let detail = format!("{detail}{}", if relies_on_clock { clock } else { "" });
     let message = warning(&format!("{found}, IDs begin at {time}"));
     let message = if detail.is_empty() { message } else { message.set_detail(detail.trim_end()) };
     let or_absolute =
         if gucs::state_directory().is_absolute() { "" } else { ", or an absolute snowflake_pg.state_directory" };
     let message = match gucs::wal_mark() {
-        WalMark::Off if !is_certain => message.set_hint(format!(
+        WalMark::Off if relies_on_clock => message.set_hint(format!(
             "So that a server finds its own mark, also after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \
              prefer on all servers{or_absolute}."
         )),

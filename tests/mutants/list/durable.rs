@@ -312,4 +312,9 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[("src/durable/left_over.rs", "text.contains(\"FLOCK\")", "text.contains(\"OFDLCK\")")],
         against: Servers { binary: "one_writer", tests: "a_server_is_told_which" },
     },
+    Mutant {
+        name: "a lock that is taken for a moment is not waited for",
+        edits: &[("src/durable/directory_lock.rs", "const PATIENCE: u32 = 100;", "const PATIENCE: u32 = 1;")],
+        against: Servers { binary: "one_writer", tests: "a_lock_that_another" },
+    },
 ];
