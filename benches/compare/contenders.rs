@@ -42,6 +42,16 @@ pub const PLPGSQL: Contender = other("PL/pgSQL, Instagram's", "insta_next_id()",
 /// The same generator in Rust, under a lock.
 pub const NAIVE: Contender = other("pgrx under an LWLock", "naive_nextval()", "bigint");
 
+const CALLS_IN_ROW: usize = 25;
+
+/// A statement that makes so many calls, a multiple of 25. Each row makes 25, so that rows are the smaller part of what
+/// it takes. PostgreSQL may not leave out columns that are volatile.
+pub fn calls(expression: &str, count: u32) -> String {
+    let columns = vec![expression; CALLS_IN_ROW].join(", ");
+    let rows = count / u32::try_from(CALLS_IN_ROW).unwrap_or(1);
+    format!("SELECT count(*) FROM (SELECT {columns} FROM generate_series(1, {rows}) i OFFSET 0) calls")
+}
+
 const fn ours(name: &'static str, setting: Setting) -> Contender {
     Contender { name, setting, expression: "snowflake_nextval()", key: "bigint" }
 }

@@ -4,7 +4,7 @@
 //! the cost of the same query without calls, and shown. What counts is CPU time of the backend, as the operating system
 //! accounts for it.
 
-use crate::contenders::{self, OURS};
+use crate::contenders::{self, OURS, calls};
 use crate::effort::Effort;
 use crate::measure::{Backend, rounds};
 use crate::servers::Servers;
@@ -18,14 +18,6 @@ pub const CPU: Question =
 const WAL: Question = Question { case: "WAL of one ID", unit: "bytes", ..CPU };
 
 const CALLS: u32 = 3_500;
-const CALLS_IN_ROW: usize = 25;
-
-/// Makes all calls. PostgreSQL may not leave out columns that are volatile.
-fn query(expression: &str) -> String {
-    let columns = vec![expression; CALLS_IN_ROW].join(", ");
-    let rows = CALLS / u32::try_from(CALLS_IN_ROW).unwrap_or(1);
-    format!("SELECT count(*) FROM (SELECT {columns} FROM generate_series(1, {rows}) i OFFSET 0) calls")
-}
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     struct Entry {
@@ -38,7 +30,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         .iter()
         .map(|contender| {
             let mut backend = Backend::of(servers, contender);
-            let mut prepare = |expression| backend.client.prepare(&query(expression)).expect("a statement");
+            let mut prepare = |expression| backend.client.prepare(&calls(expression, CALLS)).expect("a statement");
             let (nothing, statement) = (prepare("i"), prepare(contender.expression));
             Entry { backend, nothing, statement }
         })
@@ -61,7 +53,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         let position = |client: &mut _| value(client, "SELECT pg_current_wal_insert_lsn() - '0/0'");
         let before: f64 = position(&mut client).parse().expect("a number");
         for _ in 0..10 {
-            client.execute(&query(contender.expression), &[]).expect("IDs");
+            client.execute(&calls(contender.expression, CALLS), &[]).expect("IDs");
         }
         let after: f64 = position(&mut client).parse().expect("a number");
         report.add(&WAL, contender.name, vec![(after - before) / 10.0 / f64::from(CALLS)]);

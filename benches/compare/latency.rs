@@ -43,7 +43,7 @@ const SHARES: [u64; 4] = [500, 990, 999, 1000];
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     // More rounds where something must be reached: rare events are to be compared.
-    compare(servers, effort.pick(11, 1), report, &PLAIN);
+    compare(servers, effort.pick(25, 1), report, &PLAIN);
 
     let mut client = servers.connect(Setting::Default);
     let before = begin_to_extend(servers, &mut client);

@@ -31,7 +31,8 @@ pub const FAIRNESS: Question =
 pub const CPU: Question =
     Question { case: "CPU time of these 64 in a second", unit: "ms", better: Better::Lower, ..SHARE };
 
-const RATE: f64 = 4_096_000.0;
+/// How many IDs a second the default layout has.
+pub const RATE: f64 = 4_096_000.0;
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     let time = effort.pick(Duration::from_secs(2), Duration::from_millis(500));
