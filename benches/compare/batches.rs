@@ -53,7 +53,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
             .collect();
         let times = effort.pick(times, times / 4);
         let costs =
-            rounds(effort.pick(15, 5), &mut entries, |(backend, statement)| backend.cost(statement, times, size));
+            rounds(effort.pick(45, 5), &mut entries, |(backend, statement)| backend.cost(statement, times, size));
         for ((statement, _), values) in STATEMENTS.iter().zip(costs) {
             report.add_at(&CPU, statement, size.into(), values);
         }

@@ -145,7 +145,8 @@ const TARGETS: [Target; 23] = [
         at: Some(1000),
         ours: batches::BATCH,
         other: Median(batches::SERIES),
-        wanted: AtMost(1.0),
+        // PostgreSQL keeps the rows of both series before it reads the first.
+        wanted: AtMost(1.1),
     },
 ];
 
