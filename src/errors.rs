@@ -86,12 +86,18 @@ pub enum IssueError {
     },
     /// While the server ran, another directory or record has replaced its own at this path.
     StateDirectoryReplaced(StatePath),
+    /// At this path is another directory than when the server started.
+    StateDirectoryExchanged(StatePath),
     /// Another server has locked this state directory. Which one, if that is known.
     StateDirectoryInUse(StatePath, Option<String>),
     /// This process, which a server before this one has left in the data directory, has locked this state directory.
     StateDirectoryStillInUse(StatePath, u32),
     /// The keeper has not written the mark to WAL in this time.
     MarkNotInWal(Duration),
+    /// The keeper has not read the mark in WAL in this time.
+    MarkNotRead(Duration),
+    /// Something else has the name of the sequence that takes the mark of this worker to WAL.
+    MarkSequenceTaken(String),
     /// The database has no sequence for the mark, since it does not have the extension.
     NoExtension(CString),
 }
@@ -123,29 +129,27 @@ impl IssueError {
     /// Raises an ERROR. It shows the path of the state directory only to users who may read
     /// snowflake_pg.state_directory. The server log has the path in any case.
     pub fn raise(self) -> ! {
-        match self {
-            Self::StateFile(failure) if !state_file::may_know_directory() => {
-                let hidden = failure.without_directory();
-                ErrorReport::from(failure).report(PgLogLevel::LOG_SERVER_ONLY);
+        match self.without_directory() {
+            Some(hidden) if !state_file::may_know_directory() => {
+                self.log(PgLogLevel::LOG_SERVER_ONLY);
                 raise(hidden.into())
             }
-            Self::StateDirectoryReplaced(file) if !state_file::may_know_directory() => {
-                let hidden = Self::StateDirectoryReplaced(file.without_directory());
-                Self::StateDirectoryReplaced(file).log(PgLogLevel::LOG_SERVER_ONLY);
-                raise(hidden.into())
-            }
-            Self::StateDirectoryInUse(path, holder) if !state_file::may_know_directory() => {
-                let hidden = Self::StateDirectoryInUse(path.without_directory(), None);
-                Self::StateDirectoryInUse(path, holder).log(PgLogLevel::LOG_SERVER_ONLY);
-                raise(hidden.into())
-            }
-            Self::StateDirectoryStillInUse(path, process) if !state_file::may_know_directory() => {
-                let hidden = Self::StateDirectoryStillInUse(path.without_directory(), process);
-                Self::StateDirectoryStillInUse(path, process).log(PgLogLevel::LOG_SERVER_ONLY);
-                raise(hidden.into())
-            }
-            error => raise(error.into()),
+            _ => raise(self.into()),
         }
+    }
+
+    /// The error without the path of the state directory; `None` if it has none.
+    fn without_directory(&self) -> Option<Self> {
+        Some(match self {
+            Self::StateFile(failure) => Self::StateFile(failure.without_directory()),
+            Self::StateDirectoryReplaced(file) => Self::StateDirectoryReplaced(file.without_directory()),
+            Self::StateDirectoryExchanged(path) => Self::StateDirectoryExchanged(path.without_directory()),
+            Self::StateDirectoryInUse(path, _) => Self::StateDirectoryInUse(path.without_directory(), None),
+            Self::StateDirectoryStillInUse(path, process) => {
+                Self::StateDirectoryStillInUse(path.without_directory(), *process)
+            }
+            _ => return None,
+        })
     }
 
     /// The errno, if the operating system has reported the error; negative for the data directory.
@@ -313,7 +317,7 @@ impl From<IssueError> for ErrorReport {
             IssueError::StartPending { now, until } => {
                 error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
                     .set_detail(format!(
-                        "The clock shows {}. No durable mark of this worker was found, so IDs begin at {}.",
+                        "The clock shows {}. No certain durable mark of this worker was found, so IDs begin at {}.",
                         display_time(now),
                         display_time(until)
                     ))
@@ -343,6 +347,12 @@ impl From<IssueError> for ErrorReport {
                 "Give each server a snowflake_pg.state_directory of its own, put this server's directory back, and \
                  restart it.",
             ),
+            IssueError::StateDirectoryExchanged(path) => error_report(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("state directory \"{path}\" is not the one with which the server started"),
+            )
+            .set_detail("A volume was mounted there, or the directory was exchanged, while the server ran.")
+            .set_hint("If it is the right directory, restart the server. If it is not, put the right one back."),
             IssueError::StateDirectoryInUse(path, holder) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state directory \"{path}\" is in use by another server"),
@@ -374,6 +384,24 @@ impl From<IssueError> for ErrorReport {
                 "See the server log for the reason. The background worker may be waiting for a synchronous standby, or \
                  max_worker_processes may be too low.",
             ),
+            IssueError::MarkNotRead(waited) => error_report(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "could not read the durable mark from WAL in time",
+            )
+            .set_detail(format!(
+                "Waited {} ms for background worker \"snowflake_pg keeper\". Where IDs begin depends on that mark.",
+                waited.as_millis()
+            ))
+            .set_hint(
+                "See the server log for the reason. max_worker_processes may be too low, or \
+                 snowflake_pg.wal_mark_database may not exist.",
+            ),
+            IssueError::MarkSequenceTaken(name) => error_report(
+                ERRCODE_DUPLICATE_TABLE,
+                format!("relation \"{name}\" already exists"),
+            )
+            .set_detail("The durable mark of this worker is written to WAL through a sequence of this name.")
+            .set_hint("Rename or drop the relation."),
             IssueError::NoExtension(database) => {
                 let database = database.to_string_lossy();
                 error_report(

@@ -287,3 +287,48 @@ fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_w
         cluster.restart(Signal::INT);
     }
 }
+
+/// Whoever may create objects in the schema of the extension could do that.
+#[test]
+fn a_relation_with_the_name_of_the_sequence_does_not_end_the_keeper() {
+    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").create();
+    cluster.start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE TABLE snowflake_wal_mark_0_1 (); CREATE EXTENSION snowflake_pg").expect("a table");
+    let keeper = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    let before = value(&mut client, keeper);
+    let warning = "WARNING:  relation \"public.snowflake_wal_mark_0_1\" already exists";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !cluster.log().contains(warning) {
+        assert!(Instant::now() < deadline, "{}", cluster.log());
+        client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+        sleep(Duration::from_millis(100));
+    }
+    assert_eq!(value(&mut client, keeper), before, "the same process");
+    client.batch_execute("ALTER TABLE snowflake_wal_mark_0_1 RENAME TO other").expect("another name");
+    let last = value(&mut client, "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval())) * 1000");
+    cluster.wait_until(&format!(
+        "SELECT coalesce(max(last_value), 0) > {last} FROM pg_sequences WHERE sequencename = 'snowflake_wal_mark_0_1'"
+    ));
+}
+
+/// The mark was lowered when the server stopped, and the one in WAL was not. A restart still begins at its own.
+#[test]
+fn ids_after_a_planned_restart_are_not_ahead_of_the_clock_although_the_mark_in_wal_is() {
+    for wal_mark in ["prefer", "require"] {
+        let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster.wait_for_mark_in_wal();
+        for _ in 0..3 {
+            value(&mut cluster.connect(), "SELECT snowflake_nextval()");
+            let logged = cluster.log().len();
+            cluster.restart(Signal::INT);
+            let id = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+            let (issued, now) = (issued_at(id), real_time());
+            assert!(issued <= now, "{wal_mark}: {issued} is ahead of the clock, {now}");
+            let log = &cluster.log()[logged..];
+            assert!(log.contains("snowflake_pg: durable mark found, IDs begin at"), "{wal_mark}:\n{log}");
+        }
+    }
+}

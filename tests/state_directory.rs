@@ -206,7 +206,47 @@ fn a_state_directory_that_is_swapped_before_the_first_id_is_refused() {
     fs::rename(&directory, directory.with_extension("away")).expect("a volume that goes away");
     cluster.make_directory("state");
     let refused = error(&mut cluster.connect(), NEXTVAL);
-    assert!(refused.message().ends_with("has been replaced by another server"), "{refused:?}");
+    assert!(refused.message().ends_with("is not the one with which the server started"), "{refused:?}");
+}
+
+/// The right volume is mounted after the server has started on an empty mount point.
+#[test]
+fn a_state_directory_that_is_mounted_late_is_used_after_a_restart() {
+    let (mut cluster, directory) = server_with_directory();
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    cluster.stop(Signal::INT);
+    let away = directory.with_extension("away");
+    fs::rename(&directory, &away).expect("a volume that is not mounted yet");
+    cluster.make_directory("state");
+    cluster.start();
+    let missing = error(&mut cluster.connect(), NEXTVAL);
+    assert_eq!(missing.message(), "this server wrote its durable mark in another directory");
+    fs::remove_dir(&directory).expect("the mount point");
+    fs::rename(&away, &directory).expect("the volume");
+    let late = error(&mut cluster.connect(), NEXTVAL);
+    assert!(late.message().ends_with("is not the one with which the server started"), "{late:?}");
+    assert!(late.hint().is_some_and(|hint| hint.contains("restart the server")), "{late:?}");
+    cluster.restart(Signal::INT);
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+}
+
+/// The postmaster opens it for all processes of the server, once.
+#[test]
+fn a_server_that_could_not_open_its_state_directory_at_its_start_says_that_it_is_not_locked() {
+    const WARNING: &str = "snowflake_pg: the state directory is not locked";
+    let (mut cluster, directory) = server_with_directory();
+    let allow = |mode| fs::set_permissions(&directory, Permissions::from_mode(mode)).expect("permissions");
+    cluster.stop(Signal::INT);
+    allow(0o755);
+    cluster.start();
+    assert_eq!(error(&mut cluster.connect(), NEXTVAL).code().code(), "55000");
+    allow(0o700);
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    assert!(cluster.log().contains(WARNING), "{}", cluster.log());
+    let logged = cluster.log().len();
+    cluster.restart(Signal::INT);
+    cluster.connect().batch_execute(NEXTVAL).expect("an ID");
+    assert!(!cluster.log()[logged..].contains(WARNING), "{}", cluster.log());
 }
 
 /// As a restore does under a running server.

@@ -64,7 +64,7 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     let opened = opened();
     let Some(opened) = opened.as_ref() else { return Ok(()) };
     if !same_directory(Some(opened), Some(directory)) {
-        return Err(IssueError::StateDirectoryReplaced(directory.file()));
+        return Err(IssueError::StateDirectoryExchanged(directory.path().clone()));
     }
     for _ in 0..PATIENCE {
         match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
@@ -77,6 +77,11 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
         Some(process) => IssueError::StateDirectoryStillInUse(path, process),
         None => IssueError::StateDirectoryInUse(path, holder(directory)),
     })
+}
+
+/// Whether the postmaster could open the directory. Otherwise there is nothing to lock.
+pub fn is_possible() -> bool {
+    opened().is_some()
 }
 
 /// Gives the lock up: other processes that have inherited it may outlive the server for a moment.

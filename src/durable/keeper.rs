@@ -113,7 +113,7 @@ fn end_if_told() {
 }
 
 /// Writes a mark to WAL. Returns false if there is no extension.
-fn write_to_wal(mark: UnixMs) -> bool {
+fn write_to_wal(mark: UnixMs) -> Result<bool, IssueError> {
     let is_written = wal::write_mark(mark);
     // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark then.
     end_if_told();
@@ -222,7 +222,7 @@ impl Keeper {
         if wal::is_wanted() && !plan.as_ref().is_some_and(Plan::is_pending) {
             let mark = mark::wanted(&layout, tick, now)?;
             let began = Instant::now();
-            if !write_to_wal(mark) {
+            if !write_to_wal(mark)? {
                 return self.without_extension(started);
             }
             self.logged = layout.first_tick_from(mark);
@@ -239,10 +239,10 @@ impl Keeper {
         if !wal::is_wanted() || written <= self.logged {
             return;
         }
-        if write_to_wal(self.layout.time_of(written)) {
-            self.logged = written;
-        } else {
-            self.log(IssueError::NoExtension(gucs::wal_mark_database()));
+        match write_to_wal(self.layout.time_of(written)) {
+            Ok(true) => self.logged = written,
+            Ok(false) => self.log(IssueError::NoExtension(gucs::wal_mark_database())),
+            Err(error) => self.log(error),
         }
     }
 

@@ -51,7 +51,7 @@ pub fn extend(
         let lost = || OtherMarks::all_at(shared().others.load(Ordering::Relaxed));
         let others = found.map_or_else(lost, |found| found.others);
         let previous_life = found.map_or(0, |found| found.previous_life);
-        let record = Record { revision: 0, life, previous_life, mark, identity, others };
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
         persist(&directory, found.as_ref(), record, log_time(logged))?;
         publish(layout, needed, now, mark);
     }
@@ -153,7 +153,7 @@ pub fn persist(
     let (shared, began) = (shared(), Instant::now());
     let before = found.map_or(0, |found| found.revision);
     let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
-    let record = Record { revision, ..record };
+    let record = Record { revision, logged: wal::highest_logged(), ..record };
     let failed_before = shared.write_failed.swap(true, Ordering::Relaxed);
     let add = !failed_before && before > 0 && revision == before + 1;
     let written =

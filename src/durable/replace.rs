@@ -5,7 +5,7 @@
 //! relative to the open directory. Flushed even if `fsync` is off: that costs little.
 
 use crate::errors::{StateFileError, StatePath, While};
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, renameat, statx, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, openat, renameat, statx, unlinkat};
 use rustix::io::Errno;
 use snowflake_core::identity::Inode;
 use std::fs::File;
@@ -53,6 +53,11 @@ impl Target<'_> {
     }
 }
 
+/// File systems that keep the number of an inode for its life, by their magic numbers in statfs(2): ext2 to ext4, XFS,
+/// Btrfs, tmpfs, ZFS, F2FS, bcachefs. Others, such as overlay file systems and FUSE, may assign a new one when they are
+/// mounted.
+const KEEP_NUMBERS: [u64; 7] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x2FC1_2FC1, 0xF2F5_2010, 0xCA45_1A4E];
+
 /// What identifies an open file or directory. `action` is "stat file" or "stat directory".
 pub fn inode(opened: &File, action: &'static str, path: &StatePath) -> Result<Inode, StateFileError> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
@@ -61,5 +66,10 @@ pub fn inode(opened: &File, action: &'static str, path: &StatePath) -> Result<In
     let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
     let born_ns = seconds.saturating_mul(1_000_000_000).saturating_add(born.tv_nsec.into());
-    Ok(Inode { number: found.stx_ino, born_ns: if seconds > 0 { born_ns } else { 0 } })
+    if seconds == 0 {
+        return Ok(Inode { number: found.stx_ino, born_ns: 0 });
+    }
+    // The type has another width on some architectures.
+    let kind = u64::try_from(fstatfs(opened).during(action, path)?.f_type).unwrap_or(0) & 0xFFFF_FFFF;
+    Ok(Inode { number: if KEEP_NUMBERS.contains(&kind) { found.stx_ino } else { 0 }, born_ns })
 }

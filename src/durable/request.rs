@@ -1,6 +1,6 @@
 //! Asks the keeper for a mark, and waits for it.
 
-use crate::config::gucs::{self, WalMark};
+use crate::config::gucs;
 use crate::config::preload;
 use crate::durable::{lock, mark, start, wal};
 use crate::errors::IssueError;
@@ -35,10 +35,12 @@ pub fn must_be_read() -> Result<(), IssueError> {
     }
     start::check_may_start()?;
     wait_for_reading();
-    if !wal::is_read() && gucs::wal_mark() == WalMark::Require {
-        return Err(IssueError::MarkNotInWal(READING));
-    }
-    Ok(())
+    check_is_read()
+}
+
+/// An error if the mark goes through WAL, and the keeper has not read it: where IDs begin may depend on it.
+pub fn check_is_read() -> Result<(), IssueError> {
+    if wal::is_wanted() && !wal::is_read() { Err(IssueError::MarkNotRead(READING)) } else { Ok(()) }
 }
 
 /// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that

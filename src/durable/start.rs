@@ -3,7 +3,7 @@
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, life_file, lock, wal};
+use crate::durable::{directory_lock, identity, life_file, lock, request, wal};
 use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -127,6 +127,9 @@ pub fn start(
 ) -> Result<WriteOutcome, IssueError> {
     let mut plan = plan_at(|_| now)?;
     let shared = shared();
+    if plan.start_point.reason != StartReason::Restart {
+        request::check_is_read()?;
+    }
     if plan.is_pending() {
         let until = shared.start_not_before.load(Ordering::Relaxed);
         if until > 0 {
@@ -152,7 +155,7 @@ pub fn start(
     let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
     let life = life_file::new_number();
     let previous_life = last_life.map_or(0, |last| last.life.number);
-    let record = Record { revision: 0, life, previous_life, mark, identity: own, others };
+    let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity: own, others };
     let written = mark::persist_first(&directory, found.as_ref(), record, last_life, logged)?;
     directory_lock::sign(&directory);
     shared.directory[0].store(written.number, Ordering::Relaxed);
@@ -186,11 +189,13 @@ pub fn log_start(written: WriteOutcome) -> Option<UnixMs> {
     match written {
         WriteOutcome::Found(start_point) => {
             log_start_point(start_point);
+            warn_if_not_locked();
             None
         }
         WriteOutcome::FoundBelow(start_point) => {
             log_start_point(start_point);
             warn_of_lower_layer();
+            warn_if_not_locked();
             None
         }
         WriteOutcome::Pending(until) => Some(until),
@@ -205,6 +210,11 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
         StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
         StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),
+        StartReason::Restored => (
+            PgLogLevel::LOG,
+            "durable mark found that this data directory did not write",
+            "The data directory was restored or moved. ",
+        ),
         StartReason::Promotion => (PgLogLevel::LOG, "durable mark of an older timeline found", ""),
         StartReason::PromotedCopy => (
             PgLogLevel::WARNING,
@@ -222,8 +232,8 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
             "The data directory was put back to an earlier state, or another server with a copy of it has written here. ",
         ),
     };
-    let is_promoted = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy);
-    let relies_on_clock = reason.relies_on_clock() || is_promoted && wal::known_mark().is_none();
+    let may_be_old = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy | StartReason::Restored);
+    let relies_on_clock = reason.relies_on_clock() || may_be_old && wal::known_mark().is_none();
     let clock = "IDs that this worker has issued before are lower if the clock was right then, and is right.";
     let detail = format!("{detail}{}", if relies_on_clock { clock } else { "" });
     let message = warning(&format!("{found}, IDs begin at {time}"));
@@ -238,6 +248,16 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         _ => message,
     };
     message.report(level);
+}
+
+/// The postmaster could not open the directory, for a reason that has gone since.
+fn warn_if_not_locked() {
+    if !directory_lock::is_possible() {
+        warning("the state directory is not locked")
+            .set_detail("It could not be opened when the server started. Another server may use it at the same time.")
+            .set_hint("Restart the server.")
+            .report(PgLogLevel::WARNING);
+    }
 }
 
 /// All containers of an image find the same mark, and the same worker ID if that is in the image.

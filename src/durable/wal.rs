@@ -8,6 +8,7 @@
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::lock;
+use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::worker;
 use pgrx::bgworkers::BackgroundWorker;
@@ -63,6 +64,11 @@ pub fn known_mark() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)
 }
 
+/// The highest mark of this worker that this server knows to be in WAL, or to be on its way; 0 if it knows of none.
+pub fn highest_logged() -> UnixMs {
+    shared().logged.load(Ordering::Relaxed).max(known_mark().unwrap_or(0))
+}
+
 /// What the keeper has read of all workers: none may begin below it.
 pub fn known_floor() -> UnixMs {
     shared().wal_floor.load(Ordering::Relaxed)
@@ -93,22 +99,24 @@ pub fn read_mark() -> bool {
 
 /// As the keeper: writes a mark, and waits until it is flushed and, with synchronous replication, acknowledged. Returns
 /// false if there is no extension.
-pub fn write_mark(mark: UnixMs) -> bool {
-    let Ok(mark) = i64::try_from(mark) else { return false };
+pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
+    let number = i64::try_from(mark).unwrap_or(i64::MAX);
     BackgroundWorker::transaction(|| {
         if last_value(COMMON).is_none() {
-            return false;
+            return Ok(false);
         }
         let name = own_name();
         if last_value(&name).is_none() {
-            create(&name);
+            create(&name)?;
         }
+        // Before it is written: the wait for a synchronous standby can end with the process.
+        shared().logged.fetch_max(mark, Ordering::Relaxed);
         let set = format!(
             "SELECT pg_catalog.setval(oid, greatest($2, pg_catalog.pg_sequence_last_value(oid)))
              FROM ({SEQUENCE}) sequence"
         );
-        let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &[name.into(), mark.into()]);
-        or_panic(written).is_some()
+        let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &[name.into(), number.into()]);
+        Ok(or_panic(written).is_some())
     })
 }
 
@@ -119,10 +127,18 @@ fn last_value(name: &str) -> Option<UnixMs> {
     found.map(|mark| UnixMs::try_from(mark).unwrap_or(0))
 }
 
-/// Creates the sequence of a worker, which then belongs to the extension. There is an extension.
-fn create(name: &str) {
+/// Creates the sequence of a worker, which then belongs to the extension. There is an extension. An error if something
+/// else has its name: PostgreSQL's own error would end the keeper.
+fn create(name: &str) -> Result<(), IssueError> {
     let schema: Option<String> = none_without_row(Spi::get_one(SCHEMA));
     let sequence = format!("{}.{name}", schema.expect("the schema of the extension"));
+    let taken: Option<bool> = or_panic(Spi::get_one_with_args(
+        "SELECT pg_catalog.to_regclass($1) OPERATOR(pg_catalog.<>) 0::pg_catalog.oid",
+        &[sequence.as_str().into()],
+    ));
+    if taken.is_some() {
+        return Err(IssueError::MarkSequenceTaken(sequence));
+    }
     for command in [
         format!("CREATE SEQUENCE {sequence}"),
         format!("COMMENT ON SEQUENCE {sequence} IS 'durable mark of a worker in Unix milliseconds; not for nextval()'"),
@@ -130,6 +146,7 @@ fn create(name: &str) {
     ] {
         or_panic(Spi::run(&command));
     }
+    Ok(())
 }
 
 /// No row is nothing.

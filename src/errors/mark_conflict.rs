@@ -50,8 +50,10 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         ),
         MarkConflict::LeftBehind => (
             "this server wrote its durable mark in another directory".to_owned(),
-            "There is no mark in the present state directory.".to_owned(),
-            "Set snowflake_pg.state_directory back, or move the file \"mark\" to the new directory, and restart the \
+            "There is no mark in the present state directory. The parameter was changed, a volume is not mounted, or the \
+             directory was deleted."
+                .to_owned(),
+            "Set snowflake_pg.state_directory back, or mount the volume, or move the file \"mark\" to the new directory, and restart the \
              server. If the mark is lost, and every ID that this server has issued is older than the clock, call \
              snowflake_accept_identity().",
         ),

@@ -82,7 +82,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
 /// The record that the generator will start from, of a life that issues no ID.
 fn new_record(mark: UnixMs, identity: Identity, others: OtherMarks, last_life: Option<LastLife>) -> Record {
     let previous_life = last_life.map_or(0, |last| last.life.number);
-    Record { revision: 0, life: life_file::new_number(), previous_life, mark, identity, others }
+    Record { revision: 0, life: life_file::new_number(), previous_life, mark, logged: 0, identity, others }
 }
 
 /// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the
@@ -167,8 +167,8 @@ fn must_fit(mark: UnixMs, layout: &Layout) {
                 display_time(layout.last_time())
             ))
             .set_hint(
-                "Check snowflake_pg.layout. If the sequence snowflake_wal_mark has a wrong value, set it to a \
-                     lower one, and restart the server.",
+                "Check snowflake_pg.layout. If a sequence snowflake_wal_mark or snowflake_wal_mark_... has a wrong \
+                     value, set it to a lower one, and restart the server.",
             ),
         )
     }

@@ -64,6 +64,13 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 40,
+        promise: "directories_that_were_made_in_the_same_instant_are_told_from_each_other",
+        short: 1,
+        full: 3,
+        run: born_together,
+    },
+    Fault {
+        row: 40,
         promise: "a_data_directory_that_is_put_back_beside_its_state_directory_goes_on_above_the_mark",
         short: 1,
         full: 4,
@@ -303,6 +310,33 @@ fn copied_while_it_ran(rounds: usize) -> Evidence {
         ids
     });
     evidence.crashes(2 * rounds)
+}
+
+/// A file system may know births no more exactly than to some milliseconds.
+fn born_together(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |round| {
+        let volume = Volume::empty();
+        let [first, second] = volume.make_directories_at_once();
+        let mut server = start(Cluster::builder().worker(1).own_clock().set(STATE_DIRECTORY, first.display()));
+        let mut ids = some_ids_without_errors(&server);
+        server.stop(Signal::INT);
+        // The copy has the mark, in the other directory.
+        let mut copy = Cluster::builder().set(STATE_DIRECTORY, second.display()).copy_of(&server);
+        let copied = Command::new("cp").arg("-a").args([first.join("mark"), second.join("mark")]).status();
+        assert!(copied.expect("cp").success());
+        copy.start();
+        assert_refused(&copy, "copy");
+        copy.stop(Signal::INT);
+        fs::remove_file(second.join("mark")).expect("the copy of the mark");
+
+        server.start();
+        ids.merge(run_ahead(&server, FAR_AHEAD[round % 2]));
+        change(&mut server, &second);
+        let what = "another directory that was made in the same instant";
+        assert!(first_id(&server).is_none(), "{what} passes for the same");
+        refused_until_accepted(what, &mut server);
+        ids
+    })
 }
 
 /// As a snapshot of its volume does, which keeps inodes.

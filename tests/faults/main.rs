@@ -14,6 +14,7 @@ mod fixture;
 mod interrupts;
 mod lost_mark;
 mod nodes;
+mod old_record;
 mod policies;
 mod processes;
 mod shared_directory;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             lost_mark::FAULTS,
             shared_directory::FAULTS,
             exchanged_directory::FAULTS,
+            old_record::FAULTS,
         ]
         .concat(),
     )

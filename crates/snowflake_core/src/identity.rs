@@ -9,17 +9,21 @@ pub type Numbers = (u32, u32);
 /// move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Its number.
+    /// Its number; 0 if the file system keeps births, but assigns new numbers when it is mounted.
     pub number: u64,
     /// When it was created, in nanoseconds since 1970; 0 if the file system does not keep that.
     pub born_ns: u64,
 }
 
 impl Inode {
-    /// Whether this is the same directory or file. A copy is created later than its original, so the time of birth is
-    /// enough. Inode numbers count only without it, since some network file systems assign new ones at every mount.
+    /// Whether this is the same directory or file. A copy is created later than its original. Only two that are made
+    /// one right after the other can have the same time of birth, since a clock of the kernel's ticks a hundred times a
+    /// second.
     pub fn same_inode(&self, other: &Self) -> bool {
-        if self.born_ns > 0 && other.born_ns > 0 { self.born_ns == other.born_ns } else { self.number == other.number }
+        let births_are_known = self.born_ns > 0 && other.born_ns > 0;
+        let numbers_are_known = self.number > 0 && other.number > 0;
+        (!births_are_known || self.born_ns == other.born_ns)
+            && (births_are_known && !numbers_are_known || self.number == other.number)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::UnixMs;
 use crate::identity::{Identity, Numbers};
 
 /// How many workers beside the present one have a mark of their own in a record. More share one mark.
-pub const OTHER_WORKERS: usize = 19;
+pub const OTHER_WORKERS: usize = 18;
 
 /// The durable mark of a server, who wrote it, and the marks of the workers that the server had before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub struct Record {
     pub previous_life: u64,
     /// Every timestamp issued is below it.
     pub mark: UnixMs,
+    /// The highest mark of this worker that its writer knew to be in WAL; 0 if none. A higher one in WAL is of somebody
+    /// who has continued from there.
+    pub logged: UnixMs,
     /// The source of these IDs.
     pub identity: Identity,
     /// What is known of other workers.
@@ -124,7 +127,7 @@ mod tests {
         let directory = Inode { number: 1, born_ns: 1 };
         let layout = "twitter".parse().expect("a layout");
         let identity = Identity { system_identifier: 1, timeline: 1, directory, numbers, layout };
-        Record { revision: 1, life: 1, previous_life: 0, mark, identity, others }
+        Record { revision: 1, life: 1, previous_life: 0, mark, logged: 0, identity, others }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub enum StartReason {
     Promotion,
     /// The same, in a copy of the directory.
     PromotedCopy,
-    /// The record has no certain mark of this worker, but WAL has one.
+    /// The record has no certain mark of this worker, or an old one, but WAL has one.
     WalMark,
     /// The record is this server's, and has come to another directory than the one in which it was written. It may be
     /// a copy that was made too early.
@@ -52,6 +52,8 @@ pub enum StartReason {
     /// The record is newer than what this data directory wrote last: the data directory is back at an earlier state, or
     /// another server has written here meanwhile.
     NewerRecord,
+    /// This data directory did not write the record, which is in its place: it was restored, or moved here.
+    Restored,
     /// The record is another worker's: the worker was changed, or the data directory came from another node.
     OtherWorker,
     /// There is no record.
@@ -114,8 +116,12 @@ fn wal_knows(context: &StartContext) -> bool {
 /// | found | other | any | | any | any | same | begins above the start margin |
 /// | found | same | same | | any | newer than the record's | same | begins above the start margin |
 /// | found | same | same | this record, in another directory | any | same | same | begins above the start margin |
-/// | found | same | same | this record, here | any | same | same | begins at the mark, whatever came through WAL |
-/// | found | same | same | unknown | same | same | same | begins at the mark, whatever came through WAL |
+/// | found | same | same | unknown | same | same | same | begins above the start margin |
+/// | found | same | same | this record, here | any | same | same | begins at the mark |
+///
+/// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of somebody who has
+/// continued from there, or of a write that was cut off before the record: IDs begin above that, and above the start
+/// margin. A record of format version 2 has no life, and is as in the last row.
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
@@ -136,6 +142,7 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
     let is_newer =
         same_directory && context.last_life.is_some_and(|last| !last.elsewhere && record.revision > last.life.revision);
     let same_place = same_directory || is_the_last == Some(true);
+    let logged_since = context.wal_mark.filter(|&mark| mark > record.mark.max(record.logged));
     if !same_cluster && (same_directory || same_worker) {
         Err(MarkConflict::OtherCluster)
     } else if is_the_last == Some(false) && !is_newer && !wal_knows {
@@ -154,6 +161,13 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
         begin(if same_place { StartReason::Promotion } else { StartReason::PromotedCopy })
     } else if is_elsewhere {
         by_wal_or(StartReason::Moved)
+    } else if context.last_life.is_none() && record.life > 0 {
+        begin(StartReason::Restored)
+    } else if let Some(logged) = logged_since {
+        // Without a margin above it: a server that is killed again and again between WAL and the record must not run
+        // further and further ahead.
+        let floor = context.now.saturating_add(context.start_margin_ms).max(logged);
+        Ok(StartPoint { floor, reason: StartReason::WalMark })
     } else {
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }

@@ -16,10 +16,10 @@
 //!   │ layout, spelled out, padded with zeros: "t41 d5 w5 s12 unit=1ms epoch=2010-…"  │   100 bytes
 //!   ├───────┬───────────────┬───────┬───────┬───────────────┬───────────────────────┤
 //!   │ how   │ mark of the   │data   │worker │ its mark      │ …                     │   from 180, 192;
-//!   │ many  │ workers below │center │       │               │                       │   19 workers at most
-//!   ├───────┼───────┬───────┴───────┼───────┴───────────────┴───────────────────────┘
-//!   496     500     504             512
-//!   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
+//!   │ many  │ workers below │center │       │               │                       │   18 workers at most
+//!   ├───────┴───────┼───────┬───────┼───────┴───────┬───────┴───────────────────────┘
+//!   480             488     500     504             512
+//!   │ mark in WAL   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
 //! ```
 //!
 //! The mark of the workers below is that of all workers without an entry. Marks are points in time and not positions,
@@ -47,6 +47,7 @@ const OTHERS: usize = 180;
 const REST: usize = 184;
 const LIST: usize = 192;
 const ENTRY: usize = 16;
+const LOGGED: usize = 480;
 const CHECKSUM: usize = 500;
 const END_REVISION: usize = 504;
 
@@ -133,6 +134,7 @@ pub fn encode_slot(record: &Record) -> [u8; SLOT] {
         listed += 1;
     }
     put(OTHERS, &listed.to_le_bytes());
+    put(LOGGED, &record.logged.to_le_bytes());
     put(END_REVISION, &record.revision.to_le_bytes());
     let checksum = crc32c::crc32c(&bytes[..CHECKSUM]);
     bytes[CHECKSUM..END_REVISION].copy_from_slice(&checksum.to_le_bytes());
@@ -208,6 +210,7 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
         life: u64_at(bytes, 24),
         previous_life: u64_at(bytes, 32),
         mark,
+        logged: u64_at(bytes, LOGGED),
         identity: Identity {
             system_identifier: u64_at(bytes, 48),
             timeline: u32_at(bytes, 12),

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use snowflake_core::generator::{Generator, Outcome};
 use snowflake_core::identity::{Identity, Inode};
 use snowflake_core::layout::Layout;
+use snowflake_core::life::{LastLife, Life};
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::reservation::{self, Extension};
@@ -257,8 +258,12 @@ impl Server {
             reservation::start_margin_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
         let identity = identity(self.layout);
         let others = OtherMarks::default();
-        let found = self.disk.map(|mark| Record { revision: 1, life: 1, previous_life: 0, mark, identity, others });
-        let facts = StartContext { now: self.clock, start_margin_ms, wal_mark: None, wal_floor: 0, last_life: None };
+        let (life, previous_life) = (1, 0);
+        let found =
+            self.disk.map(|mark| Record { revision: 1, life, previous_life, mark, logged: 0, identity, others });
+        let last = Life { number: life, revision: 1, wal_mark: 0 };
+        let last_life = found.map(|_| LastLife { life: last, elsewhere: false });
+        let facts = StartContext { now: self.clock, start_margin_ms, wal_mark: None, wal_floor: 0, last_life };
         let mut floor = decide(found.as_ref(), &identity, &facts).expect("its own mark").floor;
         if found.is_none() {
             floor = *self.start_not_before.get_or_insert(floor);

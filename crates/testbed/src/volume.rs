@@ -2,6 +2,7 @@
 
 use crate::host::{give_away, make_private};
 use crate::scratch::Scratch;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A place outside of every server. Removed when it is dropped.
@@ -23,5 +24,15 @@ impl Volume {
     /// A new directory on it that belongs to the servers' user alone.
     pub fn make_directory(&self, name: &str) -> PathBuf {
         make_private(self.0.path().join(name))
+    }
+
+    /// Two new directories, of which the file system says that they were made at the same time, unless it knows times
+    /// too exactly.
+    pub fn make_directories_at_once(&self) -> [PathBuf; 2] {
+        let born = |path: &PathBuf| fs::metadata(path).and_then(|found| found.created()).ok();
+        let mut pairs = (0..1000).map(|pair| ["a", "b"].map(|name| self.make_directory(&format!("{name}{pair}"))));
+        pairs
+            .find(|[one, other]| born(one) == born(other))
+            .unwrap_or_else(|| ["a0", "b0"].map(|name| self.path().join(name)))
     }
 }

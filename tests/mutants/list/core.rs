@@ -215,4 +215,41 @@ pub const MUTANTS: &[Mutant] = &[
         )],
         against: Core,
     },
+    Mutant {
+        name: "a directory that was made in the same instant is the same one",
+        edits: &[(
+            "crates/snowflake_core/src/identity.rs",
+            "(births_are_known && !numbers_are_known || self.number",
+            "(births_are_known || self.number",
+        )],
+        against: Servers { binary: "faults", tests: "row_40_directories" },
+    },
+    Mutant {
+        name: "a restart does not look at the mark in WAL",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "mark > record.mark.max(record.logged)",
+            "mark > record.mark.max(record.logged) && false",
+        )],
+        against: Servers { binary: "faults", tests: "row_44_servers" },
+    },
+    Mutant {
+        name: "a data directory from elsewhere takes the record for its own",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "context.last_life.is_none() && record.life > 0",
+            "false",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a lost record comes back as a newer one",
+        edits: &[("crates/snowflake_core/src/life.rs", "saturating_add(1 << 40)", "saturating_add(0)")],
+        against: Core,
+    },
+    Mutant {
+        name: "a mark in WAL that counts for all workers is not looked at",
+        edits: &[("crates/snowflake_core/src/start_table.rs", "unwrap_or(0).max(context.wal_floor)", "unwrap_or(0)")],
+        against: Core,
+    },
 ];

@@ -317,4 +317,14 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[("src/durable/directory_lock.rs", "const PATIENCE: u32 = 100;", "const PATIENCE: u32 = 1;")],
         against: Servers { binary: "one_writer", tests: "a_lock_that_another" },
     },
+    Mutant {
+        name: "a server begins although the mark in WAL was not read",
+        edits: &[("src/durable/request.rs", "wal::is_wanted() && !wal::is_read()", "false")],
+        against: Servers { binary: "faults", tests: "row_45" },
+    },
+    Mutant {
+        name: "a planned stop forgets what is in WAL",
+        edits: &[("src/durable/mark.rs", "logged: wal::highest_logged()", "logged: 0")],
+        against: Servers { binary: "keeper", tests: "planned" },
+    },
 ];

@@ -8,6 +8,7 @@ const NOW: UnixMs = 1_800_000_000_000;
 const CONTEXT: StartContext =
     StartContext { now: NOW, start_margin_ms: 2000, wal_mark: None, wal_floor: 0, last_life: None };
 const MARK: UnixMs = NOW - 5000;
+const LOGGED: UnixMs = MARK + 1000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
 const LIFE: u64 = 42;
 const REVISION: u64 = 9;
@@ -22,12 +23,19 @@ fn own() -> Identity {
     }
 }
 
+/// A record whose writer has written marks to WAL.
 fn record(mark: UnixMs, identity: Identity) -> Record {
-    Record { revision: REVISION, life: LIFE, previous_life: LIFE - 1, mark, identity, others: OtherMarks::default() }
+    let (life, previous_life, others) = (LIFE, LIFE - 1, OtherMarks::default());
+    Record { revision: REVISION, life, previous_life, mark, logged: LOGGED, identity, others }
 }
 
-/// What is decided when the record found differs from the server's own in this.
+/// What is decided when the record that this data directory wrote last differs from the server's own in this.
 fn found(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
+    found_after(Some(life(LIFE)), None, differ)
+}
+
+/// The same in a data directory that came from elsewhere.
+fn found_elsewhere(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
     found_after(None, None, differ)
 }
 
@@ -61,8 +69,8 @@ fn a_restart_begins_at_the_mark() {
 #[test]
 fn a_promotion_begins_above_the_start_margin_also_in_a_copy() {
     let beginning = |reason| Ok(StartPoint { floor: PAST_THE_MARGIN, reason });
-    assert_eq!(found(|old| old.timeline = 2), beginning(StartReason::Promotion));
-    let promoted_copy = found(|old| {
+    assert_eq!(found_elsewhere(|old| old.timeline = 2), beginning(StartReason::Promotion));
+    let promoted_copy = found_elsewhere(|old| {
         old.timeline = 2;
         copied(old);
     });
@@ -71,16 +79,16 @@ fn a_promotion_begins_above_the_start_margin_also_in_a_copy() {
 
 #[test]
 fn a_copy_on_the_same_timeline_is_refused() {
-    assert_eq!(found(copied), Err(MarkConflict::Copy));
+    assert_eq!(found_elsewhere(copied), Err(MarkConflict::Copy));
 }
 
 #[test]
 fn a_copy_with_a_worker_of_its_own_begins_above_the_start_margin() {
     let beginning = Ok(StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::OtherWorker });
-    assert_eq!(found(|old| old.numbers = (1, 6)), beginning);
-    assert_eq!(found(|old| old.numbers = (2, 5)), beginning);
+    assert_eq!(found_elsewhere(|old| old.numbers = (1, 6)), beginning);
+    assert_eq!(found_elsewhere(|old| old.numbers = (2, 5)), beginning);
     for timeline in [2, 4] {
-        let copy = found(|old| {
+        let copy = found_elsewhere(|old| {
             old.numbers = (1, 6);
             old.timeline = timeline;
             copied(old);
@@ -92,14 +100,14 @@ fn a_copy_with_a_worker_of_its_own_begins_above_the_start_margin() {
 #[test]
 fn another_layout_is_refused_whatever_else_has_changed_and_does_not_hide_a_copy() {
     let epoch = |old: &mut Identity| old.layout = "twitter epoch=2024-01-01T00:00:00Z".parse().unwrap();
-    assert_eq!(found(epoch), Err(MarkConflict::OtherLayout));
-    let worker_too = found(|old| {
+    assert_eq!(found_elsewhere(epoch), Err(MarkConflict::OtherLayout));
+    let worker_too = found_elsewhere(|old| {
         epoch(old);
         old.numbers = (1, 6);
     });
     assert_eq!(worker_too, Err(MarkConflict::OtherLayout));
     let too = |differ: fn(&mut Identity)| {
-        found(|old| {
+        found_elsewhere(|old| {
             epoch(old);
             differ(old);
         })
@@ -112,21 +120,21 @@ fn another_layout_is_refused_whatever_else_has_changed_and_does_not_hide_a_copy(
 
 #[test]
 fn another_clusters_mark_is_refused_where_its_ids_or_its_directory_are_ours() {
-    assert_eq!(found(|old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
+    assert_eq!(found_elsewhere(|old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));
     for timeline in [2, 3, 4] {
-        let foreign = found(|old| {
+        let foreign = found_elsewhere(|old| {
             old.system_identifier = 8;
             old.timeline = timeline;
             copied(old);
         });
         assert_eq!(foreign, Err(MarkConflict::OtherCluster));
     }
-    let shared = found(|old| {
+    let shared = found_elsewhere(|old| {
         old.system_identifier = 8;
         old.numbers = (1, 6);
     });
     assert_eq!(shared, Err(MarkConflict::OtherCluster));
-    let brought_along = found(|old| {
+    let brought_along = found_elsewhere(|old| {
         old.system_identifier = 8;
         old.numbers = (1, 6);
         copied(old);
@@ -136,7 +144,7 @@ fn another_clusters_mark_is_refused_where_its_ids_or_its_directory_are_ours() {
 
 #[test]
 fn a_mark_of_a_newer_timeline_is_refused() {
-    assert_eq!(found(|old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
+    assert_eq!(found_elsewhere(|old| old.timeline = 4), Err(MarkConflict::NewerTimeline));
 }
 
 #[test]
@@ -145,12 +153,11 @@ fn a_missing_mark_begins_above_the_start_margin() {
 }
 
 #[test]
-fn the_mark_of_the_write_ahead_log_counts_unless_the_own_one_is_known_to_be_newer() {
+fn the_mark_of_the_write_ahead_log_counts_where_the_own_one_is_missing_or_of_an_older_timeline() {
     let wal_mark = Some(NOW + 9000);
     let context = &StartContext { wal_mark, ..CONTEXT };
     assert_eq!(decide(None, &own(), context).unwrap().floor, NOW + 11_000);
     let mut record = record(MARK, own());
-    assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, MARK);
     record.identity.timeline = 2;
     assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, NOW + 11_000);
     let old = &StartContext { wal_mark: Some(NOW - 9000), ..CONTEXT };
@@ -171,11 +178,41 @@ fn a_promotion_never_begins_below_the_mark_and_some_in_a_row_do_not_add_up() {
     assert_eq!(decide(Some(&record(NOW + 2000)), &own(), &CONTEXT).unwrap().floor, PAST_THE_MARGIN);
 }
 
+/// Its marks are known from WAL up to one that it has written itself, or that it found there.
+#[test]
+fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wal() {
+    let begins_at = |wal_mark, mark| {
+        let context = StartContext { wal_mark: Some(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
+        decide(Some(&record(mark, own())), &own(), &context).unwrap()
+    };
+    let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
+    assert_eq!(begins_at(LOGGED, MARK), restart, "the mark was lowered at a planned stop");
+    assert_eq!(begins_at(MARK - 1, MARK), restart);
+    let continued = |floor| StartPoint { floor, reason: StartReason::WalMark };
+    assert_eq!(begins_at(LOGGED + 1, MARK), continued(PAST_THE_MARGIN));
+    assert_eq!(begins_at(NOW + 9000, MARK), continued(NOW + 9000));
+    let ahead = StartPoint { floor: NOW + 9000, reason: StartReason::Restart };
+    assert_eq!(begins_at(NOW + 9000, NOW + 9000), ahead, "written by a backend, and by the keeper to WAL");
+}
+
+/// Its record can be as old as the data directory.
+#[test]
+fn a_data_directory_that_was_restored_with_its_state_directory_begins_above_the_start_margin() {
+    let restored = |floor| Ok(StartPoint { floor, reason: StartReason::Restored });
+    assert_eq!(found_elsewhere(nothing), restored(PAST_THE_MARGIN));
+    assert_eq!(found_after(None, Some(NOW + 9000), nothing), restored(NOW + 11_000));
+    let version_2 = Record { life: 0, previous_life: 0, logged: 0, ..record(MARK, own()) };
+    let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
+    assert_eq!(decide(Some(&version_2), &own(), &CONTEXT), Ok(restart), "had no life yet");
+}
+
 /// A reboot, a remount or another host must never look like a copy.
 #[test]
-fn a_directory_is_the_same_whatever_becomes_of_its_inode_number_as_long_as_its_birth_is_known() {
-    let elsewhere = |old: &mut Identity| old.directory.number = 99;
-    assert_eq!(found(elsewhere).unwrap().reason, StartReason::Restart);
+fn a_directory_is_the_same_if_its_birth_is_and_its_inode_number_where_that_is_kept() {
+    let born = own().directory;
+    assert!(born.same_inode(&Inode { number: 0, ..born }), "a file system that assigns new numbers");
+    assert!(!born.same_inode(&Inode { number: 12, ..born }), "made in the same instant");
+    assert!(!born.same_inode(&Inode { born_ns: born.born_ns + 1, ..born }), "the number was used again");
     let unborn = |number| Inode { number, born_ns: 0 };
     assert!(unborn(1).same_inode(&unborn(1)) && !unborn(1).same_inode(&unborn(2)));
     assert!(unborn(11).same_inode(&own().directory), "a file system that has begun to tell");

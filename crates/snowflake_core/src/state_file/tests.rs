@@ -10,6 +10,7 @@ fn record(revision: u64) -> Record {
         life: 0x3132_3334_3536_3738,
         previous_life: 0x4142_4344_4546_4748,
         mark: 1_700_000_000_123 + revision,
+        logged: 0x5152_5354_5556_5758,
         identity: Identity {
             system_identifier: 0x0102_0304_0506_0708,
             timeline: 3,
@@ -76,6 +77,8 @@ fn the_format_has_not_changed() {
     slot.extend(1_500_000_000_000_u64.to_le_bytes());
     slot.extend([6_u32, 7].map(u32::to_le_bytes).concat());
     slot.extend(1_600_000_000_000_u64.to_le_bytes());
+    slot.resize(480, 0);
+    slot.extend(0x5152_5354_5556_5758_u64.to_le_bytes());
     slot.resize(500, 0);
     slot.extend(crc32c::crc32c(&slot).to_le_bytes());
     slot.extend(2_u64.to_le_bytes());
@@ -95,7 +98,8 @@ fn a_file_of_version_2_is_read() {
         .to_vec();
     bytes.resize(156, 0);
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
-    let expected = Record { revision: 0, life: 0, previous_life: 0, others: OtherMarks::default(), ..record(0) };
+    let expected =
+        Record { revision: 0, life: 0, previous_life: 0, logged: 0, others: OtherMarks::default(), ..record(0) };
     assert_eq!(decode(&bytes), Ok(expected));
     for bit in (0..160 * 8).filter(|bit| !(64..96).contains(bit)) {
         let mut bytes = bytes.clone();

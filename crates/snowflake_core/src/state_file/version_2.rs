@@ -38,6 +38,7 @@ fn decode_record(bytes: &[u8]) -> Result<Record, Damage> {
         life: 0,
         previous_life: 0,
         mark,
+        logged: 0,
         identity: Identity {
             system_identifier: u64_at(bytes, 24),
             timeline: u32_at(bytes, 12),
