@@ -62,7 +62,7 @@ pub struct Shared {
     pub wal_mark: AtomicU64,
     /// The mark that all workers have in WAL; 0 if there is none. Written by the keeper, before `wal_mark`.
     pub wal_floor: AtomicU64,
-    /// The highest mark that the keeper has written to WAL, or begun to write. Written by the keeper.
+    /// The highest mark that the keeper has written to WAL. Written by the keeper.
     pub logged: AtomicU64,
     /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
     /// themselves, and set to 0 by those that give up.

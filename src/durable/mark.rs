@@ -153,7 +153,8 @@ pub fn persist(
     let (shared, began) = (shared(), Instant::now());
     let before = found.map_or(0, |found| found.revision);
     let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
-    let record = Record { revision, logged: wal::highest_logged(), ..record };
+    let known = found.filter(|found| found.identity.numbers == record.identity.numbers).map_or(0, |found| found.logged);
+    let record = Record { revision, logged: wal::highest_logged().max(known), ..record };
     let failed_before = shared.write_failed.swap(true, Ordering::Relaxed);
     let add = !failed_before && before > 0 && revision == before + 1;
     let written =

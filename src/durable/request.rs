@@ -8,6 +8,7 @@ use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
+use pgrx::pg_sys;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,10 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 /// Waits until the keeper has read the mark in WAL, before this backend starts the generator.
 pub fn wait_for_reading() {
+    // SAFETY: set when the process starts. In single-user mode there is no keeper.
+    if !unsafe { pg_sys::IsUnderPostmaster } {
+        return;
+    }
     let until = Instant::now() + READING;
     while !wal::is_read() && Instant::now() < until {
         shared().wake_keeper();

@@ -127,9 +127,7 @@ pub fn start(
 ) -> Result<WriteOutcome, IssueError> {
     let mut plan = plan_at(|_| now)?;
     let shared = shared();
-    if plan.start_point.reason != StartReason::Restart {
-        request::check_is_read()?;
-    }
+    request::check_is_read()?;
     if plan.is_pending() {
         let until = shared.start_not_before.load(Ordering::Relaxed);
         if until > 0 {
@@ -208,6 +206,12 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let (level, found, detail) = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
         StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
+        StartReason::Continued => (
+            PgLogLevel::LOG,
+            "durable mark found in WAL that is above the one in the state directory",
+            "The server was killed while it wrote the mark, the data directory was restored, or another server has continued \
+             from this one. ",
+        ),
         StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
         StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),
         StartReason::Restored => (

@@ -64,7 +64,7 @@ pub fn known_mark() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)
 }
 
-/// The highest mark of this worker that this server knows to be in WAL, or to be on its way; 0 if it knows of none.
+/// The highest mark of this worker that this server knows to be in WAL; 0 if it knows of none.
 pub fn highest_logged() -> UnixMs {
     shared().logged.load(Ordering::Relaxed).max(known_mark().unwrap_or(0))
 }
@@ -97,8 +97,9 @@ pub fn read_mark() -> bool {
     common.is_some()
 }
 
-/// As the keeper: writes a mark, and waits until it is flushed and, with synchronous replication, acknowledged. Returns
-/// false if there is no extension.
+/// As the keeper: writes a mark, or a higher one, and waits until it is flushed and, with synchronous replication, acknowledged. Returns
+/// false if there is no extension. What is in WAL rises with each mark, so that no other server's mark there equals one
+/// that this server knows.
 pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
     let number = i64::try_from(mark).unwrap_or(i64::MAX);
     BackgroundWorker::transaction(|| {
@@ -109,14 +110,16 @@ pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
         if last_value(&name).is_none() {
             create(&name)?;
         }
-        // Before it is written: the wait for a synchronous standby can end with the process.
-        shared().logged.fetch_max(mark, Ordering::Relaxed);
         let set = format!(
-            "SELECT pg_catalog.setval(oid, greatest($2, pg_catalog.pg_sequence_last_value(oid)))
+            "SELECT pg_catalog.setval(oid, greatest($2,
+                 pg_catalog.pg_sequence_last_value(oid) OPERATOR(pg_catalog.+) 1::pg_catalog.int8))
              FROM ({SEQUENCE}) sequence"
         );
         let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &[name.into(), number.into()]);
-        Ok(or_panic(written).is_some())
+        let written = or_panic(written);
+        // Before the commit, whose wait for a synchronous standby can end with the process.
+        shared().logged.fetch_max(written.and_then(|mark| mark.try_into().ok()).unwrap_or(0), Ordering::Relaxed);
+        Ok(written.is_some())
     })
 }
 

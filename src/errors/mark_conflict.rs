@@ -97,8 +97,10 @@ fn other_source(found: &Identity, own: &Identity) -> String {
 }
 
 fn place(directory: Inode) -> String {
-    match directory.born_ns / 1_000_000 {
-        0 => format!("inode {}", directory.number),
-        born => format!("inode {}, made {}", directory.number, display_time(born)),
+    let Inode { number, born_ns } = directory;
+    match (number, born_ns / 1_000_000) {
+        (_, 0) => format!("inode {number}"),
+        (0, born) => format!("made {}", display_time(born)),
+        (_, born) => format!("inode {number}, made {}", display_time(born)),
     }
 }

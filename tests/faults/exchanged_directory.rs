@@ -316,6 +316,10 @@ fn copied_while_it_ran(rounds: usize) -> Evidence {
 fn born_together(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |round| {
         let volume = Volume::empty();
+        if !volume.keeps_inode_numbers() {
+            println!("left out: this file system may assign new inode numbers");
+            return some_ids_without_errors(&start(Cluster::builder().worker(1)));
+        }
         let [first, second] = volume.make_directories_at_once();
         let mut server = start(Cluster::builder().worker(1).own_clock().set(STATE_DIRECTORY, first.display()));
         let mut ids = some_ids_without_errors(&server);

@@ -7,8 +7,11 @@ use crate::nodes::{
 };
 use crate::suite::{Evidence, Fault};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
-use testbed::{Builder, Cluster, Load, Signal, value};
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::{Builder, Cluster, Load, Signal, error, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -17,6 +20,13 @@ pub const FAULTS: &[Fault] = &[
         short: 2,
         full: 4,
         run: restored_in_place,
+    },
+    Fault {
+        row: 44,
+        promise: "a_data_directory_that_is_restored_to_when_it_was_far_ahead_repeats_nothing",
+        short: 1,
+        full: 3,
+        run: restored_to_when_it_was_ahead,
     },
     Fault {
         row: 44,
@@ -42,6 +52,19 @@ fn node(wal_mark: &str) -> Builder {
 /// How a server comes to be far ahead of its clock, in one round after the other.
 const FAR_AHEAD: [Ahead; 2] = [Ahead::Clock, Ahead::Advance];
 
+/// Writes all files but WAL and the settings over those of a stopped server.
+fn write_over(server: &Cluster, backup: &Path, how: &str) {
+    let (wal, kept) = (server.data().join("pg_wal"), server.host().join("pg_wal"));
+    let (settings, kept_settings) = (server.data().join("postgresql.conf"), server.host().join("kept.conf"));
+    fs::rename(&wal, &kept).expect("WAL");
+    fs::copy(&settings, &kept_settings).expect("the settings");
+    let copied = Command::new("cp").args(["-a", how]).args([backup.join("."), server.data()]).status();
+    assert!(copied.expect("cp").success());
+    fs::remove_dir_all(&wal).expect("the backup's WAL");
+    fs::rename(&kept, &wal).expect("WAL");
+    fs::copy(&kept_settings, &settings).expect("the settings");
+}
+
 /// All files but WAL are those of a backup, which are written over the present ones, or take their places. There is no
 /// promotion, since the backup is replayed as after a crash.
 fn restored_in_place(rounds: usize) -> Evidence {
@@ -56,16 +79,7 @@ fn restored_in_place(rounds: usize) -> Evidence {
         wait_for_wal_mark(&server, &before);
         server.stop(Signal::INT);
 
-        let (wal, kept) = (server.data().join("pg_wal"), server.host().join("pg_wal"));
-        let (settings, kept_settings) = (server.data().join("postgresql.conf"), server.host().join("kept.conf"));
-        fs::rename(&wal, &kept).expect("WAL");
-        fs::copy(&settings, &kept_settings).expect("the settings");
-        let all = backup.data().join(".");
-        let copied = Command::new("cp").args(["-a", how]).args([all, server.data()]).status();
-        assert!(copied.expect("cp").success());
-        fs::remove_dir_all(&wal).expect("the backup's WAL");
-        fs::rename(&kept, &wal).expect("WAL");
-        fs::copy(&kept_settings, &settings).expect("the settings");
+        write_over(&server, &backup.data(), how);
         server.start();
 
         let timeline = "SELECT timeline_id FROM pg_control_checkpoint()";
@@ -73,6 +87,32 @@ fn restored_in_place(rounds: usize) -> Evidence {
         let after = ids_until_past(&server, &before);
         assert_only_errors(&after, &["53400"]);
         together_above(&format!("a data directory restored over itself by cp {how}"), before, after)
+    })
+}
+
+/// As long as the server continues from a mark in WAL that was far ahead, its new marks are no higher.
+fn restored_to_when_it_was_ahead(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |_| {
+        let mut server = start(node("require").set("snowflake_pg.reserve_ahead", "4s"));
+        server.wait_for_mark_in_wal();
+        let mut ids = some_ids_without_errors(&server);
+        ids.merge(run_ahead(&server, Ahead::Clock));
+        server.configure("snowflake_pg.max_borrow", "1min");
+        // Lowers the mark in the state file, and not the one in WAL.
+        server.restart(Signal::INT);
+        ids.merge(some_ids_without_errors(&server));
+        let backup = Cluster::builder().backup_of(&server);
+        let load = Load::start(&server, 2, IDS);
+        load.wait_for_ids();
+        sleep(Duration::from_secs(1));
+        server.stop(Signal::QUIT);
+        ids = together_above("a server that was ahead of its clock", ids, load.finish());
+
+        write_over(&server, &backup.data(), "--force");
+        server.start();
+        let after = ids_until_past(&server, &ids);
+        assert_only_errors(&after, &["53400"]);
+        together_above("a data directory restored to when it was ahead of its clock", ids, after)
     })
 }
 
@@ -128,7 +168,7 @@ fn slow_keeper(rounds: usize) -> Evidence {
         b.wait_for_commits_of(&a);
         a.stop(Signal::QUIT);
         client.batch_execute("SELECT pg_promote()").expect("a promotion");
-        let refused = testbed::error(&mut client, "SELECT snowflake_nextval()");
+        let refused = error(&mut client, "SELECT snowflake_nextval()");
         assert_eq!(refused.message(), "could not read the durable mark from WAL in time");
         let after = ids_until_past(&b, &before);
         assert_only_errors(&after, &["53400", "55000 could not read the durable mark from WAL in time"]);

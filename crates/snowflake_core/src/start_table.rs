@@ -44,8 +44,11 @@ pub enum StartReason {
     Promotion,
     /// The same, in a copy of the directory.
     PromotedCopy,
-    /// The record has no certain mark of this worker, or an old one, but WAL has one.
+    /// The record has no certain mark of this worker, but WAL has one.
     WalMark,
+    /// The record is this server's, and WAL has a mark of which its writer did not know: the data directory was restored
+    /// over itself, another server has continued from here, or a write was cut off between WAL and the record.
+    Continued,
     /// The record is this server's, and has come to another directory than the one in which it was written. It may be
     /// a copy that was made too early.
     Moved,
@@ -167,7 +170,7 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
         // Without a margin above it: a server that is killed again and again between WAL and the record must not run
         // further and further ahead.
         let floor = context.now.saturating_add(context.start_margin_ms).max(logged);
-        Ok(StartPoint { floor, reason: StartReason::WalMark })
+        Ok(StartPoint { floor, reason: StartReason::Continued })
     } else {
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }

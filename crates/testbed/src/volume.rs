@@ -4,6 +4,7 @@ use crate::host::{give_away, make_private};
 use crate::scratch::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A place outside of every server. Removed when it is dropped.
 pub struct Volume(Scratch);
@@ -24,6 +25,12 @@ impl Volume {
     /// A new directory on it that belongs to the servers' user alone.
     pub fn make_directory(&self, name: &str) -> PathBuf {
         make_private(self.0.path().join(name))
+    }
+
+    /// Whether its file system never assigns new inode numbers: not for overlay and network file systems.
+    pub fn keeps_inode_numbers(&self) -> bool {
+        let kind = Command::new("stat").args(["--file-system", "--format=%T"]).arg(self.path()).output().expect("stat");
+        ["ext2/ext3", "xfs", "btrfs", "tmpfs", "zfs", "f2fs"].contains(&String::from_utf8_lossy(&kind.stdout).trim())
     }
 
     /// Two new directories, of which the file system says that they were made at the same time, unless it knows times

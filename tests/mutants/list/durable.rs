@@ -324,7 +324,12 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a planned stop forgets what is in WAL",
-        edits: &[("src/durable/mark.rs", "logged: wal::highest_logged()", "logged: 0")],
+        edits: &[("src/durable/mark.rs", "logged: wal::highest_logged().max(known)", "logged: 0")],
         against: Servers { binary: "keeper", tests: "planned" },
+    },
+    Mutant {
+        name: "the mark in WAL stays where it is while lower ones are written",
+        edits: &[("src/durable/wal.rs", "OPERATOR(pg_catalog.+) 1::", "OPERATOR(pg_catalog.+) 0::")],
+        against: Servers { binary: "faults", tests: "row_44_a_data_directory_that_is_restored_to" },
     },
 ];

@@ -188,7 +188,7 @@ fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wa
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
     assert_eq!(begins_at(LOGGED, MARK), restart, "the mark was lowered at a planned stop");
     assert_eq!(begins_at(MARK - 1, MARK), restart);
-    let continued = |floor| StartPoint { floor, reason: StartReason::WalMark };
+    let continued = |floor| StartPoint { floor, reason: StartReason::Continued };
     assert_eq!(begins_at(LOGGED + 1, MARK), continued(PAST_THE_MARGIN));
     assert_eq!(begins_at(NOW + 9000, MARK), continued(NOW + 9000));
     let ahead = StartPoint { floor: NOW + 9000, reason: StartReason::Restart };
