@@ -212,3 +212,16 @@ fn every_error_and_warning_is_in_the_list_of_errors() {
     assert_eq!(missing, [""; 0], "not in docs/errors.md");
     assert!(found > 40, "{found}");
 }
+
+#[test]
+fn the_state_file_is_drawn_as_in_its_source() {
+    let drawing = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(|line| line.trim_start_matches("//!"));
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        lines.skip_while(|line| !line.contains('┌')).take_while(|line| !line.contains("```")).map(words).collect()
+    };
+    let document = fs::read_to_string(project().join("docs/guarantees.md")).expect("a document");
+    let source = fs::read_to_string(project().join("crates/snowflake_core/src/state_file.rs")).expect("a source");
+    assert!(!drawing(&source).is_empty());
+    assert_eq!(drawing(&document), drawing(&source));
+}
