@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, Order, Signal, Witness, issued_at, real_time, value};
+use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, value};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
@@ -330,5 +330,30 @@ fn ids_after_a_planned_restart_are_not_ahead_of_the_clock_although_the_mark_in_w
             let log = &cluster.log()[logged..];
             assert!(log.contains("snowflake_pg: durable mark found, IDs begin at"), "{wal_mark}:\n{log}");
         }
+    }
+}
+
+/// What looks like a restart may not be one: only WAL knows.
+#[test]
+fn a_server_whose_keeper_has_not_read_the_mark_in_wal_begins_nothing() {
+    for wal_mark in ["prefer", "require"] {
+        let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster.wait_for_mark_in_wal();
+        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+        cluster.configure("max_worker_processes", 0);
+        cluster.restart(Signal::INT);
+        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "could not read the durable mark from WAL in time", "{wal_mark}");
+        assert_eq!(refused.code().code(), "55000", "{wal_mark}");
+        cluster.stop(Signal::INT);
+        let logged = cluster.log().len();
+        let printed = cluster.single_user("SELECT snowflake_nextval()\n");
+        assert!(!printed.contains("snowflake_nextval = "), "{wal_mark}: {printed}");
+        let log = &cluster.log()[logged..];
+        assert!(log.contains("could not read the durable mark from WAL in time"), "{wal_mark}: {log}");
+        cluster.configure("max_worker_processes", 8);
+        cluster.start();
+        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     }
 }

@@ -4,7 +4,7 @@
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan, WriteOutcome};
-use crate::durable::{lock, request};
+use crate::durable::{lock, request, wal};
 use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -22,7 +22,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
     }
     if gucs::wal_mark() == WalMark::Prefer && !shared().generator.is_started() {
         start::check_may_start()?;
-        request::wait_for_reading();
+        wal::wait_for_reading();
     }
     let now = now(layout)?;
     let Some(lock) = lock::take_or_wait() else { return Ok(None) };

@@ -142,8 +142,8 @@ pub fn persist_first(
     Ok(written)
 }
 
-/// Makes a record durable after the one that was found, with the next revision, and records how long that took, with
-/// the time for WAL. Returns what [`StateDirectory::add`] returns.
+/// Makes a record durable after the one that was found, with the next revision and with what is known to be in WAL. Keeps
+/// how long that took, with the time for WAL. Returns what [`StateDirectory::add`] returns.
 pub fn persist(
     directory: &StateDirectory,
     found: Option<&Record>,

@@ -8,30 +8,13 @@ use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
-use pgrx::pg_sys;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a backend waits for the keeper to read the mark in WAL.
-const READING: Duration = Duration::from_secs(2);
-
 /// How long a call waits for a mark at least, even if `max_wait` is shorter: WAL may have to reach a standby.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
-
-/// Waits until the keeper has read the mark in WAL, before this backend starts the generator.
-pub fn wait_for_reading() {
-    // SAFETY: set when the process starts. In single-user mode there is no keeper.
-    if !unsafe { pg_sys::IsUnderPostmaster } {
-        return;
-    }
-    let until = Instant::now() + READING;
-    while !wal::is_read() && Instant::now() < until {
-        shared().wake_keeper();
-        lock::wait_for_change(wal::is_read, Duration::from_millis(100));
-    }
-}
 
 /// Before a DBA sets the mark: an error if there may be a mark in WAL that nobody has read.
 pub fn must_be_read() -> Result<(), IssueError> {
@@ -39,13 +22,8 @@ pub fn must_be_read() -> Result<(), IssueError> {
         return Ok(());
     }
     start::check_may_start()?;
-    wait_for_reading();
-    check_is_read()
-}
-
-/// An error if the mark goes through WAL, and the keeper has not read it: where IDs begin may depend on it.
-pub fn check_is_read() -> Result<(), IssueError> {
-    if wal::is_wanted() && !wal::is_read() { Err(IssueError::MarkNotRead(READING)) } else { Ok(()) }
+    wal::wait_for_reading();
+    wal::check_is_read()
 }
 
 /// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that
@@ -108,6 +86,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
         }
         if Instant::now() >= until {
             return Err(match shared.keeper_error.load(Ordering::Relaxed) {
+                0 if !wal::is_read() => IssueError::MarkNotRead(max_wait),
                 0 => IssueError::MarkNotInWal(max_wait),
                 error => mark::write_error(error).into(),
             });

@@ -3,7 +3,7 @@
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, life_file, lock, request, wal};
+use crate::durable::{directory_lock, identity, life_file, lock, wal};
 use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -127,7 +127,7 @@ pub fn start(
 ) -> Result<WriteOutcome, IssueError> {
     let mut plan = plan_at(|_| now)?;
     let shared = shared();
-    request::check_is_read()?;
+    wal::check_is_read()?;
     if plan.is_pending() {
         let until = shared.start_not_before.load(Ordering::Relaxed);
         if until > 0 {

@@ -17,6 +17,10 @@ use pgrx::spi::SpiError;
 use snowflake_core::UnixMs;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a backend waits for the keeper to read the mark in WAL.
+const READING: Duration = Duration::from_secs(2);
 
 /// A sequence of the extension by its name, in whatever schema it is. Every name and operator is qualified: the keeper
 /// is a superuser, and the owner of the database must not be able to substitute others.
@@ -59,6 +63,24 @@ pub fn is_read() -> bool {
     shared().wal_mark.load(Ordering::Relaxed) > 0
 }
 
+/// Waits until the keeper has read the mark in WAL, before this backend starts the generator.
+pub fn wait_for_reading() {
+    // SAFETY: set when the process starts. In single-user mode there is no keeper.
+    if !unsafe { pg_sys::IsUnderPostmaster } {
+        return;
+    }
+    let until = Instant::now() + READING;
+    while !is_read() && Instant::now() < until {
+        shared().wake_keeper();
+        lock::wait_for_change(is_read, Duration::from_millis(100));
+    }
+}
+
+/// An error if the mark goes through WAL, and the keeper has not read it: where IDs begin may depend on it.
+pub fn check_is_read() -> Result<(), IssueError> {
+    if is_wanted() && !is_read() { Err(IssueError::MarkNotRead(READING)) } else { Ok(()) }
+}
+
 /// The mark of this worker in WAL; `None` if there is none, or if the keeper has not read it.
 pub fn known_mark() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)
@@ -97,9 +119,9 @@ pub fn read_mark() -> bool {
     common.is_some()
 }
 
-/// As the keeper: writes a mark, or a higher one, and waits until it is flushed and, with synchronous replication, acknowledged. Returns
-/// false if there is no extension. What is in WAL rises with each mark, so that no other server's mark there equals one
-/// that this server knows.
+/// As the keeper: writes a mark, or a higher one, and waits until it is flushed and, with synchronous replication,
+/// acknowledged. Returns false if there is no extension. What is in WAL rises with each mark, so that no other server's
+/// mark there equals one that this server knows.
 pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
     let number = i64::try_from(mark).unwrap_or(i64::MAX);
     BackgroundWorker::transaction(|| {
@@ -135,11 +157,9 @@ fn last_value(name: &str) -> Option<UnixMs> {
 fn create(name: &str) -> Result<(), IssueError> {
     let schema: Option<String> = none_without_row(Spi::get_one(SCHEMA));
     let sequence = format!("{}.{name}", schema.expect("the schema of the extension"));
-    let taken: Option<bool> = or_panic(Spi::get_one_with_args(
-        "SELECT pg_catalog.to_regclass($1) OPERATOR(pg_catalog.<>) 0::pg_catalog.oid",
-        &[sequence.as_str().into()],
-    ));
-    if taken.is_some() {
+    let other = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid";
+    let other: Option<pg_sys::Oid> = or_panic(Spi::get_one_with_args(other, &[sequence.as_str().into()]));
+    if other.is_some() {
         return Err(IssueError::MarkSequenceTaken(sequence));
     }
     for command in [

@@ -53,9 +53,9 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             "There is no mark in the present state directory. The parameter was changed, a volume is not mounted, or the \
              directory was deleted."
                 .to_owned(),
-            "Set snowflake_pg.state_directory back, or mount the volume, or move the file \"mark\" to the new directory, and restart the \
-             server. If the mark is lost, and every ID that this server has issued is older than the clock, call \
-             snowflake_accept_identity().",
+            "Set snowflake_pg.state_directory back, or mount the volume, or move the file \"mark\" to the new directory, and \
+             restart the server. If the mark is lost, and every ID that this server has issued is older than the clock, \
+             call snowflake_accept_identity().",
         ),
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),

@@ -1,8 +1,9 @@
 //! State directories that one server has in turn, and data directories that come back beside them.
 
 use crate::nodes::{
-    Ahead, NEWER, STATE_DIRECTORY, assert_only_errors, assert_refused, crash, ids_after_start_margin, ids_until_past,
-    in_separate_rounds, outside, run_ahead, some_ids_without_errors, start, together_above, wait_for_wal_mark,
+    FAR_AHEAD, NEWER, STATE_DIRECTORY, assert_only_errors, assert_refused, crash, ids_after_start_margin,
+    ids_until_past, in_separate_rounds, outside, run_ahead, some_ids_without_errors, start, together_above,
+    wait_for_wal_mark,
 };
 use crate::suite::{Evidence, Fault};
 use std::fs;
@@ -186,9 +187,6 @@ fn refused_until_accepted(what: &str, server: &mut Cluster) {
     accept(server);
     assert!(first_id(server).is_some(), "{what}: refused although it was accepted");
 }
-
-/// How a server comes to be far ahead of its clock, in one round after the other.
-const FAR_AHEAD: [Ahead; 2] = [Ahead::Clock, Ahead::Advance];
 
 fn there_and_back(rounds: usize, place: Place) -> Evidence {
     in_separate_rounds(rounds, |round| {

@@ -111,6 +111,9 @@ pub enum Ahead {
     Advance,
 }
 
+/// One in each round.
+pub const FAR_AHEAD: [Ahead; 2] = [Ahead::Clock, Ahead::Advance];
+
 /// So far ahead that the server refuses to go on afterwards, and that the tests have time to do something meanwhile.
 pub const AHEAD_MS: UnixMs = 20_000;
 

@@ -2,7 +2,7 @@
 //! was restored over itself.
 
 use crate::nodes::{
-    Ahead, IDS, assert_only_errors, assert_refused, ids_until_past, in_separate_rounds, run_ahead,
+    Ahead, FAR_AHEAD, IDS, assert_only_errors, assert_refused, ids_until_past, in_separate_rounds, run_ahead,
     some_ids_without_errors, start, together_above, wait_for_wal_mark,
 };
 use crate::suite::{Evidence, Fault};
@@ -48,9 +48,6 @@ pub const FAULTS: &[Fault] = &[
 fn node(wal_mark: &str) -> Builder {
     Cluster::builder().worker(1).own_clock().set("wal_keep_size", "256MB").set("snowflake_pg.wal_mark", wal_mark)
 }
-
-/// How a server comes to be far ahead of its clock, in one round after the other.
-const FAR_AHEAD: [Ahead; 2] = [Ahead::Clock, Ahead::Advance];
 
 /// Writes all files but WAL and the settings over those of a stopped server.
 fn write_over(server: &Cluster, backup: &Path, how: &str) {

@@ -20,10 +20,12 @@ impl Inode {
     /// one right after the other can have the same time of birth, since a clock of the kernel's ticks a hundred times a
     /// second.
     pub fn same_inode(&self, other: &Self) -> bool {
-        let births_are_known = self.born_ns > 0 && other.born_ns > 0;
+        let same_number = self.number == other.number;
+        if self.born_ns == 0 || other.born_ns == 0 {
+            return same_number;
+        }
         let numbers_are_known = self.number > 0 && other.number > 0;
-        (!births_are_known || self.born_ns == other.born_ns)
-            && (births_are_known && !numbers_are_known || self.number == other.number)
+        self.born_ns == other.born_ns && (same_number || !numbers_are_known)
     }
 }
 

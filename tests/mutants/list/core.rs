@@ -217,11 +217,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a directory that was made in the same instant is the same one",
-        edits: &[(
-            "crates/snowflake_core/src/identity.rs",
-            "(births_are_known && !numbers_are_known || self.number",
-            "(births_are_known || self.number",
-        )],
+        edits: &[("crates/snowflake_core/src/identity.rs", " && (same_number || !numbers_are_known)", "")],
         against: Servers { binary: "faults", tests: "row_40_directories" },
     },
     Mutant {

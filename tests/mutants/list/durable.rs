@@ -319,8 +319,8 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a server begins although the mark in WAL was not read",
-        edits: &[("src/durable/request.rs", "wal::is_wanted() && !wal::is_read()", "false")],
-        against: Servers { binary: "faults", tests: "row_45" },
+        edits: &[("src/durable/wal.rs", "is_wanted() && !is_read()", "false")],
+        against: Servers { binary: "keeper", tests: "whose_keeper" },
     },
     Mutant {
         name: "a planned stop forgets what is in WAL",
