@@ -90,7 +90,8 @@ pub enum MarkConflict {
 
 /// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in
 /// WAL, which can be a little behind. The margin is added to the clock and to the mark in WAL, not to the mark in the
-/// record, so that repeated promotions that leave a record do not push a server further and further ahead.
+/// record, so that repeated promotions that leave a record do not push a server further and further ahead. Those that
+/// end between WAL and the record do: what they have left in WAL cannot be told from another server's mark.
 pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
     let logged = context.wal_mark.unwrap_or(0).max(context.wal_floor);
     context.now.max(logged).saturating_add(context.start_margin_ms).max(mark)
