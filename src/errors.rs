@@ -37,6 +37,13 @@ pub enum IssueError {
     InRecovery,
     /// The clock is outside the layout.
     Clock(UnixMs, TimeError),
+    /// IDs would begin at this time, where the layout has ended.
+    LayoutEndsBefore {
+        /// The layout.
+        layout: Layout,
+        /// When IDs would begin.
+        begin: UnixMs,
+    },
     /// The clock stays behind what was issued.
     ClockBehind {
         /// The last timestamp issued; if none since the start, the last that may have been issued before.
@@ -288,6 +295,19 @@ impl From<IssueError> for ErrorReport {
                     ))
                     .set_hint("Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md.")
             }
+            IssueError::LayoutEndsBefore { layout, begin } => error_report(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the layout ends before IDs would begin",
+            )
+            .set_detail(format!(
+                "IDs would begin at {}, and the last timestamp of layout {layout} is {}.",
+                display_time(begin),
+                display_time(layout.last_time())
+            ))
+            .set_hint(
+                "Check snowflake_pg.layout. If a sequence snowflake_wal_mark or snowflake_wal_mark_... has a wrong \
+                 value, set it to a lower one, and restart the server.",
+            ),
             IssueError::ClockBehind { last, issued, now, until, limit } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
                 let (now, last, until) = (display_time(now), display_time(last), display_time(until));
@@ -381,8 +401,8 @@ impl From<IssueError> for ErrorReport {
                 waited.as_millis()
             ))
             .set_hint(
-                "See the server log for the reason. The background worker may be waiting for a synchronous standby, or \
-                 max_worker_processes may be too low.",
+                "See the server log for the reason. The background worker may be waiting for a synchronous standby or for a \
+                 lock, or max_worker_processes may be too low.",
             ),
             IssueError::MarkNotRead(waited) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

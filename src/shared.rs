@@ -62,8 +62,9 @@ pub struct Shared {
     pub wal_mark: AtomicU64,
     /// The mark that all workers have in WAL; 0 if there is none. Written by the keeper, before `wal_mark`.
     pub wal_floor: AtomicU64,
-    /// The highest mark that the keeper has written to WAL. Written by the keeper.
-    pub logged: AtomicU64,
+    /// The mark in WAL that counts for this worker, as the keeper has read or written it last; 0 if there is none.
+    /// Written by the keeper.
+    pub in_wal: AtomicU64,
     /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
     /// themselves, and set to 0 by those that give up.
     pub wanted: AtomicU64,
@@ -116,7 +117,7 @@ impl Shared {
             write_failed: AtomicBool::new(false),
             wal_mark: AtomicU64::new(0),
             wal_floor: AtomicU64::new(0),
-            logged: AtomicU64::new(0),
+            in_wal: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
             configuration_logged: AtomicBool::new(false),

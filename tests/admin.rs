@@ -217,3 +217,35 @@ fn a_wal_mark_after_the_end_of_the_layout_is_reported_and_never_reaches_the_stat
     copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
     next(&mut copy.connect());
 }
+
+/// As docs/guarantees.md says, where nothing uses the IDs that were issued meanwhile.
+#[test]
+fn a_dba_takes_back_a_mark_that_was_written_by_a_clock_that_was_ahead() {
+    for wal_mark in ["off", "prefer", "require"] {
+        let mut cluster = Cluster::builder().worker(1).own_clock().set("snowflake_pg.wal_mark", wal_mark).start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster.set_clock(600.0);
+        cluster.restart(Signal::INT);
+        let ids = "SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)";
+        cluster.wait_until("SELECT snowflake_nextval() > 0");
+        value(&mut cluster.connect(), ids);
+        if wal_mark != "off" {
+            cluster.wait_for_mark_in_wal();
+        }
+        cluster.stop(Signal::INT);
+        cluster.set_clock(0.0);
+        cluster.start();
+        assert_eq!(error(&mut cluster.connect(), "SELECT snowflake_nextval()").code().code(), "53400");
+        if wal_mark != "off" {
+            let lower =
+                "SELECT setval('snowflake_wal_mark_0_1', (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+            value(&mut cluster.connect(), lower);
+        }
+        cluster.stop(Signal::INT);
+        fs::remove_file(cluster.mark_file()).expect("the mark");
+        cluster.start();
+        cluster.wait_until("SELECT snowflake_nextval() > 0");
+        let lead = value(&mut cluster.connect(), "SELECT lead < '5 s' FROM snowflake_status");
+        assert_eq!(lead, "t", "{wal_mark}");
+    }
+}

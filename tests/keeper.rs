@@ -193,6 +193,51 @@ fn a_server_that_begins_by_its_mark_in_wal_is_not_driven_ahead_of_its_clock_by_c
     Witness::of(&cluster).next_id().expect("an ID");
 }
 
+/// What the keeper takes to WAL for an idle server is no higher than the record, also where ticks are long.
+#[test]
+fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
+    let layout = "t32 w10 s21 unit=1s epoch=2020-01-01T00:00:00Z";
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.layout", layout);
+    let mut cluster = builder.set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.keep_warm", 0).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster.wait_for_mark_in_wal();
+    // Until the keeper rests.
+    sleep(Duration::from_secs(3));
+    let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '1 s'))";
+    cluster.connect().batch_execute(advance).expect("an advance");
+    sleep(Duration::from_secs(1));
+    assert!(cluster.mark() >= mark_in_wal(&cluster), "{} {}", cluster.mark(), mark_in_wal(&cluster));
+    cluster.kill_all();
+    cluster.start();
+    cluster.wait_until("SELECT snowflake_nextval() > 0");
+    assert!(!cluster.log().contains("durable mark found in WAL"), "{}", cluster.log());
+}
+
+/// A DBA who looks after the clock would look in vain.
+#[test]
+fn a_sequence_with_a_value_after_the_end_of_the_layout_is_named_by_the_error() {
+    for largest in [1 << 50, i64::MAX] {
+        let mut cluster = with_required_mark(Cluster::builder());
+        sleep(Duration::from_secs(3));
+        let set = |cluster: &Cluster, value: i64| {
+            let set = format!("SELECT setval('snowflake_wal_mark_0_1', {value})");
+            cluster.connect().batch_execute(&set).expect("a value");
+        };
+        set(&cluster, largest);
+        // Also above the largest one the keeper goes on.
+        Witness::of(&cluster).next_id().expect("an ID");
+        cluster.stop(Signal::INT);
+        fs::remove_file(cluster.mark_file()).expect("the mark");
+        cluster.start();
+        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "the layout ends before IDs would begin");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("sequence snowflake_wal_mark")), "{refused:?}");
+        set(&cluster, real_time().cast_signed());
+        cluster.restart(Signal::INT);
+        Witness::of(&cluster).next_id().expect("an ID");
+    }
+}
+
 /// The keeper, which is not in WAL with a mark yet, must not take the one from the file for a reason to begin.
 #[test]
 fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_wal() {

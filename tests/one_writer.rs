@@ -37,6 +37,34 @@ fn second_server(worker: i32, directory: &Path) -> Cluster {
     cluster
 }
 
+/// A copy that cannot begin would keep its original from beginning, and the error would name the original itself.
+#[test]
+fn a_server_that_may_not_begin_keeps_no_other_one_from_its_directory() {
+    let (mut original, directory) = server_with(Cluster::builder().set("snowflake_pg.wal_mark", "prefer"));
+    original.wait_for_mark_in_wal();
+    // Without a keeper, which reads the mark in WAL.
+    let mut copy = Cluster::builder().set("max_worker_processes", 0).backup_of(&original);
+    original.stop(Signal::INT);
+    copy.start();
+    let refused = error(&mut copy.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "could not read the durable mark from WAL in time");
+    original.start();
+    original.connect().batch_execute(NEXTVAL).expect("an ID");
+    original.stop(Signal::INT);
+    copy.stop(Signal::INT);
+
+    let (mark, kept) = (directory.join("mark"), directory.join("kept"));
+    fs::rename(&mark, &kept).expect("the mark");
+    fs::write(&mark, "damaged").expect("another one");
+    copy.configure("snowflake_pg.wal_mark", "off");
+    copy.start();
+    let refused = error(&mut copy.connect(), NEXTVAL);
+    assert!(refused.message().ends_with("is damaged"), "{refused:?}");
+    fs::rename(&kept, &mark).expect("the mark");
+    original.start();
+    original.connect().batch_execute(NEXTVAL).expect("an ID");
+}
+
 /// Each would take the other's mark for its own.
 #[test]
 fn a_state_directory_is_for_one_server_at_a_time() {

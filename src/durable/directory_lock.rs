@@ -99,18 +99,21 @@ pub fn sign(directory: &StateDirectory) {
     let postmaster = unsafe { pg_sys::PostmasterPid };
     // SAFETY: set once, when the process starts. In single-user mode there is no other one.
     let process = if postmaster > 0 { postmaster } else { unsafe { pg_sys::MyProcPid } };
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    let data_directory = data_directory();
-    let line = format!("process ID {process} on host \"{host}\", data directory \"{}\"", data_directory.display());
+    let line = format!("process ID {process} on {}", own_place());
     let _ = File::from(file).write_all(line.as_bytes());
 }
 
-/// Who has the lock; `None` if that is not known.
+fn own_place() -> String {
+    let host = rustix::system::uname();
+    format!("host \"{}\", data directory \"{}\"", host.nodename().to_string_lossy(), data_directory().display())
+}
+
+/// Who has the lock; `None` if that is not known. The line can be this server's own: another server that has the lock
+/// and may not begin does not write one.
 fn holder(directory: &StateDirectory) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
     let mut line = String::new();
     file.take(LONG).read_to_string(&mut line).ok()?;
-    Some(line).filter(|line| !line.is_empty())
+    Some(line).filter(|line| !line.is_empty() && !line.ends_with(&own_place()))
 }

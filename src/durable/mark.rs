@@ -69,7 +69,9 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     let borrows_ticks = gucs::sequence_exhaustion() == SequenceExhaustion::Borrow;
     let borrow_ms = if borrows_ticks { gucs::max_borrow_ms() } else { 0 };
     let step_ms = reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), borrow_ms);
-    Ok(reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms).min(layout.end()))
+    let mark = reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms);
+    // Up to the end of a tick: the keeper takes it to WAL as the tick that it covers.
+    Ok(layout.time_of(layout.first_tick_from(mark)))
 }
 
 fn this_extension(needed: UnixMs, step_ms: u64) -> Extension {
@@ -130,9 +132,10 @@ pub fn persist_first(
 ) -> Result<Inode, StateFileError> {
     let revision = LastLife::revision_of_next(last_life, found);
     shared().revision.fetch_max(revision, Ordering::Relaxed);
-    let first_mark = logged.map_or(record.mark, |logged| logged.mark);
+    // Without WAL, the first mark there will be above the one that is there.
+    let first_mark = logged.map_or_else(|| record.mark.max(wal::present_mark() + 1), |logged| logged.mark);
     let wal_mark = if wal::is_wanted() { first_mark } else { 0 };
-    let life = Life { number: record.life, revision, wal_mark };
+    let life = Life { number: record.life, revision, numbers: record.identity.numbers, wal_mark };
     life_file::prepare(life, record.identity.directory)?;
     let written = persist(directory, found, record, log_time(logged))?;
     if !written.same_inode(&record.identity.directory) {
@@ -153,8 +156,9 @@ pub fn persist(
     let (shared, began) = (shared(), Instant::now());
     let before = found.map_or(0, |found| found.revision);
     let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
-    let known = found.filter(|found| found.identity.numbers == record.identity.numbers).map_or(0, |found| found.logged);
-    let record = Record { revision, logged: wal::highest_logged().max(known), ..record };
+    let same_worker = found.filter(|found| found.identity.numbers == record.identity.numbers);
+    let logged = if wal::is_wanted() { wal::present_mark() } else { same_worker.map_or(0, |found| found.logged) };
+    let record = Record { revision, logged, ..record };
     let failed_before = shared.write_failed.swap(true, Ordering::Relaxed);
     let add = !failed_before && before > 0 && revision == before + 1;
     let written =

@@ -80,6 +80,11 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
     check_may_start()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     directory_lock::take(&directory)?;
+    decide_in(directory, now).inspect_err(|_| let_others_lock())
+}
+
+/// Where IDs begin with the record in a directory that this server has locked.
+fn decide_in(directory: StateDirectory, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueError> {
     let own = identity::own(directory.inode()?)?;
     // Before the record, which is written first: another process may start the generator now.
     let last_life = life_file::read(&directory)?;
@@ -94,12 +99,13 @@ fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueErr
                 let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal_floor);
                 start_point.floor = start_not_before.max(known);
             }
+            let has_tick = own.layout.first_tick_from(start_point.floor) <= own.layout.last_tick();
+            if !has_tick && own.layout.tick_at(now).is_ok() {
+                return Err(IssueError::LayoutEndsBefore { layout: own.layout, begin: start_point.floor });
+            }
             Ok(Plan { directory, own, found, now, start_point, last_life })
         }
-        Err(conflict) => {
-            let_others_lock();
-            Err(IssueError::MarkConflict { conflict, found: found.map(Box::new), own: Box::new(own) })
-        }
+        Err(conflict) => Err(IssueError::MarkConflict { conflict, found: found.map(Box::new), own: Box::new(own) }),
     }
 }
 
@@ -125,9 +131,19 @@ pub fn start(
     logged: Option<LoggedMark>,
     planned: Option<Plan>,
 ) -> Result<WriteOutcome, IssueError> {
-    let mut plan = plan_at(|_| now)?;
+    wal::check_is_read()
+        .and_then(|()| start_from(plan_at(|_| now)?, layout, now, logged, planned))
+        .inspect_err(|_| directory_lock::release())
+}
+
+fn start_from(
+    mut plan: Plan,
+    layout: &Layout,
+    now: UnixMs,
+    logged: Option<LoggedMark>,
+    planned: Option<Plan>,
+) -> Result<WriteOutcome, IssueError> {
     let shared = shared();
-    wal::check_is_read()?;
     if plan.is_pending() {
         let until = shared.start_not_before.load(Ordering::Relaxed);
         if until > 0 {
@@ -212,6 +228,11 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
             "The server was killed while it wrote the mark, the data directory was restored, or another server has continued \
              from this one. ",
         ),
+        StartReason::WalSetBack => (
+            PgLogLevel::LOG,
+            "durable mark found in WAL that is below the one that this server knew",
+            "The sequence was changed or created again, or WAL was lost. ",
+        ),
         StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
         StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),
         StartReason::Restored => (
@@ -236,8 +257,10 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
             "The data directory was put back to an earlier state, or another server with a copy of it has written here. ",
         ),
     };
-    let may_be_old = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy | StartReason::Restored);
-    let relies_on_clock = reason.relies_on_clock() || may_be_old && wal::known_mark().is_none();
+    // A backup that was restored with its own WAL has an old mark there, too.
+    let wal_may_be_old = matches!(reason, StartReason::Restored | StartReason::WalSetBack);
+    let is_promoted = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy);
+    let relies_on_clock = reason.relies_on_clock() || wal_may_be_old || is_promoted && wal::known_mark().is_none();
     let clock = "IDs that this worker has issued before are lower if the clock was right then, and is right.";
     let detail = format!("{detail}{}", if relies_on_clock { clock } else { "" });
     let message = warning(&format!("{found}, IDs begin at {time}"));

@@ -81,14 +81,14 @@ pub fn check_is_read() -> Result<(), IssueError> {
     if is_wanted() && !is_read() { Err(IssueError::MarkNotRead(READING)) } else { Ok(()) }
 }
 
-/// The mark of this worker in WAL; `None` if there is none, or if the keeper has not read it.
+/// The mark of this worker in WAL that the keeper has read; `None` if there is none, or if it has not read it.
 pub fn known_mark() -> Option<UnixMs> {
     shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)
 }
 
-/// The highest mark of this worker that this server knows to be in WAL; 0 if it knows of none.
-pub fn highest_logged() -> UnixMs {
-    shared().logged.load(Ordering::Relaxed).max(known_mark().unwrap_or(0))
+/// The mark in WAL that counts for this worker, as this server knows it now; 0 if there is none.
+pub fn present_mark() -> UnixMs {
+    shared().in_wal.load(Ordering::Relaxed)
 }
 
 /// What the keeper has read of all workers: none may begin below it.
@@ -113,6 +113,7 @@ pub fn connect() {
 pub fn read_mark() -> bool {
     let (common, own) = BackgroundWorker::transaction(|| (last_value(COMMON), last_value(&own_name())));
     shared().wal_floor.store(common.unwrap_or(0), Ordering::Relaxed);
+    shared().in_wal.store(own.max(common).unwrap_or(0), Ordering::Relaxed);
     let own = own.filter(|&mark| mark > 0);
     shared().wal_mark.store(own.map_or(1, |mark| mark.saturating_add(2)), Ordering::Relaxed);
     lock::wake_waiters();
@@ -120,27 +121,26 @@ pub fn read_mark() -> bool {
 }
 
 /// As the keeper: writes a mark, or a higher one, and waits until it is flushed and, with synchronous replication,
-/// acknowledged. Returns false if there is no extension. What is in WAL rises with each mark, so that no other server's
-/// mark there equals one that this server knows.
+/// acknowledged. Returns false if there is no extension. Each mark is above the one before, so that another server's mark
+/// that follows does not equal one that this server knows.
 pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
     let number = i64::try_from(mark).unwrap_or(i64::MAX);
     BackgroundWorker::transaction(|| {
-        if last_value(COMMON).is_none() {
-            return Ok(false);
-        }
+        let Some(common) = last_value(COMMON) else { return Ok(false) };
         let name = own_name();
         if last_value(&name).is_none() {
             create(&name)?;
         }
         let set = format!(
             "SELECT pg_catalog.setval(oid, greatest($2,
-                 pg_catalog.pg_sequence_last_value(oid) OPERATOR(pg_catalog.+) 1::pg_catalog.int8))
-             FROM ({SEQUENCE}) sequence"
+                 least(coalesce(pg_catalog.pg_sequence_last_value(oid), 0), {}) OPERATOR(pg_catalog.+) 1::pg_catalog.int8))
+             FROM ({SEQUENCE}) sequence",
+            i64::MAX - 1
         );
         let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &[name.into(), number.into()]);
-        let written = or_panic(written);
+        let written = or_panic(written).and_then(|mark| mark.try_into().ok());
         // Before the commit, whose wait for a synchronous standby can end with the process.
-        shared().logged.fetch_max(written.and_then(|mark| mark.try_into().ok()).unwrap_or(0), Ordering::Relaxed);
+        shared().in_wal.store(written.unwrap_or(0).max(common), Ordering::Relaxed);
         Ok(written.is_some())
     })
 }

@@ -62,7 +62,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
             ),
         )
     };
-    must_fit(mark, &own.layout);
+    must_fit(mark, own.layout)?;
     mark::persist_first(&directory, found.as_ref(), new_record(mark, own, others, last_life), last_life, None)?;
     drop(lock);
     let what = match conflict {
@@ -144,7 +144,7 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
             ),
         ),
     }
-    must_fit(mark, &own.layout);
+    must_fit(mark, own.layout)?;
     // The marks of other workers are lost, too.
     mark::persist_first(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), last_life), last_life, None)?;
     drop(lock);
@@ -154,24 +154,8 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
 
 /// An error for a mark after the end of the layout. The sequence can have any value, and the record can be of a layout
 /// that ends later.
-fn must_fit(mark: UnixMs, layout: &Layout) {
-    if mark > layout.end() {
-        raise(
-            error_report(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "the layout ends before IDs would begin",
-            )
-            .set_detail(format!(
-                "IDs would begin at {}, and the last timestamp of layout {layout} is {}.",
-                display_time(mark),
-                display_time(layout.last_time())
-            ))
-            .set_hint(
-                "Check snowflake_pg.layout. If a sequence snowflake_wal_mark or snowflake_wal_mark_... has a wrong \
-                     value, set it to a lower one, and restart the server.",
-            ),
-        )
-    }
+fn must_fit(mark: UnixMs, layout: Layout) -> Result<(), IssueError> {
+    if mark > layout.end() { Err(IssueError::LayoutEndsBefore { layout, begin: mark }) } else { Ok(()) }
 }
 
 /// Makes all new IDs greater than this one.

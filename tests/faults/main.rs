@@ -15,6 +15,7 @@ mod interrupts;
 mod lost_mark;
 mod nodes;
 mod old_record;
+mod older_wal;
 mod policies;
 mod processes;
 mod shared_directory;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             shared_directory::FAULTS,
             exchanged_directory::FAULTS,
             old_record::FAULTS,
+            older_wal::FAULTS,
         ]
         .concat(),
     )

@@ -45,12 +45,12 @@ pub const FAULTS: &[Fault] = &[
 ];
 
 /// A node whose mark also goes to WAL.
-fn node(wal_mark: &str) -> Builder {
+pub fn node(wal_mark: &str) -> Builder {
     Cluster::builder().worker(1).own_clock().set("wal_keep_size", "256MB").set("snowflake_pg.wal_mark", wal_mark)
 }
 
 /// Writes all files but WAL and the settings over those of a stopped server.
-fn write_over(server: &Cluster, backup: &Path, how: &str) {
+pub fn write_over(server: &Cluster, backup: &Path, how: &str) {
     let (wal, kept) = (server.data().join("pg_wal"), server.host().join("pg_wal"));
     let (settings, kept_settings) = (server.data().join("postgresql.conf"), server.host().join("kept.conf"));
     fs::rename(&wal, &kept).expect("WAL");
@@ -143,7 +143,7 @@ fn turns_on_one_timeline(rounds: usize) -> Evidence {
     })
 }
 
-fn become_primary(standby: &mut Cluster) {
+pub fn become_primary(standby: &mut Cluster) {
     standby.stop(Signal::INT);
     fs::remove_file(standby.data().join("standby.signal")).expect("the signal of a standby");
     standby.start();

@@ -1,7 +1,7 @@
 //! What a data directory remembers of the record that it wrote last.
 //!
 //! A state directory can be exchanged, and a state file can be an old copy. Both look as after a restart. So each life
-//! of the generator has a random number. The record has it, and so does this file in the data directory, 80 bytes:
+//! of the generator has a random number. The record has it, and so does this file in the data directory, 88 bytes:
 //!
 //! ```text
 //!   0               8       12      16              24              32              40
@@ -9,25 +9,28 @@
 //!   │ "SNOWLIFE"    │version│       │ number of the │ inode of this │ its birth,    │   integers are
 //!   │               │   1   │   0   │ life          │ file          │ Unix ns, or 0 │   little-endian
 //!   ├───────────────┼───────┴───────┼───────────────┼───────────────┼───────┬───────┤
-//!   │ inode of the  │ its birth,    │ revision that │ its first mark│       │CRC-32C│   the checksum is of
-//!   │ state dir.    │ Unix ns, or 0 │ it began after│ in WAL, or 0  │   0   │       │   all bytes before it
-//!   └───────────────┴───────────────┴───────────────┴───────────────┴───────┴───────┘
-//!   40              48              56              64              72      76      80
+//!   │ inode of the  │ its birth,    │ revision that │ its first mark│ data  │worker │   the checksum is of
+//!   │ state dir.    │ Unix ns, or 0 │ it began after│ in WAL, or 0  │ center│       │   all bytes before it
+//!   ├───────┬───────┼───────────────┴───────────────┴───────────────┴───────┴───────┘
+//!   │       │CRC-32C│
+//!   │   0   │       │
+//!   └───────┴───────┘
+//!   80      84      88
 //! ```
 //!
 //! The file names itself, since backups and pg_rewind bring the files of other servers: a copy has an inode of its own,
 //! and says nothing about what this data directory wrote.
 
 use crate::UnixMs;
-use crate::identity::Inode;
+use crate::identity::{Inode, Numbers};
 use crate::record::Record;
 
 const MAGIC: [u8; 8] = *b"SNOWLIFE";
 const VERSION: u32 = 1;
-const CHECKED: usize = 76;
+const CHECKED: usize = 84;
 
 /// Length of the file in bytes.
-pub const LENGTH: usize = 80;
+pub const LENGTH: usize = 88;
 
 /// A life of the generator, from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct Life {
     pub number: u64,
     /// Its records have greater revisions, and all records that were written here before do not.
     pub revision: u64,
+    /// The data center and the worker of its IDs.
+    pub numbers: Numbers,
     /// WAL knows of this life if it has this mark, which was its first one, or a higher one. 0 if marks did not go
     /// through WAL.
     pub wal_mark: UnixMs,
@@ -70,10 +75,11 @@ pub fn encode(life: Life, file: Inode, directory: Inode) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    let Life { number, revision, wal_mark } = life;
+    let Life { number, revision, numbers: (datacenter, worker), wal_mark } = life;
     let numbers = [number, file.number, file.born_ns, directory.number, directory.born_ns, revision, wal_mark];
     let numbers = numbers.map(u64::to_le_bytes);
     bytes[16..72].copy_from_slice(numbers.as_flattened());
+    bytes[72..80].copy_from_slice([datacenter, worker].map(u32::to_le_bytes).as_flattened());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -93,7 +99,9 @@ pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastL
     let written_as = Inode { number: file_number, born_ns: file_born_ns };
     let last_directory = Inode { number: directory_number, born_ns: directory_born_ns };
     let elsewhere = !last_directory.same_inode(&state_directory);
-    let life = Life { number, revision, wal_mark };
+    let (numbers, _) = bytes[72..80].as_chunks();
+    let [datacenter, worker] = numbers.try_into().map(|numbers: [[u8; 4]; 2]| numbers.map(u32::from_le_bytes)).ok()?;
+    let life = Life { number, revision, numbers: (datacenter, worker), wal_mark };
     written_as.same_inode(&file).then_some(LastLife { life, elsewhere })
 }
 
@@ -101,7 +109,7 @@ pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastL
 mod tests {
     use super::*;
 
-    const LIFE: Life = Life { number: 0x0102_0304_0506_0708, revision: 9, wal_mark: 10 };
+    const LIFE: Life = Life { number: 0x0102_0304_0506_0708, revision: 9, numbers: (3, 4), wal_mark: 10 };
     const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
     const DIRECTORY: Inode = Inode { number: 12, born_ns: 1_700_000_000_000_000_002 };
     const OTHER: Inode = Inode { number: 13, born_ns: 1_700_000_000_000_000_003 };
@@ -139,7 +147,7 @@ mod tests {
         bytes.extend(12_u64.to_le_bytes());
         bytes.extend(DIRECTORY.born_ns.to_le_bytes());
         bytes.extend([9_u64, 10].map(u64::to_le_bytes).concat());
-        bytes.extend([0; 4]);
+        bytes.extend([3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         assert_eq!(encode(LIFE, FILE, DIRECTORY)[..], bytes[..]);
     }

@@ -17,8 +17,8 @@ pub struct Record {
     pub previous_life: u64,
     /// Every timestamp issued is below it.
     pub mark: UnixMs,
-    /// The highest mark of this worker that its writer knew to be in WAL; 0 if none. A higher one in WAL is of somebody
-    /// who has continued from there.
+    /// The mark in WAL for this worker, as its writer knew it; 0 if none. A higher one in WAL is of somebody who has
+    /// continued from there. A lower one is of an older state of WAL.
     pub logged: UnixMs,
     /// The source of these IDs.
     pub identity: Identity,

@@ -7,7 +7,7 @@
 use crate::UnixMs;
 use crate::identity::Identity;
 use crate::layout::Layout;
-use crate::life::LastLife;
+use crate::life::{LastLife, Life};
 use crate::record::{OtherMarks, Record};
 
 /// What matters at a start, apart from the record.
@@ -49,6 +49,9 @@ pub enum StartReason {
     /// The record is this server's, and WAL has a mark of which its writer did not know: the data directory was restored
     /// over itself, another server has continued from here, or a write was cut off between WAL and the record.
     Continued,
+    /// The record is this server's, and the mark in WAL is below the one that its writer knew: WAL or the sequence was
+    /// lost, and somebody may have continued from there.
+    WalSetBack,
     /// The record is this server's, and has come to another directory than the one in which it was written. It may be
     /// a copy that was made too early.
     Moved,
@@ -93,15 +96,19 @@ pub enum MarkConflict {
 /// record, so that repeated promotions that leave a record do not push a server further and further ahead. Those that
 /// end between WAL and the record do: what they have left in WAL cannot be told from another server's mark.
 pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
-    let logged = context.wal_mark.unwrap_or(0).max(context.wal_floor);
-    context.now.max(logged).saturating_add(context.start_margin_ms).max(mark)
+    context.now.max(in_wal(context)).saturating_add(context.start_margin_ms).max(mark)
+}
+
+/// The mark in WAL that counts for this worker; 0 if there is none.
+fn in_wal(context: &StartContext) -> UnixMs {
+    context.wal_mark.unwrap_or(0).max(context.wal_floor)
 }
 
 /// Whether WAL has what this worker may have issued last. It has an old mark if the marks of the last life of this data
-/// directory did not go through WAL.
-fn wal_knows(context: &StartContext) -> bool {
-    let logged = |mark| context.last_life.is_none_or(|LastLife { life, .. }| (1..=mark).contains(&life.wal_mark));
-    context.wal_mark.is_some_and(logged)
+/// directory did not go through WAL, or were another worker's.
+fn wal_knows(own: &Identity, context: &StartContext) -> bool {
+    let is_in = |life: Life, mark| life.numbers == own.numbers && (1..=mark).contains(&life.wal_mark);
+    context.wal_mark.is_some_and(|mark| context.last_life.is_none_or(|last| is_in(last.life, mark)))
 }
 
 /// Where the server `own` begins if it finds this record.
@@ -125,13 +132,14 @@ fn wal_knows(context: &StartContext) -> bool {
 ///
 /// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of somebody who has
 /// continued from there, or of a write that was cut off before the record: IDs begin above that, and above the start
-/// margin. A record of format version 2 has no life, and is as in the last row.
+/// margin. If the mark in WAL is below the one that the writer knew, WAL is not the one that it wrote to: IDs begin as
+/// after a promotion. A record of format version 2 has no life, and is as in the last row.
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
     let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.numbers)), context);
     let begin = |reason| Ok(StartPoint { floor, reason });
-    let wal_knows = wal_knows(context);
+    let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
     let Some(record) = found else {
@@ -146,7 +154,6 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
     let is_newer =
         same_directory && context.last_life.is_some_and(|last| !last.elsewhere && record.revision > last.life.revision);
     let same_place = same_directory || is_the_last == Some(true);
-    let logged_since = context.wal_mark.filter(|&mark| mark > record.mark.max(record.logged));
     if !same_cluster && (same_directory || same_worker) {
         Err(MarkConflict::OtherCluster)
     } else if is_the_last == Some(false) && !is_newer && !wal_knows {
@@ -167,10 +174,12 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
         by_wal_or(StartReason::Moved)
     } else if context.last_life.is_none() && record.life > 0 {
         begin(StartReason::Restored)
-    } else if let Some(logged) = logged_since {
+    } else if (1..record.logged).contains(&in_wal) {
+        begin(StartReason::WalSetBack)
+    } else if in_wal > record.mark.max(record.logged) {
         // Without a margin above it: a server that is killed again and again between WAL and the record must not run
         // further and further ahead.
-        let floor = context.now.saturating_add(context.start_margin_ms).max(logged);
+        let floor = context.now.saturating_add(context.start_margin_ms).max(in_wal);
         Ok(StartPoint { floor, reason: StartReason::Continued })
     } else {
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })

@@ -224,10 +224,29 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a restart does not look at the mark in WAL",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "mark > record.mark.max(record.logged)",
-            "mark > record.mark.max(record.logged) && false",
+            "in_wal > record.mark.max(record.logged)",
+            "in_wal > record.mark.max(record.logged) && false",
         )],
         against: Servers { binary: "faults", tests: "row_44_servers" },
+    },
+    Mutant {
+        name: "a restart does not look at what was kept in WAL for all workers",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "context.wal_mark.unwrap_or(0).max(context.wal_floor)",
+            "context.wal_mark.unwrap_or(0)",
+        )],
+        against: Servers { binary: "faults", tests: "after_the_extension_was_created_again" },
+    },
+    Mutant {
+        name: "a mark in WAL that is lower than before passes for known",
+        edits: &[("crates/snowflake_core/src/start_table.rs", "(1..record.logged).contains(&in_wal)", "false")],
+        against: Servers { binary: "faults", tests: "lost_with_its_timeline" },
+    },
+    Mutant {
+        name: "a mark in WAL passes for known by the life of another worker",
+        edits: &[("crates/snowflake_core/src/start_table.rs", "life.numbers == own.numbers && ", "")],
+        against: Servers { binary: "faults", tests: "the_mark_of_another_worker" },
     },
     Mutant {
         name: "a data directory from elsewhere takes the record for its own",

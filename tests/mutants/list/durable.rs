@@ -82,11 +82,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark passes the end of the layout",
-        edits: &[(
-            "src/durable/mark.rs",
-            "reserve_ahead_ms, step_ms).min(layout.end()))",
-            "reserve_ahead_ms, step_ms))",
-        )],
+        edits: &[("src/durable/mark.rs", "Ok(layout.time_of(layout.first_tick_from(mark)))", "Ok(mark)")],
         against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
     },
     Mutant {
@@ -155,8 +151,8 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a server that is refused keeps the lock",
-        edits: &[("src/durable/start.rs", "            let_others_lock();\n", "")],
-        against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one_server" },
+        edits: &[("src/durable/start.rs", ".inspect_err(|_| let_others_lock())", "")],
+        against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
     },
     Mutant {
         name: "a data directory does not remember its last life",
@@ -324,12 +320,26 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a planned stop forgets what is in WAL",
-        edits: &[("src/durable/mark.rs", "logged: wal::highest_logged().max(known)", "logged: 0")],
+        edits: &[("src/durable/mark.rs", "if wal::is_wanted() { wal::present_mark() }", "if true { 0 }")],
         against: Servers { binary: "keeper", tests: "planned" },
     },
     Mutant {
         name: "the mark in WAL stays where it is while lower ones are written",
         edits: &[("src/durable/wal.rs", "OPERATOR(pg_catalog.+) 1::", "OPERATOR(pg_catalog.+) 0::")],
-        against: Servers { binary: "faults", tests: "row_44_a_data_directory_that_is_restored_to" },
+        against: Servers { binary: "faults", tests: "row_44_a_data_directory_that_is_restored_to_when_it" },
+    },
+    Mutant {
+        name: "a server that may not begin keeps the lock on its state directory",
+        edits: &[("src/durable/start.rs", ".inspect_err(|_| directory_lock::release())", "")],
+        against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
+    },
+    Mutant {
+        name: "a mark in WAL is rounded up to a tick, and the record is not",
+        edits: &[(
+            "src/durable/mark.rs",
+            "Ok(layout.time_of(layout.first_tick_from(mark)))",
+            "Ok(mark.min(layout.end()))",
+        )],
+        against: Servers { binary: "keeper", tests: "long_ticks" },
     },
 ];

@@ -52,7 +52,7 @@ fn found_after(
 
 /// A life whose marks went through WAL, in the present state directory, and after the record that is found.
 fn life(number: u64) -> LastLife {
-    LastLife { life: Life { number, revision: REVISION, wal_mark: 1 }, elsewhere: false }
+    LastLife { life: Life { number, revision: REVISION, numbers: own().numbers, wal_mark: 1 }, elsewhere: false }
 }
 
 fn copied(identity: &mut Identity) {
@@ -187,12 +187,35 @@ fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wa
     };
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
     assert_eq!(begins_at(LOGGED, MARK), restart, "the mark was lowered at a planned stop");
-    assert_eq!(begins_at(MARK - 1, MARK), restart);
     let continued = |floor| StartPoint { floor, reason: StartReason::Continued };
     assert_eq!(begins_at(LOGGED + 1, MARK), continued(PAST_THE_MARGIN));
     assert_eq!(begins_at(NOW + 9000, MARK), continued(NOW + 9000));
     let ahead = StartPoint { floor: NOW + 9000, reason: StartReason::Restart };
     assert_eq!(begins_at(NOW + 9000, NOW + 9000), ahead, "written by a backend, and by the keeper to WAL");
+}
+
+/// The mark that counts for all workers is in WAL, too.
+#[test]
+fn a_restart_finds_what_was_kept_in_wal_when_the_extension_was_created_again() {
+    let begins_at = |wal_floor| {
+        let context = StartContext { wal_floor, last_life: Some(life(LIFE)), ..CONTEXT };
+        decide(Some(&record(MARK, own())), &own(), &context).unwrap()
+    };
+    let continued = StartPoint { floor: NOW + 9000, reason: StartReason::Continued };
+    assert_eq!(begins_at(NOW + 9000), continued);
+    assert_eq!(begins_at(0), StartPoint { floor: MARK, reason: StartReason::Restart }, "nothing is in WAL");
+}
+
+/// Somebody may have continued from there.
+#[test]
+fn a_restart_with_an_older_wal_than_its_writer_knew_begins_above_the_start_margin() {
+    let begins_at = |wal_mark, logged| {
+        let context = StartContext { wal_mark: Some(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
+        decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap()
+    };
+    let set_back = |floor| StartPoint { floor, reason: StartReason::WalSetBack };
+    assert_eq!(begins_at(MARK - 1, LOGGED), set_back(PAST_THE_MARGIN));
+    assert_eq!(begins_at(NOW + 9000, u64::MAX), set_back(NOW + 11_000), "the sequence had a wrong value once");
 }
 
 /// Its record can be as old as the data directory.
@@ -305,6 +328,9 @@ fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
         assert_eq!(decide(None, &own(), &context).is_ok(), is_known, "{logged}");
         assert_eq!(found_after(last, Some(NOW), nothing).is_ok(), is_known, "{logged}");
     }
+    let of_another_worker = Life { numbers: (1, 6), ..with(1).life };
+    let last_life = Some(LastLife { life: of_another_worker, elsewhere: true });
+    assert_eq!(decide(None, &own(), &StartContext { last_life, ..context }), Err(MarkConflict::LeftBehind));
 }
 
 #[test]

@@ -1,0 +1,236 @@
+//! The mark in WAL is lower than the one that a server has written there before: the sequence was changed or created
+//! again, or WAL was lost with its timeline.
+
+use crate::nodes::{
+    Ahead, FAR_AHEAD, IDS, STATE_DIRECTORY, assert_only_errors, ids_after_start_margin, ids_until_past,
+    in_separate_rounds, run_ahead, some_ids, some_ids_without_errors, start, together_above, wait_for_wal_mark,
+};
+use crate::old_record::{become_primary, node, write_over};
+use crate::suite::{Evidence, Fault};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::{Cluster, Load, Report, Signal, Volume, real_time};
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        row: 44,
+        promise: "a_data_directory_that_is_restored_after_the_sequence_was_wrong_once_repeats_nothing",
+        short: 1,
+        full: 4,
+        run: wrong_once,
+    },
+    Fault {
+        row: 44,
+        promise: "a_data_directory_that_is_restored_after_the_extension_was_created_again_repeats_nothing",
+        short: 1,
+        full: 4,
+        run: created_again,
+    },
+    Fault {
+        row: 44,
+        promise: "a_data_directory_that_is_restored_to_when_the_extension_was_created_again_repeats_nothing",
+        short: 1,
+        full: 3,
+        run: created_again_while_ahead,
+    },
+    Fault {
+        row: 44,
+        promise: "a_server_whose_mark_in_wal_was_lost_with_its_timeline_repeats_nothing_of_the_other_one",
+        short: 1,
+        full: 3,
+        run: lost_with_its_timeline,
+    },
+    Fault {
+        row: 40,
+        promise: "a_state_directory_that_was_away_is_not_known_from_the_mark_of_another_worker_in_wal",
+        short: 1,
+        full: 3,
+        run: known_from_another_worker,
+    },
+];
+
+/// A server whose mark is in WAL.
+fn with_mark_in_wal(wal_mark: &str) -> Cluster {
+    let server = start(node(wal_mark).set("snowflake_pg.keep_warm", 0));
+    server.wait_for_mark_in_wal();
+    server
+}
+
+fn execute(server: &Cluster, sql: &str) {
+    server.connect().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+}
+
+/// What clients receive of a server whose clock is set ahead by this many seconds.
+fn with_clock(server: &Cluster, seconds: f64) -> Report {
+    server.set_clock(seconds);
+    let load = Load::start(server, 2, IDS);
+    load.wait_for_ids();
+    sleep(Duration::from_secs(2));
+    load.finish()
+}
+
+const CREATE_AGAIN: &str = "DROP EXTENSION snowflake_pg; CREATE EXTENSION snowflake_pg";
+
+/// A stopped server is written over by a backup and started again, after it has issued these IDs.
+fn restore(server: &mut Cluster, backup: &Cluster, before: Report, what: &str) -> Report {
+    write_over(server, &backup.data(), "--force");
+    server.start();
+    let after = ids_until_past(server, &before);
+    assert_only_errors(&after, &["53400"]);
+    together_above(what, before, after)
+}
+
+/// A DBA has set it right, as the HINT says.
+fn wrong_once(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |round| {
+        let mut server = with_mark_in_wal("require");
+        let mut ids = some_ids_without_errors(&server);
+        // Until the keeper rests.
+        sleep(Duration::from_secs(3));
+        execute(&server, &format!("SELECT setval('snowflake_wal_mark_0_1', {})", real_time() + 365 * 86_400_000));
+        ids.merge(some_ids(&server));
+        sleep(Duration::from_secs(3));
+        execute(&server, &format!("SELECT setval('snowflake_wal_mark_0_1', {})", real_time()));
+        server.restart(Signal::INT);
+        ids.merge(ids_until_past(&server, &ids));
+        let backup = Cluster::builder().backup_of(&server);
+        server.restart(Signal::INT);
+        ids.merge(some_ids_without_errors(&server));
+        ids.merge(run_ahead(&server, FAR_AHEAD[round % 2]));
+        wait_for_wal_mark(&server, &ids);
+        server.stop(Signal::INT);
+        restore(&mut server, &backup, ids, "a data directory restored after the sequence was wrong once")
+    })
+}
+
+/// The sequence of the worker is gone, and the one of all workers has the mark.
+fn created_again(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |round| {
+        let mut server = with_mark_in_wal("require");
+        let mut ids = some_ids_without_errors(&server);
+        let backup = Cluster::builder().backup_of(&server);
+        ids.merge(run_ahead(&server, FAR_AHEAD[round % 2]));
+        wait_for_wal_mark(&server, &ids);
+        sleep(Duration::from_secs(3));
+        execute(&server, CREATE_AGAIN);
+        server.stop(Signal::INT);
+        restore(&mut server, &backup, ids, "a data directory restored after the extension was created again")
+    })
+}
+
+/// The new sequence begins below the old one.
+fn created_again_while_ahead(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |_| {
+        let mut server = start(node("require").set("snowflake_pg.reserve_ahead", "4s"));
+        server.wait_for_mark_in_wal();
+        let mut ids = some_ids_without_errors(&server);
+        ids.merge(run_ahead(&server, Ahead::Clock));
+        server.configure("snowflake_pg.max_borrow", "1min");
+        server.restart(Signal::INT);
+        ids.merge(some_ids_without_errors(&server));
+        execute(&server, CREATE_AGAIN);
+        ids.merge(some_ids(&server));
+        let backup = Cluster::builder().backup_of(&server);
+        let load = Load::start(&server, 2, IDS);
+        load.wait_for_ids();
+        sleep(Duration::from_secs(1));
+        server.stop(Signal::QUIT);
+        ids.merge(load.finish());
+        restore(&mut server, &backup, ids, "a data directory restored to when the extension was created again")
+    })
+}
+
+/// A is ahead, crashes, and its last WAL is lost: B takes over, and A is rewound. Later they take turns without a
+/// promotion, and B goes on above A's mark, but below what A once had in WAL.
+fn lost_with_its_timeline(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |_| {
+        let volume = Volume::empty();
+        let with = |name: &str, reserve_ahead: &str| {
+            let builder = node("prefer").set("wal_log_hints", "on").set("snowflake_pg.max_borrow", "3min");
+            let builder = builder.set(STATE_DIRECTORY, volume.make_directory(name).display());
+            builder.set("snowflake_pg.reserve_ahead", reserve_ahead).set("snowflake_pg.start_margin", reserve_ahead)
+        };
+        let mut a = start(with("a", "4s"));
+        a.wait_for_mark_in_wal();
+        let mut ids = some_ids_without_errors(&a);
+        let mut b = with("b", "200ms").standby_of(&a);
+        b.wait_for_commits_of(&a);
+        b.stop(Signal::INT);
+        ids.merge(with_clock(&a, 90.0));
+        a.set_clock(0.0);
+        a.restart(Signal::INT);
+        ids.merge(some_ids_without_errors(&a));
+        a.kill_all();
+        b.start();
+        b.promote();
+        // The same IDs as A's: its mark was lost with its WAL. What matters here comes later.
+        drop(ids_after_start_margin(&b));
+        // pg_rewind wants a server that was stopped as planned.
+        a.single_user("SELECT 1\n");
+        a.rewind(&b);
+        a.follow(&b);
+        a.wait_for_commits_of(&b);
+        b.stop(Signal::INT);
+        a.wait_for_replay_of(&b);
+        a.promote();
+        let mut ids = ids_after_start_margin(&a);
+        b.follow(&a);
+        b.wait_for_commits_of(&a);
+        a.stop(Signal::INT);
+        b.wait_for_replay_of(&a);
+        become_primary(&mut b);
+        let load = Load::start(&b, 2, IDS);
+        load.wait_for_ids();
+        sleep(Duration::from_secs(1));
+        ids.merge(load.finish());
+        wait_for_wal_mark(&b, &ids);
+        a.follow(&b);
+        a.wait_for_commits_of(&b);
+        b.stop(Signal::INT);
+        a.wait_for_replay_of(&b);
+        become_primary(&mut a);
+        let load = Load::start(&a, 2, IDS);
+        sleep(Duration::from_secs(5));
+        together_above("the turn of a server whose mark in WAL was lost", ids, load.finish())
+    })
+}
+
+/// Worker 2 has an old mark in WAL. Then it has issued IDs with another state directory and without WAL, and the last life
+/// is worker 1's.
+fn known_from_another_worker(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |_| {
+        let volume = Volume::empty();
+        let (first, second) = (volume.make_directory("a"), volume.path().join("b"));
+        let mut server = start(node("prefer").set("snowflake_pg.worker_id", 2).set(STATE_DIRECTORY, first.display()));
+        let mut ids = some_ids_without_errors(&server);
+        ids.merge(with_clock(&server, 15.0));
+        server.stop(Signal::INT);
+        assert!(Command::new("cp").arg("-a").args([&first, &second]).status().expect("cp").success());
+        server.configure(STATE_DIRECTORY, second.display());
+        server.configure("snowflake_pg.wal_mark", "off");
+        server.start();
+        ids.merge(ids_after_start_margin(&server));
+        ids.merge(with_clock(&server, 40.0));
+        server.stop(Signal::INT);
+
+        server.set_clock(0.0);
+        server.configure("snowflake_pg.wal_mark", "prefer");
+        server.configure("snowflake_pg.worker_id", 1);
+        server.start();
+        drop(ids_after_start_margin(&server));
+        server.wait_for_mark_in_wal();
+        server.stop(Signal::INT);
+
+        server.configure(STATE_DIRECTORY, first.display());
+        server.configure("snowflake_pg.worker_id", 2);
+        server.start();
+        crate::nodes::assert_refused(&server, "durable mark");
+        server.stop(Signal::INT);
+        server.configure(STATE_DIRECTORY, second.display());
+        server.start();
+        let after = ids_until_past(&server, &ids);
+        assert_only_errors(&after, &["53400"]);
+        together_above("a state directory that was away while another worker had WAL", ids, after)
+    })
+}
