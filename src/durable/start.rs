@@ -99,8 +99,10 @@ fn decide_in(directory: StateDirectory, now: impl FnOnce(Option<&Record>) -> Uni
                 let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal_floor);
                 start_point.floor = start_not_before.max(known);
             }
+            // Not by the clock, and not by what this server has issued.
+            let is_pushed = start_point.floor > found.map_or(0, |record| record.mark_of(own.numbers));
             let has_tick = own.layout.first_tick_from(start_point.floor) <= own.layout.last_tick();
-            if !has_tick && own.layout.tick_at(now).is_ok() {
+            if is_pushed && !has_tick && own.layout.tick_at(now).is_ok() {
                 return Err(IssueError::LayoutEndsBefore { layout: own.layout, begin: start_point.floor });
             }
             Ok(Plan { directory, own, found, now, start_point, last_life })
