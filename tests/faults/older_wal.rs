@@ -10,7 +10,7 @@ use crate::suite::{Evidence, Fault};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Cluster, Load, Report, Signal, Volume, real_time};
+use testbed::{Cluster, Load, Report, Signal, Volume, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -19,6 +19,13 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 4,
         run: wrong_once,
+    },
+    Fault {
+        row: 44,
+        promise: "servers_that_take_turns_while_the_sequence_is_set_right_repeat_nothing",
+        short: 1,
+        full: 3,
+        run: set_right_by_the_other,
     },
     Fault {
         row: 44,
@@ -70,6 +77,12 @@ fn with_clock(server: &Cluster, seconds: f64) -> Report {
     load.finish()
 }
 
+fn set_sequence(server: &Cluster, mark: u64) {
+    execute(server, &format!("SELECT setval('snowflake_wal_mark_0_1', {mark})"));
+}
+
+const YEAR_MS: u64 = 365 * 86_400_000;
+
 const CREATE_AGAIN: &str = "DROP EXTENSION snowflake_pg; CREATE EXTENSION snowflake_pg";
 
 /// A stopped server is written over by a backup and started again, after it has issued these IDs.
@@ -88,10 +101,10 @@ fn wrong_once(rounds: usize) -> Evidence {
         let mut ids = some_ids_without_errors(&server);
         // Until the keeper rests.
         sleep(Duration::from_secs(3));
-        execute(&server, &format!("SELECT setval('snowflake_wal_mark_0_1', {})", real_time() + 365 * 86_400_000));
+        set_sequence(&server, real_time() + YEAR_MS);
         ids.merge(some_ids(&server));
         sleep(Duration::from_secs(3));
-        execute(&server, &format!("SELECT setval('snowflake_wal_mark_0_1', {})", real_time()));
+        set_sequence(&server, real_time());
         server.restart(Signal::INT);
         ids.merge(ids_until_past(&server, &ids));
         let backup = Cluster::builder().backup_of(&server);
@@ -101,6 +114,34 @@ fn wrong_once(rounds: usize) -> Evidence {
         wait_for_wal_mark(&server, &ids);
         server.stop(Signal::INT);
         restore(&mut server, &backup, ids, "a data directory restored after the sequence was wrong once")
+    })
+}
+
+/// The first server has known the wrong value, and the other one has issued IDs since it was set right.
+fn set_right_by_the_other(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |_| {
+        let mut a = with_mark_in_wal("require");
+        let mut b = node("require").standby_of(&a);
+        sleep(Duration::from_secs(3));
+        set_sequence(&a, real_time() + YEAR_MS);
+        let mut ids = some_ids(&a);
+        b.wait_for_commits_of(&a);
+        a.stop(Signal::INT);
+        b.wait_for_replay_of(&a);
+        become_primary(&mut b);
+        set_sequence(&b, real_time());
+        b.restart(Signal::INT);
+        assert_ne!(value(&mut b.connect(), "SELECT snowflake_accept_identity()"), "NULL", "when IDs begin");
+        let of_b = ids_until_past(&b, &ids);
+        wait_for_wal_mark(&b, &of_b);
+        ids = together_above("the turn of the server that was set right", ids, of_b);
+        a.follow(&b);
+        a.wait_for_commits_of(&b);
+        b.stop(Signal::INT);
+        a.wait_for_replay_of(&b);
+        become_primary(&mut a);
+        let after = ids_until_past(&a, &ids);
+        together_above("the turn of the server that has known the wrong value", ids, after)
     })
 }
 

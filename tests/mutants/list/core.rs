@@ -241,7 +241,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a mark in WAL that is lower than before passes for known",
         edits: &[("crates/snowflake_core/src/start_table.rs", "(1..record.logged).contains(&in_wal)", "false")],
-        against: Servers { binary: "faults", tests: "lost_with_its_timeline" },
+        against: Servers { binary: "faults", tests: "set_right" },
     },
     Mutant {
         name: "a mark in WAL passes for known by the life of another worker",
