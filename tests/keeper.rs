@@ -193,6 +193,32 @@ fn a_server_that_begins_by_its_mark_in_wal_is_not_driven_ahead_of_its_clock_by_c
     Witness::of(&cluster).next_id().expect("an ID");
 }
 
+/// Where only the highest one counts, it must rise.
+#[test]
+fn a_mark_in_wal_is_above_the_one_that_the_extension_was_created_with() {
+    let cluster = with_required_mark(Cluster::builder());
+    let common = real_time() + 60_000;
+    cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark', {common})")).expect("a value");
+    sleep(Duration::from_secs(3));
+    Witness::of(&cluster).next_id().expect("an ID");
+    assert!(mark_in_wal(&cluster) > common, "{} {common}", mark_in_wal(&cluster));
+}
+
+/// The mark with which the extension was created is this server's own.
+#[test]
+fn ids_are_not_ahead_of_the_clock_when_a_server_is_restarted_after_create_extension() {
+    for before in ["off", "prefer"] {
+        let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", before).start();
+        sleep(Duration::from_secs(4));
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster.configure("snowflake_pg.wal_mark", "prefer");
+        cluster.restart(Signal::INT);
+        cluster.wait_until("SELECT snowflake_nextval() > 0");
+        assert_eq!(value(&mut cluster.connect(), "SELECT lead < '1 s' FROM snowflake_status"), "t", "{before}");
+        assert!(!cluster.log().contains("durable mark found in WAL"), "{}", cluster.log());
+    }
+}
+
 /// What the keeper takes to WAL for an idle server is no higher than the record, also where ticks are long.
 #[test]
 fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {

@@ -53,9 +53,22 @@ fn a_server_that_may_not_begin_keeps_no_other_one_from_its_directory() {
     original.stop(Signal::INT);
     copy.stop(Signal::INT);
 
+    // With a keeper that finds no extension.
+    copy.configure("max_worker_processes", 8);
+    copy.configure("snowflake_pg.wal_mark", "require");
+    copy.configure("snowflake_pg.wal_mark_database", "template1");
+    copy.configure("snowflake_pg.worker_id", 2);
+    copy.start();
+    assert_eq!(error(&mut copy.connect(), NEXTVAL).message(), "could not write the durable mark to WAL in time");
+    original.start();
+    original.connect().batch_execute(NEXTVAL).expect("an ID");
+    original.stop(Signal::INT);
+    copy.stop(Signal::INT);
+
     let (mark, kept) = (directory.join("mark"), directory.join("kept"));
     fs::rename(&mark, &kept).expect("the mark");
     fs::write(&mark, "damaged").expect("another one");
+    copy.configure("snowflake_pg.worker_id", 1);
     copy.configure("snowflake_pg.wal_mark", "off");
     copy.start();
     let refused = error(&mut copy.connect(), NEXTVAL);

@@ -66,12 +66,7 @@ fn give_up() {
 /// [`extend::cover`](crate::durable::extend::cover).
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     let shared = shared();
-    if !shared.generator.is_started() {
-        start::check_may_start()?;
-        if wal::is_read() {
-            start::plan()?; // The error, if the generator cannot be started.
-        }
-    }
+    check_may_begin()?;
     let max_wait = max_wait();
     let until = Instant::now() + max_wait;
     let want = Want::new(tick);
@@ -85,6 +80,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
             return Ok(None);
         }
         if Instant::now() >= until {
+            check_may_begin()?;
             return Err(match shared.keeper_error.load(Ordering::Relaxed) {
                 0 if !wal::is_read() => IssueError::MarkNotRead(max_wait),
                 0 => IssueError::MarkNotInWal(max_wait),
@@ -94,6 +90,18 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
         want.post();
         lock::wait_for_change(covered, Duration::from_millis(100));
     }
+}
+
+/// The error, if the generator cannot be started. Only the keeper starts it.
+fn check_may_begin() -> Result<(), IssueError> {
+    if !shared().generator.is_started() {
+        start::check_may_start()?;
+        if wal::is_read() {
+            start::plan()?;
+            start::let_others_lock();
+        }
+    }
+    Ok(())
 }
 
 /// How long a call waits for a mark.

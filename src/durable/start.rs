@@ -23,6 +23,7 @@ pub fn context(layout: &Layout, now: UnixMs, last_life: Option<LastLife>) -> Sta
         start_margin_ms: gucs::start_margin_ms(layout),
         wal_mark: wal::known_mark(),
         wal_floor: wal::known_floor(),
+        reads_wal: wal::is_wanted() && wal::is_read(),
         last_life,
     }
 }
@@ -113,7 +114,7 @@ fn decide_in(directory: StateDirectory, now: impl FnOnce(Option<&Record>) -> Uni
 
 /// Gives the lock on the directory up: a server that may not begin must not keep another one from it. Unless a process
 /// of this server is just about to begin.
-fn let_others_lock() {
+pub fn let_others_lock() {
     if let Some(_lock) = lock::try_take()
         && !shared().generator.is_started()
     {

@@ -121,8 +121,8 @@ pub fn read_mark() -> bool {
 }
 
 /// As the keeper: writes a mark, or a higher one, and waits until it is flushed and, with synchronous replication,
-/// acknowledged. Returns false if there is no extension. Each mark is above the one before, so that another server's mark
-/// that follows does not equal one that this server knows.
+/// acknowledged. Returns false if there is no extension. Each mark is above the one before, and above the one for all
+/// workers, so that another server's mark that follows does not equal one that this server knows.
 pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
     let number = i64::try_from(mark).unwrap_or(i64::MAX);
     BackgroundWorker::transaction(|| {
@@ -133,11 +133,12 @@ pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
         }
         let set = format!(
             "SELECT pg_catalog.setval(oid, greatest($2,
-                 least(coalesce(pg_catalog.pg_sequence_last_value(oid), 0), {}) OPERATOR(pg_catalog.+) 1::pg_catalog.int8))
+                 least(greatest(pg_catalog.pg_sequence_last_value(oid), $3), {}) OPERATOR(pg_catalog.+) 1::pg_catalog.int8))
              FROM ({SEQUENCE}) sequence",
             i64::MAX - 1
         );
-        let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &[name.into(), number.into()]);
+        let arguments = [name.into(), number.into(), i64::try_from(common).unwrap_or(i64::MAX).into()];
+        let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &arguments);
         let written = or_panic(written).and_then(|mark| mark.try_into().ok());
         // Before the commit, whose wait for a synchronous standby can end with the process.
         shared().in_wal.store(written.unwrap_or(0).max(common), Ordering::Relaxed);

@@ -21,6 +21,8 @@ pub struct StartContext {
     pub wal_mark: Option<UnixMs>,
     /// A mark in WAL that counts for every worker; 0 if there is none.
     pub wal_floor: UnixMs,
+    /// Whether these two are what is in WAL. Otherwise they are not known, and marks do not go through WAL.
+    pub reads_wal: bool,
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
     pub last_life: Option<LastLife>,
@@ -174,8 +176,11 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
         by_wal_or(StartReason::Moved)
     } else if context.last_life.is_none() && record.life > 0 {
         begin(StartReason::Restored)
-    } else if (1..record.logged).contains(&in_wal) {
+    } else if context.reads_wal && in_wal < record.logged {
         begin(StartReason::WalSetBack)
+    } else if context.wal_mark.is_none() && record.logged == 0 {
+        // The mark of CREATE EXTENSION, which is this server's own if nobody has written to WAL.
+        Ok(StartPoint { floor: record.mark.max(in_wal), reason: StartReason::Restart })
     } else if in_wal > record.mark.max(record.logged) {
         // Without a margin above it: a server that is killed again and again between WAL and the record must not run
         // further and further ahead.

@@ -334,6 +334,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
     },
     Mutant {
+        name: "a mark in WAL is hidden by the one for all workers",
+        edits: &[(
+            "src/durable/wal.rs",
+            "greatest(pg_catalog.pg_sequence_last_value(oid), $3)",
+            "coalesce(pg_catalog.pg_sequence_last_value(oid), $3 - $3)",
+        )],
+        against: Servers { binary: "keeper", tests: "a_mark_in_wal_is_above" },
+    },
+    Mutant {
+        name: "a call that asks the keeper keeps the lock on the state directory",
+        edits: &[("src/durable/request.rs", "            start::let_others_lock();\n", "")],
+        against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
+    },
+    Mutant {
         name: "a mark in WAL is rounded up to a tick, and the record is not",
         edits: &[(
             "src/durable/mark.rs",

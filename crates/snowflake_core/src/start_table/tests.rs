@@ -6,7 +6,7 @@ use crate::life::Life;
 
 const NOW: UnixMs = 1_800_000_000_000;
 const CONTEXT: StartContext =
-    StartContext { now: NOW, start_margin_ms: 2000, wal_mark: None, wal_floor: 0, last_life: None };
+    StartContext { now: NOW, start_margin_ms: 2000, wal_mark: None, wal_floor: 0, reads_wal: false, last_life: None };
 const MARK: UnixMs = NOW - 5000;
 const LOGGED: UnixMs = MARK + 1000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
@@ -198,21 +198,29 @@ fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wa
 #[test]
 fn a_restart_finds_what_was_kept_in_wal_when_the_extension_was_created_again() {
     let begins_at = |wal_floor| {
-        let context = StartContext { wal_floor, last_life: Some(life(LIFE)), ..CONTEXT };
-        decide(Some(&record(MARK, own())), &own(), &context).unwrap()
+        let context = StartContext { wal_floor, reads_wal: true, last_life: Some(life(LIFE)), ..CONTEXT };
+        let with = |logged| decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap();
+        [LOGGED, 0].map(with)
     };
+    let restart = |floor| StartPoint { floor, reason: StartReason::Restart };
     let continued = StartPoint { floor: NOW + 9000, reason: StartReason::Continued };
-    assert_eq!(begins_at(NOW + 9000), continued);
-    assert_eq!(begins_at(0), StartPoint { floor: MARK, reason: StartReason::Restart }, "nothing is in WAL");
+    assert_eq!(begins_at(NOW + 9000), [continued, restart(NOW + 9000)], "0: the first one is that of CREATE EXTENSION");
+    assert_eq!(begins_at(LOGGED), [restart(MARK), restart(LOGGED)]);
+    let dropped = StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::WalSetBack };
+    assert_eq!(begins_at(0), [dropped, restart(MARK)], "nothing is in WAL");
 }
 
 /// Somebody may have continued from there.
 #[test]
 fn a_restart_with_an_older_wal_than_its_writer_knew_begins_above_the_start_margin() {
     let begins_at = |wal_mark, logged| {
-        let context = StartContext { wal_mark: Some(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
+        let last_life = Some(life(LIFE));
+        let context = StartContext { wal_mark: Some(wal_mark), reads_wal: true, last_life, ..CONTEXT };
         decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap()
     };
+    let off = StartContext { last_life: Some(life(LIFE)), ..CONTEXT };
+    let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
+    assert_eq!(decide(Some(&record(MARK, own())), &own(), &off), Ok(restart), "marks do not go through WAL any more");
     let set_back = |floor| StartPoint { floor, reason: StartReason::WalSetBack };
     assert_eq!(begins_at(MARK - 1, LOGGED), set_back(PAST_THE_MARGIN));
     assert_eq!(begins_at(NOW + 9000, u64::MAX), set_back(NOW + 11_000), "the sequence had a wrong value once");
