@@ -2,7 +2,7 @@
 # make install    put what was built into the PostgreSQL of PG_CONFIG
 # make run        show the main job on throwaway servers
 # make test       prove every promise
-# make test-faults  let everything go wrong as often as its promise deserves (about 40 minutes), and show what was seen
+# make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (a minute; needs a PostgreSQL with Citus)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
 # make lint       check format and style

@@ -233,8 +233,8 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         ),
         StartReason::WalSetBack => (
             PgLogLevel::LOG,
-            "durable mark found in WAL that is below the one that this server knew",
-            "The sequence was changed or created again, or WAL was lost. ",
+            "durable mark in WAL is not as high as this server knew it",
+            "The sequence was changed, dropped or created again, or WAL was lost. ",
         ),
         StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
         StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),

@@ -134,8 +134,9 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 ///
 /// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of somebody who has
 /// continued from there, or of a write that was cut off before the record: IDs begin above that, and above the start
-/// margin. If the mark in WAL is below the one that the writer knew, WAL is not the one that it wrote to: IDs begin as
-/// after a promotion. A record of format version 2 has no life, and is as in the last row.
+/// margin. If the mark in WAL is below the one that the writer knew, or gone, WAL is not the one that it wrote to: IDs
+/// begin as after a promotion. If the writer knew of none, and this worker has none, the mark of CREATE EXTENSION is this
+/// server's own, and IDs begin there without the margin. A record of format version 2 has no life, and is as in the last row.
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {

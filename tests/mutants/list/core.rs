@@ -244,6 +244,15 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "faults", tests: "set_right" },
     },
     Mutant {
+        name: "the mark of CREATE EXTENSION passes for another server's",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "context.wal_mark.is_none() && record.logged == 0",
+            "false",
+        )],
+        against: Servers { binary: "keeper", tests: "after_create_extension" },
+    },
+    Mutant {
         name: "a mark in WAL passes for known by the life of another worker",
         edits: &[("crates/snowflake_core/src/start_table.rs", "life.numbers == own.numbers && ", "")],
         against: Servers { binary: "faults", tests: "the_mark_of_another_worker" },
