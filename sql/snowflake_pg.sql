@@ -275,7 +275,7 @@ CREATE VIEW snowflake_status AS
            CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
                 THEN current_setting('snowflake_pg.state_directory', true) END AS state_directory
     FROM snowflake_get_status() AS status(
-        state text, worker_id integer, datacenter_id integer, layout text,
+        state text, worker_id integer, worker_id_source text, datacenter_id integer, layout text,
         clock_regression text, sequence_exhaustion text, sequence_start text,
         max_borrow interval, max_wait interval, reserve_ahead interval,
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, usable_until timestamptz,
@@ -288,7 +288,9 @@ COMMENT ON VIEW snowflake_status IS
     'one row about this server: settings in force, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
     'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); misconfigured, not started (snowflake_nextval() and the server log say why)';
-COMMENT ON COLUMN snowflake_status.worker_id IS 'snowflake_pg.worker_id; NULL while unset';
+COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
+COMMENT ON COLUMN snowflake_status.worker_id_source IS
+    'where it comes from: configuration, or what snowflake_pg.worker_id has led to, such as: hostname pg-3';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS

@@ -1,16 +1,16 @@
 //! All errors of issuing an ID, with SQLSTATE, DETAIL and HINT.
 
+mod configuration;
 mod mark_conflict;
 mod state_file;
 
+pub use configuration::ConfigurationError;
 pub use state_file::{StateFileError, StatePath, While};
 
-use crate::config::gucs::InvalidSetting;
-use crate::server_encoding::{characters, quoted, shown};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::Identity;
-use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError, TimeError};
+use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::policy::ClockRegression;
 use snowflake_core::record::Record;
 use snowflake_core::start_table::MarkConflict;
@@ -25,14 +25,8 @@ pub enum IssueError {
     NotPreloaded,
     /// pg_upgrade is running.
     BinaryUpgrade,
-    /// `snowflake_pg.worker_id` is -1. The layout gives its range.
-    WorkerUnset(Layout),
-    /// A parameter has an invalid value.
-    InvalidSetting(&'static InvalidSetting),
-    /// `snowflake_pg.layout` is this text, which is not a layout.
-    InvalidLayout(CString, LayoutError),
-    /// The layout can only be decoded, or the worker or the data center does not fit it.
-    InvalidSeries(Layout, SeriesError),
+    /// The configuration is incomplete or wrong.
+    Configuration(ConfigurationError),
     /// The server is a standby, or has not finished its recovery.
     InRecovery,
     /// The clock is outside the layout.
@@ -126,6 +120,12 @@ pub enum ClockLimit {
     },
 }
 
+impl From<ConfigurationError> for IssueError {
+    fn from(error: ConfigurationError) -> Self {
+        Self::Configuration(error)
+    }
+}
+
 impl From<StateFileError> for IssueError {
     fn from(error: StateFileError) -> Self {
         Self::StateFile(error)
@@ -211,14 +211,6 @@ pub fn warning(message: &str) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
 }
 
-/// The HINT for a parameter that must differ between servers.
-fn set_for_this_server(variable: &str, to_what: &str) -> String {
-    format!(
-        "Set {variable} {to_what}, in this server's own configuration, and restart the server. Do not use ALTER \
-         SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same IDs."
-    )
-}
-
 impl From<IssueError> for ErrorReport {
     fn from(error: IssueError) -> Self {
         use PgSqlErrorCode::*;
@@ -235,43 +227,7 @@ impl From<IssueError> for ErrorReport {
                 error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot issue IDs during pg_upgrade")
                     .set_hint("Wait until the upgrade is complete.")
             }
-            IssueError::WorkerUnset(layout) => {
-                let range = layout.workers();
-                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
-                    .set_detail("snowflake_pg.worker_id is not set.")
-                    .set_hint(set_for_this_server(
-                        "snowflake_pg.worker_id",
-                        &format!("to a number from {} to {} that no other server has", range.start(), range.end()),
-                    ))
-            }
-            IssueError::InvalidSetting(InvalidSetting { variable, text, allowed }) => {
-                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"{variable}\": \"{text}\""))
-                    .set_detail(allowed)
-                    .set_hint(format!("Correct {variable} in the configuration, and restart the server."))
-            }
-            IssueError::InvalidLayout(text, failure) => {
-                let text = quoted(&characters(text.to_bytes()));
-                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("invalid value for parameter \"snowflake_pg.layout\": {text}"))
-                    .set_detail(format!("{}.", shown(&failure.to_string())))
-                    .set_hint("Correct snowflake_pg.layout in the configuration, and restart the server.")
-            }
-            IssueError::InvalidSeries(_, SeriesError::DecodeOnly(reason)) => {
-                error_report(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
-                    .set_detail(format!("{reason}."))
-                    .set_hint("Set snowflake_pg.layout to another layout, and restart the server.")
-            }
-            IssueError::InvalidSeries(layout, SeriesError::Number(kind, number)) => {
-                let variable = match kind {
-                    FieldKind::Datacenter => "snowflake_pg.datacenter_id",
-                    _ => "snowflake_pg.worker_id",
-                };
-                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
-                    .set_detail(format!(
-                        "{variable} is {}, and layout {layout} allows {} to {}.",
-                        number.value, number.range.0, number.range.1
-                    ))
-                    .set_hint(set_for_this_server(variable, "to a number in this range"))
-            }
+            IssueError::Configuration(error) => error.into(),
             IssueError::InRecovery => error_report(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
                 .set_detail("This server is a standby, or has not finished its recovery.")
                 .set_hint("Connect to the primary. IDs can be decoded on this server."),

@@ -11,7 +11,8 @@
 //! - [`errors`]: why no ID can be issued, and what to do.
 //! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
 //! - [`config`]: variables and layouts.
-//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`server_encoding`]: what the system and PostgreSQL offer.
+//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`host_number`], [`os_error`], [`server_encoding`]: what the system
+//!   and PostgreSQL offer.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -24,7 +25,9 @@ mod durable;
 mod errors;
 mod exit_hook;
 mod functions;
+mod host_number;
 mod issue;
+mod os_error;
 mod server_encoding;
 mod shared;
 mod sleep;
@@ -62,6 +65,7 @@ pub extern "C-unwind" fn _PG_init() {
     if preload::is_under_way() {
         preload::record();
         gucs::define();
+        worker::find();
         tsc::measure();
         shared::reserve(|| {
             durable::directory_lock::open();

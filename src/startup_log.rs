@@ -4,8 +4,9 @@ use crate::clock;
 use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
-use crate::durable::state_file::data_directory;
-use crate::errors::{IssueError, error_report, warning};
+use crate::errors::{ConfigurationError, IssueError, error_report, warning};
+use crate::host_number::Resolved;
+use crate::server_encoding::shown;
 use crate::shared::shared;
 use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
@@ -13,6 +14,7 @@ use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
+use snowflake_core::number_source::NumberSource;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
@@ -58,8 +60,8 @@ fn log_configuration() {
          keep_warm = {} s, start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, \
          state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
-        gucs::worker_id().unwrap_or(-1),
-        gucs::datacenter_id(),
+        with_source(gucs::worker_id(), worker::worker()),
+        with_source(gucs::datacenter_id(), worker::datacenter()),
         gucs::layout_text().to_string_lossy(),
         gucs::clock_regression(),
         gucs::sequence_exhaustion(),
@@ -76,14 +78,13 @@ fn log_configuration() {
     );
     match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(IssueError::WorkerUnset(_)) => {}
+        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => {}
         Err(error) => error.log(PgLogLevel::WARNING),
     }
-    for (variable, value) in [
-        (c"snowflake_pg.worker_id", gucs::worker_id().unwrap_or(-1)),
-        (c"snowflake_pg.datacenter_id", gucs::datacenter_id()),
-    ] {
-        warn_of_alter_system(variable, value);
+    for (variable, value) in
+        [(c"snowflake_pg.worker_id", gucs::worker_id()), (c"snowflake_pg.datacenter_id", gucs::datacenter_id())]
+    {
+        warn_of_alter_system(variable, &value);
     }
     if is_standby() && identity::is_shared_with_source() {
         warn_of_shared_worker();
@@ -114,13 +115,27 @@ fn warn_of_the_end(layout: &Layout) {
     }
 }
 
-/// Warns of a worker ID or data center in the file that ALTER SYSTEM writes.
-fn warn_of_alter_system(name: &CStr, value: i32) {
-    if value < 0 || files::in_automatic_file(name).and_then(|set| set.number()) != Some(value) {
+/// A parameter in the log: its value, and what that has given, unless it is a number.
+fn with_source(text: String, found: Option<&Resolved>) -> String {
+    match found {
+        Some(found) if !found.is_configured() => format!("{} ({})", found.number, shown(&found.source)),
+        Some(found) => found.number.to_string(),
+        None => shown(&text),
+    }
+}
+
+/// Warns of a number in the file that ALTER SYSTEM writes. Other values give each server its own number.
+fn warn_of_alter_system(name: &CStr, value: &str) {
+    let number = |text: &str| match NumberSource::parse(text) {
+        Ok(NumberSource::Number(number)) => Some(number),
+        _ => None,
+    };
+    let Some(value) = number(value) else { return };
+    if files::in_automatic_file(name).and_then(|set| number(&set.value)) != Some(value) {
         return;
     }
     let variable = name.to_string_lossy();
-    let overridden = match files::in_main_file(name).filter(|other| other.number() != Some(value)) {
+    let overridden = match files::in_main_file(name).filter(|other| number(&other.value) != Some(value)) {
         Some(other) => {
             format!(" It overrides {}, from file \"{}\" line {}.", other.value, other.file.display(), other.line)
         }
@@ -137,7 +152,7 @@ fn warn_of_alter_system(name: &CStr, value: i32) {
 
 /// Whether this server starts as a standby.
 fn is_standby() -> bool {
-    data_directory().join("standby.signal").exists()
+    gucs::data_directory().join("standby.signal").exists()
 }
 
 fn warn_of_shared_worker() {
@@ -148,8 +163,8 @@ fn warn_of_shared_worker() {
     .set_detail(format!(
         "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and snowflake_pg.wal_mark is \
              off. After a promotion they may issue the same IDs.",
-        gucs::worker_id().unwrap_or(-1),
-        gucs::datacenter_id()
+        with_source(gucs::worker_id(), worker::worker()),
+        with_source(gucs::datacenter_id(), worker::datacenter())
     ))
     .set_hint(
         "Give this server a snowflake_pg.worker_id of its own, or set snowflake_pg.wal_mark on both, and restart \

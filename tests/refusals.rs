@@ -4,6 +4,8 @@ use testbed::postgres::error::DbError;
 use testbed::{Cluster, Signal, error, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
+const SOURCES: &str = "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", and \"ipv4\" or \
+                       \"ipv4:network/bits\".";
 
 fn assert_refused(error: &DbError, code: &str, message: &str, detail: Option<&str>, hint: &str) {
     assert_eq!(
@@ -137,7 +139,8 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
             "\"round\" is neither the name of a layout (twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, \
              instagram, discord, mastodon) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=.",
         ),
-        ("snowflake_pg.datacenter_id", "two", "Valid values are integers from -2147483648 to 2147483647."),
+        ("snowflake_pg.datacenter_id", "two", SOURCES),
+        ("snowflake_pg.datacenter_id", "-1", "It is not set."),
         ("snowflake_pg.wal_mark", "required", "Available values: off, prefer, require."),
         ("snowflake_pg.clock_regression", "eror", "Available values: borrow, wait, error, history."),
         (
@@ -150,7 +153,8 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
             "2h",
             "Valid values are integers from 100 to 60000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
-        ("snowflake_pg.worker_id", "-2", "Valid values are integers from -1 to 2147483647."),
+        ("snowflake_pg.worker_id", "-2", SOURCES),
+        ("snowflake_pg.worker_id", "010", "A number must not begin with 0."),
     ] {
         let cluster = Cluster::builder().worker(0).set(variable, text).start();
         let message = format!("invalid value for parameter \"{variable}\": \"{text}\"");
@@ -193,13 +197,13 @@ fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_log
     let layout = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
     for variable in ["snowflake_pg.worker_id", "snowflake_pg.datacenter_id"] {
         let refused = error(&mut client, &format!("ALTER SYSTEM SET {variable} = 32"));
-        assert_eq!(refused.message(), format!("invalid value for parameter \"{variable}\": 32"));
+        assert_eq!(refused.message(), format!("invalid value for parameter \"{variable}\": \"32\""));
         assert_eq!(refused.detail(), Some(&*format!("Layout {layout} allows 0 to 31.")));
         client.batch_execute(&format!("ALTER SYSTEM SET {variable} = 31")).expect("a number that fits");
         cluster.configure(variable, 33);
         client.batch_execute(&format!("ALTER SYSTEM RESET {variable}")).expect("the file counts");
         cluster.reload();
-        let message = format!("LOG:  invalid value for parameter \"{variable}\": 33");
+        let message = format!("LOG:  invalid value for parameter \"{variable}\": \"33\"");
         assert!(cluster.log().contains(&message), "{}", cluster.log());
     }
     client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = -1").expect("unset");

@@ -21,8 +21,8 @@ mod policy;
 mod strict;
 mod words;
 
-use checks::{check_datacenter, check_layout, check_worker};
-use strict::{define_choice, define_number, define_number_with_check};
+use checks::{CheckHook, check_datacenter, check_layout, check_worker};
+use strict::{define_choice, define_number};
 use words::words;
 
 pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion, sequence_start};
@@ -30,8 +30,8 @@ pub use strict::{InvalidSetting, invalid_setting};
 
 const DEFAULT_LAYOUT: &CStr = c"twitter";
 
-static WORKER_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
-static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
+static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"-1"));
+static DATACENTER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"0"));
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static KEEP_WARM: GucSetting<i32> = GucSetting::<i32>::new(60);
@@ -68,48 +68,36 @@ words!(WalMark { Off = c"off" | c"false" | c"no" | c"0", Prefer = c"prefer", Req
 
 /// Defines all parameters. Only in the postmaster, while it preloads.
 pub fn define() {
-    // SAFETY: the check is guarded against panics by #[pg_guard].
-    unsafe {
-        define_number_with_check(
+    for (name, short, long, setting, check) in [
+        (
             c"snowflake_pg.worker_id",
-            c"Sets the worker ID of this server.",
-            c"No two servers of a data center may have the same. -1 means that none is set: no ID is issued then.",
+            c"Sets the worker ID of this server, or where it comes from.",
+            c"A number, or hostname, env:VARIABLE, file:/path, ipv4 or ipv4:network/bits. No two servers of a data center \
+                may have the same number. -1 means that none is set: no ID is issued then.",
             &WORKER_ID,
-            -1,
-            i32::MAX,
-            GucContext::Postmaster,
-            GucFlags::default(),
-            Some(check_worker),
-        );
-    }
-    // SAFETY: the same.
-    unsafe {
-        define_number_with_check(
+            check_worker as CheckHook,
+        ),
+        (
             c"snowflake_pg.datacenter_id",
-            c"Sets the data center of this server.",
-            c"Used where the layout has such a field.",
+            c"Sets the data center of this server, or where it comes from.",
+            c"As worker_id. Used where the layout has such a field.",
             &DATACENTER_ID,
-            i32::MIN,
-            i32::MAX,
-            GucContext::Postmaster,
-            GucFlags::default(),
-            Some(check_datacenter),
-        );
-    }
-    // SAFETY: the same.
-    unsafe {
-        GucRegistry::define_string_guc_with_hooks(
+            check_datacenter,
+        ),
+        (
             c"snowflake_pg.layout",
             c"Sets the bit layout of generated IDs.",
             c"A name in snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= \
                 and epoch=.",
             &LAYOUT,
-            GucContext::Postmaster,
-            GucFlags::default(),
-            Some(check_layout),
-            None,
-            None,
-        );
+            check_layout,
+        ),
+    ] {
+        let (context, flags) = (GucContext::Postmaster, GucFlags::default());
+        // SAFETY: the check is guarded against panics by #[pg_guard].
+        unsafe {
+            GucRegistry::define_string_guc_with_hooks(name, short, long, setting, context, flags, Some(check), None, None);
+        }
     }
     policy::define();
     define_number(
@@ -198,14 +186,18 @@ pub fn raw_setting(name: &CStr) -> Option<CString> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_owned())
 }
 
-/// The worker ID; `None` while it is unset.
-pub fn worker_id() -> Option<i32> {
-    Some(WORKER_ID.get()).filter(|&worker| worker >= 0)
+/// The worker ID, or where it comes from: a text of [`snowflake_core::number_source`].
+pub fn worker_id() -> String {
+    text(&WORKER_ID)
 }
 
-/// The data center.
-pub fn datacenter_id() -> i32 {
-    DATACENTER_ID.get()
+/// The same for the data center.
+pub fn datacenter_id() -> String {
+    text(&DATACENTER_ID)
+}
+
+fn text(setting: &'static GucSetting<Option<CString>>) -> String {
+    setting.get().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The text of the layout. Without preload the parameter is not defined, but PostgreSQL keeps its text.
@@ -278,4 +270,13 @@ fn milliseconds(setting: &'static GucSetting<i32>) -> u64 {
 /// The directory of the durable mark: absolute, or relative to the data directory.
 pub fn state_directory() -> PathBuf {
     PathBuf::from(OsString::from_vec(STATE_DIRECTORY.get().unwrap_or_default().into_bytes()))
+}
+
+/// The data directory of the server.
+pub fn data_directory() -> PathBuf {
+    // SAFETY: set by PostgreSQL before it loads any library.
+    let data_directory = unsafe { pg_sys::DataDir };
+    // SAFETY: a C string that lives as long as the process.
+    let data_directory = unsafe { CStr::from_ptr(data_directory) };
+    PathBuf::from(OsString::from_vec(data_directory.to_bytes().to_vec()))
 }

@@ -12,7 +12,7 @@
 
 use crate::config::gucs;
 use crate::durable::left_over;
-use crate::durable::state_file::{StateDirectory, data_directory};
+use crate::durable::state_file::StateDirectory;
 use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
@@ -105,7 +105,7 @@ pub fn sign(directory: &StateDirectory) {
 
 fn own_place() -> String {
     let host = rustix::system::uname();
-    format!("host \"{}\", data directory \"{}\"", host.nodename().to_string_lossy(), data_directory().display())
+    format!("host \"{}\", data directory \"{}\"", host.nodename().to_string_lossy(), gucs::data_directory().display())
 }
 
 /// Who has the lock; `None` if that is not known. The line can be this server's own: another server that has the lock

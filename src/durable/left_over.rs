@@ -1,6 +1,7 @@
 //! What is left of a server that was killed: processes in the same data directory that it had started.
 
-use crate::durable::state_file::{StateDirectory, data_directory};
+use crate::config::gucs;
+use crate::durable::state_file::StateDirectory;
 use std::fs::{self, DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 /// The process in this data directory that has the lock on this directory. The kernel shows, in proc(5), which open
 /// file has a lock. `None` if there is no such process, or if that cannot be known.
 pub fn holder(directory: &StateDirectory) -> Option<u32> {
-    let here = fs::metadata(data_directory()).ok()?;
+    let here = fs::metadata(gucs::data_directory()).ok()?;
     let locked = directory.opened().metadata().ok()?;
     let has_lock = |process: &DirEntry| {
         let process = process.path();

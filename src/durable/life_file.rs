@@ -1,8 +1,9 @@
 //! The file that keeps the number of the last life in the data directory: `snowflake_pg.life`. See
 //! [`snowflake_core::life`] for its bytes, and what it is for.
 
+use crate::config::gucs;
 use crate::durable::replace::{Target, inode};
-use crate::durable::state_file::{StateDirectory, data_directory};
+use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, StatePath, While};
 use pgrx::pg_sys;
 use snowflake_core::identity::Inode;
@@ -29,7 +30,7 @@ pub fn new_number() -> u64 {
 
 /// The life in which this data directory wrote a mark last; `None` if it has written none, or came from elsewhere.
 pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateFileError> {
-    let directory = data_directory();
+    let directory = gucs::data_directory();
     let path = StatePath::data_directory(&directory).file(NAME);
     let mut file = match File::open(directory.join(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -56,7 +57,7 @@ pub fn commit() -> Result<(), StateFileError> {
 }
 
 fn in_data_directory(act: impl FnOnce(Target) -> Result<(), StateFileError>) -> Result<(), StateFileError> {
-    let path = &StatePath::data_directory(&data_directory());
+    let path = &StatePath::data_directory(&gucs::data_directory());
     let directory = &File::open(path.path()).during("open directory", path)?;
     // A record is known by the life before, too, or else by its revision.
     act(Target { directory, path, name: NAME, temporary_name: TEMPORARY_NAME, may_come_back: true })

@@ -5,7 +5,7 @@
 
 use crate::clock;
 use crate::config::gucs::{self, WalMark};
-use crate::durable::state_file::{StateDirectory, data_directory};
+use crate::durable::state_file::StateDirectory;
 use crate::durable::{identity, life_file, wal};
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
@@ -110,7 +110,7 @@ pub fn too_slow() -> IssueError {
 /// The error of another process that could not write the mark, by its errno.
 pub fn write_error(number: i32) -> StateFileError {
     let path = if number < 0 {
-        StatePath::data_directory(&data_directory())
+        StatePath::data_directory(&gucs::data_directory())
     } else {
         StatePath::directory(&gucs::state_directory())
     };

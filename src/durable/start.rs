@@ -295,7 +295,7 @@ fn warn_of_lower_layer() {
     warning("the state directory was copied up from the lower layer of a file system")
     .set_detail(format!(
         "Another server that is made of the same layer, with snowflake_pg.worker_id = {} as well, issues the same IDs.",
-        gucs::worker_id().unwrap_or(-1)
+        gucs::worker_id()
     ))
     .set_hint("Give each container of an image a snowflake_pg.worker_id of its own.")
     .report(PgLogLevel::WARNING);

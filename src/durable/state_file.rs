@@ -5,18 +5,16 @@
 //! is higher and not in use yet. The next attempt then [replaces](crate::durable::replace) the whole file, as the first
 //! one does: a slot in which two attempts failed one after the other could look damaged.
 
+use crate::config::gucs;
 use crate::durable::replace::{Target, inode};
 use crate::errors::{StateFileError, StatePath, While};
-use pgrx::pg_sys;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use snowflake_core::identity::{Identity, Inode};
 use snowflake_core::record::Record;
 use snowflake_core::state_file;
-use std::ffi::{CStr, OsStr};
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -132,18 +130,9 @@ fn in_directory(record: &Record, directory: Inode) -> Record {
     Record { identity: Identity { directory, ..record.identity }, ..*record }
 }
 
-/// The data directory.
-pub fn data_directory() -> PathBuf {
-    // SAFETY: set by PostgreSQL before it loads any library.
-    let data_directory = unsafe { pg_sys::DataDir };
-    // SAFETY: a C string that lives as long as the process.
-    let data_directory = unsafe { CStr::from_ptr(data_directory) };
-    PathBuf::from(OsStr::from_bytes(data_directory.to_bytes()))
-}
-
 /// The path of the directory, and whether it is the data directory's own.
 fn locate(configured: &Path) -> (PathBuf, bool) {
-    let path = data_directory().join(configured);
+    let path = gucs::data_directory().join(configured);
     let leads_out = configured.is_absolute() || configured.components().any(|part| part == Component::ParentDir);
     let is_inside = !leads_out && !path.is_symlink();
     (path, is_inside)

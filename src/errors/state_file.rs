@@ -1,6 +1,7 @@
 //! The errors of the state file.
 
 use super::error_report;
+use crate::os_error::reason;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use snowflake_core::state_file::Damage;
@@ -177,10 +178,4 @@ impl From<StateFileError> for ErrorReport {
             ),
         }
     }
-}
-
-/// The text of the operating system, without the number that Rust adds.
-fn reason(source: &io::Error) -> String {
-    let text = source.to_string();
-    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }

@@ -5,13 +5,15 @@ use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
 use crate::durable::identity;
-use crate::errors::{IssueError, error_report};
+use crate::errors::{ConfigurationError, IssueError, error_report};
+use crate::host_number::Resolved;
+use crate::server_encoding::shown;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const COLUMNS: usize = 27;
+const COLUMNS: usize = 28;
 
 /// One row: state, settings, durable mark and counters.
 #[pg_extern(sql = false)]
@@ -29,7 +31,7 @@ fn status() -> [Column; COLUMNS] {
     let Shared { generator, statistics, .. } = shared();
     let issued = generator.counts().issued;
     let state = match worker::layout_and_series() {
-        Err(IssueError::WorkerUnset(_)) => "worker unset",
+        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
         Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => {
@@ -58,8 +60,9 @@ fn status() -> [Column; COLUMNS] {
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     [
         column(state),
-        column(gucs::worker_id()),
-        column(gucs::datacenter_id()),
+        column(number_of(worker::worker())),
+        column(worker::worker().map(|worker| shown(&worker.source))),
+        column(number_of(worker::datacenter())),
         column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})"))),
         column(gucs::clock_regression().to_string()),
         column(gucs::sequence_exhaustion().to_string()),
@@ -106,6 +109,10 @@ fn warn_in_create_extension() {
 
 fn number(count: u64) -> Column {
     column(i64::try_from(count).ok())
+}
+
+fn number_of(found: Option<&Resolved>) -> Option<i32> {
+    found.and_then(|found| i32::try_from(found.number).ok())
 }
 
 /// Resets the counters.

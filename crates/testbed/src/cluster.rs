@@ -1,7 +1,7 @@
 //! One throwaway server.
 
 use crate::disk::{Disk, install_library};
-use crate::host::{UNPRIVILEGED, children, faketime, give_away, make_private, running_as_root};
+use crate::host::{UNPRIVILEGED, children, faketime, give_away, make_private, on_host, running_as_root};
 use crate::installation::Installation;
 use crate::overlay::Overlay;
 use crate::scratch::{Scratch, processes_in, send};
@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Builder {
     settings: Vec<(String, String)>,
     environment: Vec<String>,
+    host_name: Option<String>,
     own_clock: bool,
     faulty_disk: bool,
 }
@@ -40,6 +41,7 @@ pub struct Cluster {
     data: PathBuf,
     installation: Arc<Installation>,
     environment: Vec<String>,
+    host_name: Option<String>,
     own_clock: bool,
     disk: Option<Disk>,
     overlay: Option<Overlay>,
@@ -59,8 +61,14 @@ impl Builder {
         self
     }
 
+    /// A host of this name, as the server sees it: see [`can_name_hosts`](crate::can_name_hosts).
+    pub fn host_name(mut self, name: &str) -> Self {
+        self.host_name = Some(name.to_owned());
+        self
+    }
+
     /// The extension preloaded, with this worker ID.
-    pub fn worker(self, worker: i32) -> Self {
+    pub fn worker(self, worker: impl ToString) -> Self {
         self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
     }
 
@@ -93,9 +101,10 @@ impl Builder {
             install_library(&directory.path().join(LIBRARY));
         }
         let disk = self.faulty_disk.then(|| Disk::new(&data));
-        let (environment, own_clock) = (self.environment.clone(), self.own_clock);
+        let (environment, host_name, own_clock) = (self.environment.clone(), self.host_name.clone(), self.own_clock);
         let (overlay, postmaster) = (None, None);
-        let cluster = Cluster { directory, data, installation, environment, own_clock, disk, overlay, postmaster };
+        let cluster =
+            Cluster { directory, data, installation, environment, host_name, own_clock, disk, overlay, postmaster };
         cluster.set_clock(0.0);
         cluster
     }
@@ -329,7 +338,11 @@ impl Cluster {
     }
 
     fn command_under(&self, runner: &[&str], program: &str) -> Command {
-        let mut command = self.overlay.as_ref().map_or_else(|| Command::new("env"), Overlay::command);
+        let mut command = match (&self.overlay, &self.host_name) {
+            (Some(overlay), _) => overlay.command(),
+            (None, Some(name)) => on_host(name),
+            (None, None) => Command::new("env"),
+        };
         command.args(["setpriv", "--pdeathsig", "QUIT"]);
         if running_as_root() {
             command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--init-groups"]);

@@ -14,6 +14,20 @@ pub(crate) fn running_as_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
+/// The beginning of a command that runs a program, which is to follow, on a host of this name: in a namespace of its own,
+/// which ends with it.
+pub(crate) fn on_host(name: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--uts", "--", "sh", "-c", "hostname \"$0\" && exec \"$@\"", name]);
+    command
+}
+
+/// Whether servers can have host names of their own, as by root.
+pub fn can_name_hosts() -> bool {
+    let named = on_host("pg-3").args(["uname", "-n"]).output();
+    named.is_ok_and(|named| named.stdout == b"pg-3\n")
+}
+
 /// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.
 pub(crate) fn give_away(path: &Path) {
     if !running_as_root() {

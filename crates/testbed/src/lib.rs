@@ -21,6 +21,7 @@ pub use cluster::{Builder, Cluster};
 pub use disk::Disk;
 pub use disk_faults_protocol::Order;
 pub use faults::Frozen;
+pub use host::can_name_hosts;
 pub use installation::{Installation, library, make_install, pg_config, project};
 pub use load::{Load, Report, Witness, real_time};
 pub use postgres;

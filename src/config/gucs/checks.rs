@@ -4,12 +4,17 @@
 use super::files::last_setting;
 use crate::clock;
 use crate::config::{layout_cache, preload};
+use crate::host_number::{self, Resolved, Unresolved};
 use crate::server_encoding::shown;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ops::RangeInclusive;
+
+/// What PostgreSQL calls with a new value.
+pub(super) type CheckHook =
+    unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
 
 /// Refuses a layout that cannot issue IDs.
 #[pg_guard]
@@ -39,54 +44,67 @@ fn check_issuing(text: &CStr) -> Result<Layout, String> {
 /// An error if the worker or the data center of the next start does not fit the layout.
 fn check_numbers(layout: &Layout) -> Result<(), String> {
     for (name, now, range) in [
-        (c"snowflake_pg.worker_id", super::worker_id().unwrap_or(-1), layout.workers()),
+        (c"snowflake_pg.worker_id", super::worker_id(), layout.workers()),
         (c"snowflake_pg.datacenter_id", super::datacenter_id(), layout.datacenters()),
     ] {
         // A value from the command line is in no file, and remains.
-        let next = last_setting(name).and_then(|set| set.number()).unwrap_or(now);
-        let fits = |number: i32| u64::try_from(number).is_ok_and(|number| range.contains(&number));
-        if next != -1 && !fits(next) && !fits(now) {
+        let next = last_setting(name).map_or_else(|| now.clone(), |set| set.value);
+        let misfit = |text: &str| resolve(text).ok().map(|found| found.number).filter(|number| !range.contains(number));
+        if let (Some(number), Some(_)) = (misfit(&next), misfit(&now)) {
             let (name, first, last) = (name.to_string_lossy(), range.start(), range.end());
-            return Err(format!("{name} is {next}, and the layout allows {first} to {last}"));
+            return Err(format!("{name} is {number}, and the layout allows {first} to {last}"));
         }
     }
     Ok(())
 }
 
-/// Refuses a worker ID that does not fit the layout.
+/// Refuses a worker ID that this server could not have now.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn check_worker(
-    new_value: *mut c_int,
+    new_value: *mut *mut c_char,
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
     // SAFETY: PostgreSQL passes the address of the new value.
     let value = unsafe { *new_value };
-    preload::is_under_way() || value == -1 || accept(check_number(value, Layout::workers))
+    // SAFETY: the new value is a C string, since the default is not NULL.
+    let text = unsafe { CStr::from_ptr(value) };
+    let is_unset = || matches!(resolve(&text.to_string_lossy()), Err(Unresolved::Unset));
+    preload::is_under_way() || is_unset() || accept(check_source(text, Layout::workers))
 }
 
-/// Refuses a data center that does not fit the layout.
+/// Refuses a data center that this server could not have now.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn check_datacenter(
-    new_value: *mut c_int,
+    new_value: *mut *mut c_char,
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
     // SAFETY: PostgreSQL passes the address of the new value.
     let value = unsafe { *new_value };
-    preload::is_under_way() || accept(check_number(value, Layout::datacenters))
+    // SAFETY: the new value is a C string, since the default is not NULL.
+    let text = unsafe { CStr::from_ptr(value) };
+    preload::is_under_way() || accept(check_source(text, Layout::datacenters))
 }
 
-/// An error if a number fits neither the layout in force nor the layout of the next start.
-fn check_number(number: c_int, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
-    let fits = |layout: &Layout| u64::try_from(number).is_ok_and(|number| range(layout).contains(&number));
+/// An error if a text gives no number on this host, or one that fits neither the layout in force nor the layout of the
+/// next start.
+fn check_source(text: &CStr, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
+    let found = resolve(&text.to_string_lossy()).map_err(|reason| reason.to_string())?;
+    let number = found.number;
+    let fits = |layout: &Layout| range(layout).contains(&number);
     let Ok(layout) = super::layout() else { return Ok(()) };
     let next = || last_setting(c"snowflake_pg.layout").and_then(|set| layout_cache::by_text(set.value.as_bytes()).ok());
     if fits(&layout) || next().is_some_and(|next| fits(&next)) {
         return Ok(());
     }
     let range = range(&layout);
-    Err(format!("Layout {layout} allows {} to {}", range.start(), range.end()))
+    let what = if found.is_configured() {
+        "Layout".to_owned()
+    } else {
+        format!("The number is {number} ({}), and layout", found.source)
+    };
+    Err(format!("{what} {layout} allows {} to {}", range.start(), range.end()))
 }
 
 /// Accepts a value, or passes the DETAIL of its refusal to PostgreSQL.
@@ -98,4 +116,8 @@ fn accept(checked: Result<(), String>) -> bool {
     // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after the hook, in the same thread.
     unsafe { pg_sys::GUC_check_errdetail_string = detail };
     false
+}
+
+fn resolve(text: &str) -> Result<Resolved, Unresolved> {
+    host_number::resolve(text, &super::data_directory())
 }

@@ -16,15 +16,6 @@ pub struct Setting {
     pub line: i32,
 }
 
-impl Setting {
-    /// The value as an integer without a unit; `None` if it is none.
-    pub fn number(&self) -> Option<i32> {
-        let (text, mut number) = (CString::new(&*self.value).ok()?, 0);
-        // SAFETY: reads a C string and writes a number.
-        unsafe { pg_sys::parse_int(text.as_ptr(), &mut number, 0, std::ptr::null_mut()) }.then_some(number)
-    }
-}
-
 /// The setting that the next start will find, unless the command line overrides it.
 pub fn last_setting(name: &CStr) -> Option<Setting> {
     in_automatic_file(name).or_else(|| in_main_file(name))

@@ -51,27 +51,6 @@ pub(super) fn define_number(
     context: GucContext,
     flags: GucFlags,
 ) {
-    // SAFETY: there is no check to guard.
-    unsafe { define_number_with_check(name, short, long, setting, least, greatest, context, flags, None) };
-}
-
-/// The same with a check hook.
-///
-/// # Safety
-///
-/// The check must be guarded against panics.
-#[expect(clippy::too_many_arguments, reason = "as GucRegistry::define_int_guc_with_hooks()")]
-pub(super) unsafe fn define_number_with_check(
-    name: &'static CStr,
-    short: &'static CStr,
-    long: &'static CStr,
-    setting: &'static GucSetting<i32>,
-    least: i32,
-    greatest: i32,
-    context: GucContext,
-    flags: GucFlags,
-    check: pg_sys::GucIntCheckHook,
-) {
     let is_valid = |text: &CStr| {
         let mut number = 0;
         let unit = flags.bits();
@@ -87,12 +66,7 @@ pub(super) unsafe fn define_number_with_check(
         };
         format!("Valid values are integers from {least} to {greatest}{unit}.")
     });
-    // SAFETY: as the caller has promised.
-    unsafe {
-        GucRegistry::define_int_guc_with_hooks(
-            name, short, long, setting, least, greatest, context, flags, check, None, None,
-        );
-    }
+    GucRegistry::define_int_guc(name, short, long, setting, least, greatest, context, flags);
 }
 
 /// Defines an enum parameter, and records an invalid value.

@@ -54,10 +54,11 @@ impl Layout {
     }
 
     /// The IDs that one worker issues.
-    pub fn series(&self, datacenter: i32, worker: i32) -> Result<Series, SeriesError> {
+    pub fn series(&self, datacenter: u64, worker: u64) -> Result<Series, SeriesError> {
         self.check_issuing()?;
-        let place =
-            |kind, value: i32| self.place(kind, value.into()).map_err(|misfit| SeriesError::Number(kind, misfit));
+        let place = |kind, value: u64| {
+            self.place(kind, value.cast_signed()).map_err(|misfit| SeriesError::Number(kind, misfit))
+        };
         Ok(Series {
             fixed: place(FieldKind::Datacenter, datacenter)? | place(FieldKind::Worker, worker)?,
             sequence_mask: self.sequence.max(),

@@ -1,0 +1,107 @@
+//! The errors of a configuration with which no ID can be issued.
+
+use super::error_report;
+use crate::config::gucs::InvalidSetting;
+use crate::host_number::{Resolved, Unresolved};
+use crate::server_encoding::{characters, quoted, shown};
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError};
+use std::ffi::CString;
+
+/// What is wrong with the configuration. All but the first are SQLSTATE F0000.
+#[derive(Debug)]
+pub enum ConfigurationError {
+    /// `snowflake_pg.worker_id` is -1. The layout gives its range.
+    WorkerUnset(Layout),
+    /// A parameter has an invalid value.
+    InvalidSetting(&'static InvalidSetting),
+    /// The worker ID or the data center could not be found on this host.
+    Unresolved {
+        /// The parameter.
+        variable: &'static str,
+        /// Its value.
+        text: String,
+        /// Why.
+        reason: &'static Unresolved,
+    },
+    /// `snowflake_pg.layout` is this text, which is not a layout.
+    InvalidLayout(CString, LayoutError),
+    /// The layout can only be decoded, or the worker or the data center does not fit it.
+    InvalidSeries {
+        /// The layout.
+        layout: Layout,
+        /// What does not fit.
+        misfit: SeriesError,
+        /// The number, if the configuration does not have it itself.
+        found: Option<&'static Resolved>,
+    },
+}
+
+/// The HINT for a parameter that must differ between servers.
+fn set_for_this_server(variable: &str, to_what: &str) -> String {
+    format!(
+        "Set {variable} {to_what}, in this server's own configuration, and restart the server. Do not use ALTER \
+         SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same IDs."
+    )
+}
+
+fn invalid_value(variable: &str, quoted_text: &str, detail: &str) -> ErrorReport {
+    let message = format!("invalid value for parameter \"{variable}\": {quoted_text}");
+    error_report(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, message)
+        .set_detail(detail)
+        .set_hint(format!("Correct {variable} in the configuration, and restart the server."))
+}
+
+impl From<ConfigurationError> for ErrorReport {
+    fn from(error: ConfigurationError) -> Self {
+        use PgSqlErrorCode::{ERRCODE_CONFIG_FILE_ERROR, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
+        match error {
+            ConfigurationError::WorkerUnset(layout) => {
+                let range = layout.workers();
+                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no worker ID")
+                    .set_detail("snowflake_pg.worker_id is not set.")
+                    .set_hint(set_for_this_server(
+                        "snowflake_pg.worker_id",
+                        &format!("to a number from {} to {} that no other server has", range.start(), range.end()),
+                    ))
+            }
+            ConfigurationError::InvalidSetting(InvalidSetting { variable, text, allowed }) => {
+                invalid_value(variable, &format!("\"{text}\""), allowed)
+            }
+            ConfigurationError::Unresolved {
+                variable,
+                text,
+                reason: reason @ (Unresolved::Invalid(_) | Unresolved::Unset),
+            } => invalid_value(variable, &quoted(&text), &format!("{}.", shown(&reason.to_string()))),
+            ConfigurationError::Unresolved { variable, text, reason } => {
+                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("could not determine {variable}"))
+                    .set_detail(format!("It is {}. {}.", quoted(&text), shown(&reason.to_string())))
+                    .set_hint(format!("Correct that, or set {variable} to another value, and restart the server."))
+            }
+            ConfigurationError::InvalidLayout(text, failure) => invalid_value(
+                "snowflake_pg.layout",
+                &quoted(&characters(text.to_bytes())),
+                &format!("{}.", shown(&failure.to_string())),
+            ),
+            ConfigurationError::InvalidSeries { misfit: SeriesError::DecodeOnly(reason), .. } => {
+                error_report(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
+                    .set_detail(format!("{reason}."))
+                    .set_hint("Set snowflake_pg.layout to another layout, and restart the server.")
+            }
+            ConfigurationError::InvalidSeries { layout, misfit: SeriesError::Number(kind, number), found } => {
+                let variable = match kind {
+                    FieldKind::Datacenter => "snowflake_pg.datacenter_id",
+                    _ => "snowflake_pg.worker_id",
+                };
+                let source = found.map_or_else(String::new, |found| format!(" ({})", shown(&found.source)));
+                error_report(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
+                    .set_detail(format!(
+                        "{variable} is {}{source}, and layout {layout} allows {} to {}.",
+                        number.value, number.range.0, number.range.1
+                    ))
+                    .set_hint(set_for_this_server(variable, "to a number in this range"))
+            }
+        }
+    }
+}
