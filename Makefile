@@ -27,7 +27,7 @@ endif
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
-cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) cargo
+cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) PQ_LIB_DIR=$$($(pg_config) --libdir) cargo
 features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 # What compiles without PostgreSQL's headers.
@@ -60,6 +60,7 @@ install:
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 sql/snowflake_registry.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	install -m 644 sql/snowflake_pg.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 
 run: build

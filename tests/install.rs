@@ -13,7 +13,7 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "snowflake_pg.control", "sql/snowflake_pg.sql"] {
+        for name in ["Makefile", "snowflake_pg.control", "sql/snowflake_pg.sql", "sql/snowflake_registry.sql"] {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         tree.write("target/release/libsnowflake_pg.so", &fs::read(library()).expect("a library that is built"));
@@ -65,6 +65,9 @@ impl Tree {
     }
 }
 
+/// What makes a registry of worker IDs of any database.
+const REGISTRY: &str = "snowflake_registry.sql";
+
 #[test]
 fn the_library_the_script_and_every_upgrade_script_are_installed() {
     let tree = Tree::new();
@@ -73,7 +76,11 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(tree.installed(&pg_config("--pkglibdir")), ["snowflake_pg.so"]);
-    assert_eq!(tree.installed(&extension), [&*script, "snowflake_pg.control"], "where there is no upgrade script");
+    assert_eq!(
+        tree.installed(&extension),
+        [&*script, "snowflake_pg.control", REGISTRY],
+        "where there is no upgrade script"
+    );
 
     let upgrades = ["snowflake_pg--0.0.1--0.0.2.sql", "snowflake_pg--0.0.2--0.1.0.sql"];
     for upgrade in upgrades {
@@ -81,7 +88,7 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
     }
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(tree.installed(&extension), [upgrades[0], upgrades[1], &*script, "snowflake_pg.control"]);
+    assert_eq!(tree.installed(&extension), [upgrades[0], upgrades[1], &*script, "snowflake_pg.control", REGISTRY]);
 }
 
 /// The major version of the PostgreSQL that the library is built for.

@@ -1,7 +1,7 @@
 //! One throwaway server.
 
 use crate::disk::{Disk, install_library};
-use crate::host::{UNPRIVILEGED, children, faketime, give_away, make_private, on_host, running_as_root};
+use crate::host::{Host, UNPRIVILEGED, children, faketime, give_away, make_private, running_as_root};
 use crate::installation::Installation;
 use crate::overlay::Overlay;
 use crate::scratch::{Scratch, processes_in, send};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Builder {
     settings: Vec<(String, String)>,
     environment: Vec<String>,
-    host_name: Option<String>,
+    on_host: Host,
     own_clock: bool,
     faulty_disk: bool,
 }
@@ -41,7 +41,7 @@ pub struct Cluster {
     data: PathBuf,
     installation: Arc<Installation>,
     environment: Vec<String>,
-    host_name: Option<String>,
+    on_host: Host,
     own_clock: bool,
     disk: Option<Disk>,
     overlay: Option<Overlay>,
@@ -63,7 +63,7 @@ impl Builder {
 
     /// A host of this name, as the server sees it: see [`can_name_hosts`](crate::can_name_hosts).
     pub fn host_name(mut self, name: &str) -> Self {
-        self.host_name = Some(name.to_owned());
+        self.on_host.name = Some(name.to_owned());
         self
     }
 
@@ -101,10 +101,10 @@ impl Builder {
             install_library(&directory.path().join(LIBRARY));
         }
         let disk = self.faulty_disk.then(|| Disk::new(&data));
-        let (environment, host_name, own_clock) = (self.environment.clone(), self.host_name.clone(), self.own_clock);
+        let (environment, on_host, own_clock) = (self.environment.clone(), self.on_host.clone(), self.own_clock);
         let (overlay, postmaster) = (None, None);
         let cluster =
-            Cluster { directory, data, installation, environment, host_name, own_clock, disk, overlay, postmaster };
+            Cluster { directory, data, installation, environment, on_host, own_clock, disk, overlay, postmaster };
         cluster.set_clock(0.0);
         cluster
     }
@@ -192,6 +192,13 @@ impl Cluster {
         let line = format!("{name} = '{}'\n", value.to_string().replace('\'', "''"));
         let before = fs::read_to_string(&path).expect("postgresql.conf");
         fs::write(&path, before + &line).expect("postgresql.conf");
+    }
+
+    /// Boots the machine of a stopped server, as the server sees it, which takes a machine of its own: see
+    /// [`can_name_hosts`](crate::can_name_hosts). The number tells its boots apart.
+    pub fn boot(&mut self, number: u8) {
+        assert!(self.postmaster.is_none(), "booted while it runs");
+        self.on_host.boot = Some(format!("00000000-0000-4000-8000-{number:012}"));
     }
 
     /// Starts the server, and waits until it answers.
@@ -338,10 +345,9 @@ impl Cluster {
     }
 
     fn command_under(&self, runner: &[&str], program: &str) -> Command {
-        let mut command = match (&self.overlay, &self.host_name) {
-            (Some(overlay), _) => overlay.command(),
-            (None, Some(name)) => on_host(name),
-            (None, None) => Command::new("env"),
+        let mut command = match &self.overlay {
+            Some(overlay) => overlay.command(),
+            None => self.on_host.command(self.directory.path()),
         };
         command.args(["setpriv", "--pdeathsig", "QUIT"]);
         if running_as_root() {

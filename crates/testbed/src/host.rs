@@ -1,7 +1,7 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
 use crate::scratch::processes;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -14,17 +14,42 @@ pub(crate) fn running_as_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// The beginning of a command that runs a program, which is to follow, on a host of this name: in a namespace of its own,
-/// which ends with it.
-pub(crate) fn on_host(name: &str) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--uts", "--", "sh", "-c", "hostname \"$0\" && exec \"$@\"", name]);
-    command
+/// The host that a server believes to run on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Host {
+    /// Its name, if it has one of its own.
+    pub name: Option<String>,
+    /// What the kernel calls its last boot, if it was booted for itself: a UUID.
+    pub boot: Option<String>,
 }
 
-/// Whether servers can have host names of their own, as by root.
+impl Host {
+    /// The beginning of a command that runs a program, which is to follow, on this host: in namespaces of its own, which
+    /// end with it. `scratch` is a directory for its files.
+    pub fn command(&self, scratch: &Path) -> Command {
+        const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+        if self.name.is_none() && self.boot.is_none() {
+            return Command::new("env");
+        }
+        let mut command = Command::new("unshare");
+        let script = format!(
+            "[ -z \"$0\" ] || hostname \"$0\" && {{ [ -z \"$1\" ] || mount --bind \"$1\" {BOOT}; }} && shift && exec \"$@\""
+        );
+        let name = self.name.as_deref().unwrap_or_default();
+        let mut file = PathBuf::new();
+        if let Some(boot) = &self.boot {
+            file = scratch.join("boot");
+            fs::write(&file, boot).expect("own file");
+        }
+        command.args(["--uts", "--mount", "--", "sh", "-c", &script, name]).arg(file);
+        command
+    }
+}
+
+/// Whether servers can have hosts of their own, as by root.
 pub fn can_name_hosts() -> bool {
-    let named = on_host("pg-3").args(["uname", "-n"]).output();
+    let host = Host { name: Some("pg-3".to_owned()), boot: None };
+    let named = host.command(Path::new("")).args(["uname", "-n"]).output();
     named.is_ok_and(|named| named.stdout == b"pg-3\n")
 }
 
@@ -47,6 +72,12 @@ pub(crate) fn make_private(path: PathBuf) -> PathBuf {
     fs::DirBuilder::new().mode(0o700).create(&path).expect("own directory");
     give_away(&path);
     path
+}
+
+/// Makes a file belong to the servers' user alone.
+pub fn make_private_file(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("own file");
+    give_away(path);
 }
 
 /// The processes that a process has started.
