@@ -5,6 +5,7 @@
 //! - [`reservation`]: how far ahead of the clock the durable mark is.
 //! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
 //! - [`start_table`]: where a server that finds it may begin.
+//! - [`lease`]: a worker that a registry has granted for a time.
 //! - [`number_source`]: where a server's worker ID comes from, so that a fleet can share one configuration.
 //! - [`periods`]: the periods of time that partitions of a table hold.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
@@ -29,6 +30,7 @@ pub mod generator;
 pub mod history;
 pub mod identity;
 pub mod layout;
+pub mod lease;
 pub mod life;
 pub mod number_source;
 pub mod periods;

@@ -10,6 +10,7 @@
 //! file:/etc/worker          the number in a file
 //! ipv4                      the number of the server's private IPv4 address in its block (RFC 1918, RFC 6598)
 //! ipv4:10.20.0.0/22         the number of the server's address in this network
+//! registry                  leased from a registry; a worker ID only
 //! ```
 //!
 //! What the host has is an argument here. A number never wraps: one that is too large is refused.
@@ -39,6 +40,8 @@ pub enum NumberSource {
     File(String),
     /// The server's address; in this network, if one is given.
     Ipv4(Option<Network>),
+    /// A registry, which leases workers.
+    Registry,
 }
 
 /// Why a text is no source of a number.
@@ -46,8 +49,8 @@ pub enum NumberSource {
 pub enum SourceError {
     /// It begins with none of the words.
     #[error(
-        "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", and \"ipv4\" or \
-         \"ipv4:network/bits\""
+        "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
+         for a worker \"registry\""
     )]
     Unknown,
     /// There is no number after the plus sign.
@@ -137,6 +140,7 @@ impl NumberSource {
             ("file", Some(path)) if path.starts_with('/') => Ok(Self::File(path.to_owned())),
             ("file", Some(path)) => Err(SourceError::RelativePath(path.to_owned())),
             ("ipv4", None) => Ok(Self::Ipv4(None)),
+            ("registry", None) => Ok(Self::Registry),
             ("ipv4", Some(rest)) => {
                 let network: Network = rest.parse().map_err(|()| SourceError::Network(rest.to_owned()))?;
                 let exact = network == network.masked();
@@ -162,6 +166,7 @@ impl fmt::Display for NumberSource {
             Self::File(path) => write!(f, "file:{path}"),
             Self::Ipv4(None) => f.write_str("ipv4"),
             Self::Ipv4(Some(network)) => write!(f, "ipv4:{network}"),
+            Self::Registry => f.write_str("registry"),
         }
     }
 }

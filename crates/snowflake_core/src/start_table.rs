@@ -7,6 +7,7 @@
 use crate::UnixMs;
 use crate::identity::Identity;
 use crate::layout::Layout;
+use crate::lease::LeaseStart;
 use crate::life::{LastLife, Life};
 use crate::record::{OtherMarks, Record};
 
@@ -26,6 +27,8 @@ pub struct StartContext {
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
     pub last_life: Option<LastLife>,
+    /// Where the lease of this worker begins, if it is leased.
+    pub lease: Option<LeaseStart>,
 }
 
 /// Where IDs begin.
@@ -66,6 +69,8 @@ pub enum StartReason {
     OtherWorker,
     /// There is no record.
     Missing,
+    /// The worker was leased, and nobody has issued its IDs from here on.
+    Leased,
 }
 
 impl StartReason {
@@ -139,12 +144,24 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// server's own, and IDs begin there without the margin. A record of format version 2 has no life, and is as in the last row.
 ///
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
+///
+/// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
+/// another layout matters.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
     let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.numbers)), context);
     let begin = |reason| Ok(StartPoint { floor, reason });
     let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
+    if let Some(LeaseStart::At(begins)) = context.lease {
+        return match found {
+            Some(record) if record.identity.layout != own.layout => Err(MarkConflict::OtherLayout),
+            _ => {
+                let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(in_wal);
+                Ok(StartPoint { floor: begins.max(known), reason: StartReason::Leased })
+            }
+        };
+    }
     let Some(record) = found else {
         let left_behind = is_elsewhere && !wal_knows;
         return if left_behind { Err(MarkConflict::LeftBehind) } else { by_wal_or(StartReason::Missing) };

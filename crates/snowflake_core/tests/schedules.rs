@@ -270,6 +270,7 @@ impl Server {
             wal_floor: 0,
             reads_wal: false,
             last_life,
+            lease: None,
         };
         let mut floor = decide(found.as_ref(), &identity, &facts).expect("its own mark").floor;
         if found.is_none() {

@@ -2,11 +2,19 @@
 
 use super::*;
 use crate::identity::Inode;
+use crate::lease::LeaseStart;
 use crate::life::Life;
 
 const NOW: UnixMs = 1_800_000_000_000;
-const CONTEXT: StartContext =
-    StartContext { now: NOW, start_margin_ms: 2000, wal_mark: None, wal_floor: 0, reads_wal: false, last_life: None };
+const CONTEXT: StartContext = StartContext {
+    now: NOW,
+    start_margin_ms: 2000,
+    wal_mark: None,
+    wal_floor: 0,
+    reads_wal: false,
+    last_life: None,
+    lease: None,
+};
 const MARK: UnixMs = NOW - 5000;
 const LOGGED: UnixMs = MARK + 1000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
@@ -391,4 +399,42 @@ fn another_layout_begins_above_the_marks_of_all_workers() {
         let (mark, others) = accept(Some(&record), &own(), &CONTEXT, forced).unwrap();
         assert_eq!([mark, others.of((0, 6)), others.of((0, 7)), others.of((0, 8))], [NOW + 20_000; 4]);
     }
+}
+
+#[test]
+fn a_leased_worker_begins_where_the_registry_says_and_never_below_what_is_known_of_it() {
+    let leased = |begins| StartContext { lease: Some(LeaseStart::At(begins)), ..CONTEXT };
+    let begin = |floor| Ok(StartPoint { floor, reason: StartReason::Leased });
+    assert_eq!(decide(None, &own(), &leased(MARK)), begin(MARK));
+    assert_eq!(decide(None, &own(), &leased(0)), begin(0), "nobody had it before");
+    let floored = StartContext { wal_floor: NOW, wal_mark: Some(NOW + 1), ..leased(MARK) };
+    assert_eq!(decide(None, &own(), &floored), begin(NOW + 1));
+    // Whatever record is found: it is another worker's, or this worker's, as in a copy beside its original.
+    for identity in [
+        own(),
+        Identity { system_identifier: 99, ..own() },
+        Identity { timeline: own().timeline + 1, ..own() },
+        Identity { directory: Inode { number: 77, born_ns: 78 }, ..own() },
+    ] {
+        let found = record(MARK, identity);
+        assert_eq!(decide(Some(&found), &own(), &leased(MARK - 1)), begin(MARK));
+        assert_eq!(decide(Some(&found), &own(), &leased(MARK + 1)), begin(MARK + 1));
+    }
+}
+
+#[test]
+fn another_layout_is_refused_to_a_leased_worker_too() {
+    let layout = "sonyflake".parse().expect("a preset");
+    let found = record(MARK, Identity { layout, ..own() });
+    let context = StartContext { lease: Some(LeaseStart::At(NOW)), ..CONTEXT };
+    assert_eq!(decide(Some(&found), &own(), &context), Err(MarkConflict::OtherLayout));
+}
+
+#[test]
+fn a_server_that_goes_on_with_its_lease_begins_as_any_other() {
+    let context = StartContext { lease: Some(LeaseStart::Continued), last_life: Some(life(LIFE)), ..CONTEXT };
+    let without = StartContext { lease: None, ..context };
+    let found = record(MARK, own());
+    assert_eq!(decide(Some(&found), &own(), &context), decide(Some(&found), &own(), &without));
+    assert_eq!(decide(None, &own(), &context), decide(None, &own(), &without));
 }

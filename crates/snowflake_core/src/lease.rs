@@ -1,0 +1,167 @@
+//! A lease: a worker that a registry has granted to a server, for IDs with timestamps below a time.
+//!
+//! Whoever gets the worker next begins at that time or later. So two servers that both believe to have a worker never
+//! issue the same ID, whatever their clocks show.
+//!
+//! A server keeps its lease in a file in the state directory, beside the mark. A copy of the file is not a lease, nor is
+//! the file on another machine: its original may issue IDs. [`decode`] knows it by its inode, and [`Lease::place`] tells
+//! a block-level copy. The registry alone tells an old state of the file: each renewal leaves another token.
+//!
+//! ```text
+//!   0               8       12      16                              32
+//!   ┌───────────────┬───────┬───────┬───────────────────────────────┐
+//!   │ "SNOWLEAS"    │version│   0   │ token                         │   integers are little-endian
+//!   ├───────────────┴───────┴───────┼───────────────┬───────────────┤
+//!   │ token before                  │ granted until │ revision of   │   Unix ms
+//!   │                               │               │ the registry  │
+//!   ├───────┬───────┬───────────────┼───────────────┴───────────────┤
+//!   │data   │worker │ device of the │ boot of the machine           │   64
+//!   │center │       │ directory     │                               │
+//!   ├───────┴───────┼───────────────┼───────────────────────────────┤
+//!   │ inode of this │ its birth,    │ receipt, 32 bytes             │   96 to 144
+//!   │ file          │ Unix ns, or 0 │                               │
+//!   ├───────┬───────┴───────────────┴───────────────────────────────┘
+//!   144     148   CRC-32C of all bytes before it
+//! ```
+
+use crate::UnixMs;
+use crate::identity::{Inode, Numbers};
+
+const MAGIC: [u8; 8] = *b"SNOWLEAS";
+const VERSION: u32 = 1;
+const CHECKED: usize = 144;
+
+/// Length of the file in bytes.
+pub const LENGTH: usize = 148;
+
+/// A secret that only the holder of a lease has; another one after each renewal.
+pub type Token = u128;
+
+/// The machine, since it was started, and the device of a directory on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What the kernel calls a boot: a random number.
+    pub boot: u128,
+    /// The number of the device of the state directory.
+    pub device: u64,
+}
+
+/// What a server keeps of its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The data center and the worker.
+    pub numbers: Numbers,
+    /// The token that the registry has been given last, and the one before, which it has if the last one was lost.
+    pub tokens: [Token; 2],
+    /// Every timestamp issued is below it.
+    pub granted_until: UnixMs,
+    /// What proves to a registry that was restored that it has granted this.
+    pub receipt: [u8; 32],
+    /// The state of the registry that this server knows. A registry with a lower number was restored.
+    pub revision: u64,
+    /// Where the lease is used.
+    pub place: Place,
+}
+
+/// Where a server with a lease begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseStart {
+    /// At its own mark: it had the lease before.
+    Continued,
+    /// Here, above everything that was granted before.
+    At(UnixMs),
+}
+
+/// The bytes of the file, whose inode is this.
+pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &MAGIC);
+    put(8, &VERSION.to_le_bytes());
+    put(16, lease.tokens.map(u128::to_le_bytes).as_flattened());
+    put(48, &lease.granted_until.to_le_bytes());
+    put(56, &lease.revision.to_le_bytes());
+    put(64, &lease.numbers.0.to_le_bytes());
+    put(68, &lease.numbers.1.to_le_bytes());
+    put(72, &lease.place.device.to_le_bytes());
+    put(80, &lease.place.boot.to_le_bytes());
+    put(96, &file.number.to_le_bytes());
+    put(104, &file.born_ns.to_le_bytes());
+    put(112, &lease.receipt);
+    let checksum = crc32c::crc32c(&bytes[..CHECKED]);
+    bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// Reads the file, whose inode is this; `None` if it is a copy, or damaged: then it says nothing.
+pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
+    let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
+    let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();
+    if bytes[..8] != MAGIC || bytes[8..12] != VERSION.to_le_bytes() || bytes[CHECKED..] != checksum {
+        return None;
+    }
+    let at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let long = |at: usize| u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen bytes"));
+    Inode { number: at(96), born_ns: at(104) }.same_inode(&file).then(|| Lease {
+        numbers: (half(64), half(68)),
+        tokens: [long(16), long(32)],
+        granted_until: at(48),
+        receipt: bytes[112..144].try_into().expect("32 bytes"),
+        revision: at(56),
+        place: Place { boot: long(80), device: at(72) },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Lease = Lease {
+        numbers: (3, 4),
+        tokens: [0x0102, 0x0304],
+        granted_until: 5,
+        receipt: [6; 32],
+        revision: 7,
+        place: Place { boot: 8, device: 9 },
+    };
+    const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
+    const OTHER: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_002 };
+
+    #[test]
+    fn a_lease_can_be_read_back() {
+        assert_eq!(decode(&encode(&LEASE, FILE), FILE), Some(LEASE));
+    }
+
+    #[test]
+    fn a_copy_of_the_file_is_no_lease() {
+        assert_eq!(decode(&encode(&LEASE, FILE), OTHER), None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_no_lease() {
+        let good = encode(&LEASE, FILE);
+        for bit in 0..LENGTH * 8 {
+            let mut bytes = good;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&bytes, FILE), None, "bit {bit}");
+        }
+        assert_eq!(decode(&good[..LENGTH - 1], FILE), None);
+        assert_eq!(decode(&[], FILE), None);
+    }
+
+    /// The format is a promise to files that exist.
+    #[test]
+    fn the_format_has_not_changed() {
+        let mut bytes = b"SNOWLEAS\x01\0\0\0\0\0\0\0\x02\x01".to_vec();
+        bytes.resize(32, 0);
+        bytes.extend(b"\x04\x03");
+        bytes.resize(48, 0);
+        bytes.extend([5_u64, 7].map(u64::to_le_bytes).concat());
+        bytes.extend([3_u32, 4].map(u32::to_le_bytes).concat());
+        bytes.extend([9_u64, 8, 0, 11, FILE.born_ns].map(u64::to_le_bytes).concat());
+        bytes.extend([6; 32]);
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        assert_eq!(encode(&LEASE, FILE)[..], bytes[..]);
+    }
+}
