@@ -279,6 +279,7 @@ CREATE VIEW snowflake_status AS
         clock_regression text, sequence_exhaustion text, sequence_start text,
         max_borrow interval, max_wait interval, reserve_ahead interval,
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, usable_until timestamptz,
+        lease_until timestamptz, clock_offset interval, registry_error text,
         ids_issued bigint, ticks_exhausted bigint, borrowed_ids bigint, history_ids bigint,
         clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
         waits bigint, wait_time interval, refusals bigint,
@@ -287,7 +288,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: settings in force, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.worker_id_source IS
     'where it comes from: configuration, or what snowflake_pg.worker_id has led to, such as: hostname pg-3';
@@ -298,6 +299,12 @@ COMMENT ON COLUMN snowflake_status.lead IS
 COMMENT ON COLUMN snowflake_status.durable_mark IS
     'time on disk that no ID reaches, and at which IDs begin after a crash';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
+COMMENT ON COLUMN snowflake_status.lease_until IS
+    'timestamps of IDs are below this time until the registry renews the lease; NULL without a registry';
+COMMENT ON COLUMN snowflake_status.clock_offset IS
+    'how far the clock was ahead of the registry''s when they were compared last';
+COMMENT ON COLUMN snowflake_status.registry_error IS
+    'why the registry could not be asked last; NULL if it could, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued; this and all following columns count since stats_reset';
 COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last ID was issued';
 COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';

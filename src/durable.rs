@@ -14,13 +14,15 @@
 //!                                                └──> wal
 //! ```
 //!
-//! [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
+//! [`lease`] says how far the registry lets the mark go, and [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
 //! [`shutdown`] lowers the mark when the server stops as planned.
 
 pub mod directory_lock;
 pub mod extend;
 pub mod identity;
 pub mod keeper;
+pub mod lease;
+pub mod lease_file;
 mod left_over;
 pub mod life_file;
 pub mod lock;

@@ -1,12 +1,15 @@
 //! All errors of issuing an ID, with SQLSTATE, DETAIL and HINT.
 
 mod configuration;
+mod lease;
 mod mark_conflict;
 mod state_file;
 
 pub use configuration::ConfigurationError;
+pub use lease::LeaseError;
 pub use state_file::{StateFileError, StatePath, While};
 
+use crate::libpq::Failure;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::Identity;
@@ -27,6 +30,8 @@ pub enum IssueError {
     BinaryUpgrade,
     /// The configuration is incomplete or wrong.
     Configuration(ConfigurationError),
+    /// The registry that leases the worker does not let the server issue IDs.
+    Lease(LeaseError),
     /// The server is a standby, or has not finished its recovery.
     InRecovery,
     /// The clock is outside the layout.
@@ -126,6 +131,12 @@ impl From<ConfigurationError> for IssueError {
     }
 }
 
+impl From<LeaseError> for IssueError {
+    fn from(error: LeaseError) -> Self {
+        Self::Lease(error)
+    }
+}
+
 impl From<StateFileError> for IssueError {
     fn from(error: StateFileError) -> Self {
         Self::StateFile(error)
@@ -133,11 +144,11 @@ impl From<StateFileError> for IssueError {
 }
 
 impl IssueError {
-    /// Raises an ERROR. It shows the path of the state directory only to users who may read
-    /// snowflake_pg.state_directory. The server log has the path in any case.
+    /// Raises an ERROR. It shows the path of the state directory, and what the registry has said, only to users who may
+    /// read these settings. The server log has it in any case.
     pub fn raise(self) -> ! {
-        match self.without_directory() {
-            Some(hidden) if !state_file::may_know_directory() => {
+        match self.without_secrets() {
+            Some(hidden) if !may_read_all_settings() => {
                 self.log(PgLogLevel::LOG_SERVER_ONLY);
                 raise(hidden.into())
             }
@@ -145,10 +156,11 @@ impl IssueError {
         }
     }
 
-    /// The error without the path of the state directory; `None` if it has none.
-    fn without_directory(&self) -> Option<Self> {
+    /// The error without the path of the state directory and what the registry has said; `None` if it has neither.
+    fn without_secrets(&self) -> Option<Self> {
         Some(match self {
             Self::StateFile(failure) => Self::StateFile(failure.without_directory()),
+            Self::Lease(error) => Self::Lease(error.without_failure()),
             Self::StateDirectoryReplaced(file) => Self::StateDirectoryReplaced(file.without_directory()),
             Self::StateDirectoryExchanged(path) => Self::StateDirectoryExchanged(path.without_directory()),
             Self::StateDirectoryInUse(path, _) => Self::StateDirectoryInUse(path.without_directory(), None),
@@ -173,6 +185,27 @@ impl IssueError {
     /// Logs the error, if no call has caused it.
     pub fn log(self, level: PgLogLevel) {
         ErrorReport::from(self).report(level);
+    }
+}
+
+/// Whether the current user may read all settings.
+pub fn may_read_all_settings() -> bool {
+    // SAFETY: every session has a user.
+    let user = unsafe { pg_sys::GetUserId() };
+    // SAFETY: this role always exists.
+    unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
+}
+
+impl From<IssueError> for Failure {
+    fn from(error: IssueError) -> Self {
+        let report = ErrorReport::from(error);
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        Self {
+            sqlstate: None,
+            message: report.message().to_owned(),
+            detail: text(report.detail()),
+            hint: text(report.hint()),
+        }
     }
 }
 
@@ -228,6 +261,7 @@ impl From<IssueError> for ErrorReport {
                     .set_hint("Wait until the upgrade is complete.")
             }
             IssueError::Configuration(error) => error.into(),
+            IssueError::Lease(error) => error.into(),
             IssueError::InRecovery => error_report(ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot issue IDs during recovery")
                 .set_detail("This server is a standby, or has not finished its recovery.")
                 .set_hint("Connect to the primary. IDs can be decoded on this server."),

@@ -17,7 +17,7 @@ use std::path::Path;
 const LONGEST_FILE: u64 = 100;
 
 /// A number that was found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Resolved {
     /// The number. The layout may have no room for it.
     pub number: u64,
@@ -41,6 +41,9 @@ pub enum Unresolved {
     /// None is configured.
     #[error("It is not set")]
     Unset,
+    /// A registry gives it, to a worker.
+    #[error("A registry leases only workers")]
+    Leased,
     /// The text names no source.
     #[error("{0}")]
     Invalid(#[from] SourceError),
@@ -96,6 +99,7 @@ pub fn resolve(text: &str, data_directory: &Path) -> Result<Resolved, Unresolved
     let plus = |offset: u64| if offset > 0 { format!(" + {offset}") } else { String::new() };
     let (number, source) = match source {
         NumberSource::Unset => return Err(Unresolved::Unset),
+        NumberSource::Registry => return Err(Unresolved::Leased),
         NumberSource::Number(number) => (number, CONFIGURATION.to_owned()),
         NumberSource::HostName(offset) => {
             let name = uname().nodename().to_string_lossy().into_owned();

@@ -6,13 +6,14 @@
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
 //! - [`startup_log`]: what the server log says of the configuration.
 //! - [`issue`]: gives IDs to a backend, and waits for the clock.
+//! - [`registry`]: leases the worker ID of this server.
 //! - [`durable`]: keeps the durable mark ahead of them, through crashes, promotions and shutdowns.
 //! - [`trusted_clock`]: the clock, as far as it is trusted; [`worker`]: which worker this server is.
 //! - [`errors`]: why no ID can be issued, and what to do.
 //! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
 //! - [`config`]: variables and layouts.
-//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`host_number`], [`os_error`], [`server_encoding`]: what the system
-//!   and PostgreSQL offer.
+//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`host_number`], [`libpq`], [`remote`], [`os_error`],
+//!   [`server_encoding`]: what the system, PostgreSQL and libpq offer.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -27,7 +28,10 @@ mod exit_hook;
 mod functions;
 mod host_number;
 mod issue;
+mod libpq;
 mod os_error;
+mod registry;
+mod remote;
 mod server_encoding;
 mod shared;
 mod sleep;
@@ -73,6 +77,7 @@ pub extern "C-unwind" fn _PG_init() {
             trusted_clock::first_jump_guard()
         });
         durable::keeper::register(startup_log::write_for_collector);
+        registry::client::register();
         functions::copy::watch();
         functions::layout_constant::watch();
         startup_log::write();

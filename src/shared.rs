@@ -3,11 +3,13 @@
 //! PostgreSQL sets it up when the server starts, and again after a crash of a backend. The generator then issues
 //! nothing until it is started above the durable mark (see [`crate::durable`]).
 
+pub mod lease;
 pub mod statistics;
 pub mod throttle;
 pub mod wait_queue;
 
 use crate::config::gucs;
+use lease::SharedLease;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
@@ -75,6 +77,8 @@ pub struct Shared {
     pub configuration_logged: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
+    /// The lease of the worker, if it is leased.
+    pub lease: SharedLease,
     /// Held while the generator is started and while the mark is written; for [`crate::durable::lock`].
     pub mark_lock: UnsafeCell<pg_sys::LWLock>,
     /// Woken when that is released; for the same.
@@ -122,6 +126,7 @@ impl Shared {
             keeper_error: AtomicI32::new(0),
             configuration_logged: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
+            lease: SharedLease::new(),
             mark_lock: UnsafeCell::default(),
             mark_changed: UnsafeCell::default(),
         };

@@ -60,8 +60,8 @@ fn log_configuration() {
          keep_warm = {} s, start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, \
          state_directory = '{}'",
         env!("CARGO_PKG_VERSION"),
-        with_source(gucs::worker_id(), worker::worker()),
-        with_source(gucs::datacenter_id(), worker::datacenter()),
+        with_source(gucs::worker_id(), worker::worker().as_ref()),
+        with_source(gucs::datacenter_id(), worker::datacenter().as_ref()),
         gucs::layout_text().to_string_lossy(),
         gucs::clock_regression(),
         gucs::sequence_exhaustion(),
@@ -78,7 +78,7 @@ fn log_configuration() {
     );
     match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => {}
+        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_)) | IssueError::Lease(_)) => {}
         Err(error) => error.log(PgLogLevel::WARNING),
     }
     for (variable, value) in
@@ -163,8 +163,8 @@ fn warn_of_shared_worker() {
     .set_detail(format!(
         "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and snowflake_pg.wal_mark is \
              off. After a promotion they may issue the same IDs.",
-        with_source(gucs::worker_id(), worker::worker()),
-        with_source(gucs::datacenter_id(), worker::datacenter())
+        with_source(gucs::worker_id(), worker::worker().as_ref()),
+        with_source(gucs::datacenter_id(), worker::datacenter().as_ref())
     ))
     .set_hint(
         "Give this server a snowflake_pg.worker_id of its own, or set snowflake_pg.wal_mark on both, and restart \

@@ -1,10 +1,13 @@
-//! The worker that this server is configured to be, and so the IDs that it may issue.
+//! The worker that this server is, and so the IDs that it may issue.
 //!
-//! The worker ID and the data center are found once, when the server starts: see [`host_number`].
+//! The worker ID and the data center are found once, when the server starts: see [`host_number`]. A registry can lease
+//! the worker ID, or keep other servers from one that is configured.
 
-use crate::config::gucs;
-use crate::errors::{ConfigurationError, IssueError};
+use crate::config::{gucs, preload};
+use crate::errors::{ConfigurationError, IssueError, LeaseError};
 use crate::host_number::{self, Resolved, Unresolved};
+use crate::libpq::Failure;
+use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use snowflake_core::identity::Numbers;
 use snowflake_core::layout::{FieldKind, Layout, Series, SeriesError};
@@ -19,6 +22,9 @@ struct Number {
 static WORKER: Number = Number { variable: "snowflake_pg.worker_id", text: gucs::worker_id, found: OnceCell::new() };
 static DATACENTER: Number =
     Number { variable: "snowflake_pg.datacenter_id", text: gucs::datacenter_id, found: OnceCell::new() };
+
+/// Whether a registry was configured when the server started.
+static HAS_REGISTRY: OnceCell<bool> = OnceCell::new();
 
 impl Number {
     fn find(&'static self) -> &'static Result<Resolved, Unresolved> {
@@ -37,16 +43,54 @@ impl Number {
 pub fn find() {
     WORKER.find();
     DATACENTER.find();
+    HAS_REGISTRY.get_or_init(|| !gucs::registry::registry().is_empty());
 }
 
-/// The worker ID and where it comes from, whether or not the layout has room for it; `None` if there is none.
-pub fn worker() -> Option<&'static Resolved> {
-    WORKER.find().as_ref().ok()
+/// Whether any worker of a registry will do.
+fn is_leased() -> bool {
+    matches!(WORKER.find(), Err(Unresolved::Leased))
+}
+
+/// Whether a registry must have granted the worker to this server before it issues IDs.
+pub fn needs_lease() -> bool {
+    is_leased() || HAS_REGISTRY.get() == Some(&true) && WORKER.find().is_ok()
+}
+
+/// The worker ID that a registry must grant; `None` if any will do.
+pub fn configured() -> Option<u64> {
+    WORKER.find().as_ref().ok().map(|found| found.number)
+}
+
+/// The worker ID and where it comes from, whether or not the layout has room for it; `None` if there is none yet.
+pub fn worker() -> Option<Resolved> {
+    match WORKER.find() {
+        Ok(found) => Some(found.clone()),
+        // There is no shared memory yet.
+        Err(Unresolved::Leased) if preload::is_under_way() => None,
+        Err(Unresolved::Leased) => {
+            shared().lease.worker().map(|number| Resolved { number, source: "registry".to_owned() })
+        }
+        Err(_) => None,
+    }
 }
 
 /// The data center and where it comes from; `None` if there is none.
-pub fn datacenter() -> Option<&'static Resolved> {
-    DATACENTER.find().as_ref().ok()
+pub fn datacenter() -> Option<Resolved> {
+    DATACENTER.find().as_ref().ok().cloned()
+}
+
+/// The data center.
+pub fn datacenter_number() -> Result<u64, IssueError> {
+    Ok(DATACENTER.number()?)
+}
+
+/// Whether the configuration lets this server issue IDs, now or when it has a lease. Also before there is shared memory.
+pub fn may_issue() -> bool {
+    if is_leased() {
+        gucs::invalid_setting().is_none() && layout_in_force().is_ok() && DATACENTER.number().is_ok()
+    } else {
+        layout_and_series().is_ok()
+    }
 }
 
 /// The layout and the series of IDs that this server may issue.
@@ -58,14 +102,28 @@ pub fn layout_and_series() -> Result<(Layout, Series), IssueError> {
     if matches!(WORKER.find(), Err(Unresolved::Unset)) {
         return Err(ConfigurationError::WorkerUnset(layout).into());
     }
-    let series = layout.series(DATACENTER.number()?, WORKER.number()?).map_err(|misfit| {
+    let series = layout.series(DATACENTER.number()?, number()?).map_err(|misfit| {
         let found = match misfit {
-            SeriesError::Number(FieldKind::Datacenter, _) => datacenter(),
-            _ => worker(),
+            SeriesError::Number(FieldKind::Datacenter, _) => DATACENTER.find(),
+            _ => WORKER.find(),
         };
-        ConfigurationError::InvalidSeries { layout, misfit, found: found.filter(|found| !found.is_configured()) }
+        let found = found.as_ref().ok().filter(|found| !found.is_configured());
+        ConfigurationError::InvalidSeries { layout, misfit, found }
     })?;
     Ok((layout, series))
+}
+
+fn number() -> Result<u64, IssueError> {
+    if is_leased() && preload::is_under_way() {
+        return Err(LeaseError::Pending { failure: Failure::default() }.into());
+    }
+    if is_leased() {
+        return shared()
+            .lease
+            .worker()
+            .ok_or_else(|| LeaseError::Pending { failure: Failure::from_text(&shared().lease.failure.read()) }.into());
+    }
+    Ok(WORKER.number()?)
 }
 
 /// The layout of this server.
@@ -76,7 +134,6 @@ pub fn layout_in_force() -> Result<Layout, IssueError> {
 /// The data center and the worker, and the layout, which has room for them.
 pub fn numbers() -> Result<(Numbers, Layout), IssueError> {
     let (layout, _) = layout_and_series()?;
-    let number =
-        |number: &'static Number| number.number().map(|id| u32::try_from(id).expect("a number that fits the layout"));
-    Ok(((number(&DATACENTER)?, number(&WORKER)?), layout))
+    let small = |id: u64| u32::try_from(id).expect("a number that fits the layout");
+    Ok(((small(DATACENTER.number()?), small(number()?)), layout))
 }

@@ -4,8 +4,8 @@ use testbed::postgres::error::DbError;
 use testbed::{Cluster, Signal, error, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
-const SOURCES: &str = "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", and \"ipv4\" or \
-                       \"ipv4:network/bits\".";
+const SOURCES: &str = "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
+ for a worker \"registry\".";
 
 fn assert_refused(error: &DbError, code: &str, message: &str, detail: Option<&str>, hint: &str) {
     assert_eq!(

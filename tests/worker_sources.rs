@@ -174,8 +174,8 @@ fn alter_system_refuses_a_source_that_gives_this_server_no_worker() {
     for (text, detail) in [
         (
             "pod",
-            "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", and \"ipv4\" or \
-                 \"ipv4:network/bits\".",
+            "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
+ for a worker \"registry\".",
         ),
         ("010", "A number must not begin with 0."),
         ("hostname+x", "\"+\" must be followed by a number, as in \"hostname+100\"."),

@@ -18,6 +18,7 @@ use std::time::Duration;
 mod checks;
 pub mod files;
 mod policy;
+pub mod registry;
 mod strict;
 mod words;
 
@@ -100,6 +101,7 @@ pub fn define() {
         }
     }
     policy::define();
+    registry::define();
     define_number(
         c"snowflake_pg.reserve_ahead",
         c"Sets how far the durable mark is ahead of the clock.",

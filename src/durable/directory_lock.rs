@@ -43,7 +43,7 @@ fn opened() -> MutexGuard<'static, Option<StateDirectory>> {
 /// Opens the directory. To be called in the postmaster, whenever shared memory is set up: all other processes of the
 /// server have ended then.
 pub fn open() {
-    if worker::numbers().is_err() {
+    if !worker::may_issue() {
         return; // No ID will be issued.
     }
     let found = StateDirectory::open(&gucs::state_directory()).ok();

@@ -4,7 +4,7 @@
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan, WriteOutcome};
-use crate::durable::{lock, request, wal};
+use crate::durable::{lease, lock, request, wal};
 use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -17,6 +17,7 @@ use std::time::Instant;
 /// Starts the generator or extends the mark past `tick`, or waits while another process does. The caller tries again
 /// afterwards. If a time is returned, it waits for that time first.
 pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
+    lease::wait_for_grant(layout, tick)?;
     if gucs::wal_mark() == WalMark::Require {
         return request::ask_keeper(layout, tick);
     }
@@ -46,8 +47,10 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
         shared().statistics.count_mark_wait(since.elapsed());
         outcome.map(|_| ())
     }) {
-        // Not to the client, who may not be allowed to know the directory.
-        error.log(PgLogLevel::LOG_SERVER_ONLY);
+        // Not to the client, who may not be allowed to know the directory. The registry client tells of a lease that ends.
+        if !matches!(error, IssueError::Lease(_)) {
+            error.log(PgLogLevel::LOG_SERVER_ONLY);
+        }
     }
     shared().wake_keeper();
 }

@@ -5,7 +5,7 @@ use crate::durable::state_file::StateDirectory;
 use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
-use snowflake_core::identity::{Identity, Inode};
+use snowflake_core::identity::{Identity, Inode, Numbers};
 
 /// Whether this server has the worker of the server that it was copied from, and `wal_mark` is off. Both could issue
 /// the same IDs after a promotion. Recognized by the mark in the copy; false if it has none.
@@ -28,7 +28,12 @@ pub fn is_shared_with_source() -> bool {
 /// The identity of this server, whose mark is in this directory. Only after recovery: a standby has no timeline of its
 /// own. The timeline comes from memory, since the control file is behind for a while after a promotion.
 pub fn own(directory: Inode) -> Result<Identity, IssueError> {
-    let (numbers, layout) = worker::numbers()?;
+    of(directory, worker::numbers()?.0)
+}
+
+/// The same with this data center and worker.
+pub fn of(directory: Inode, numbers: Numbers) -> Result<Identity, IssueError> {
+    let layout = worker::layout_in_force()?;
     Ok(Identity {
         // SAFETY: reads shared memory that every backend is attached to.
         system_identifier: unsafe { pg_sys::GetSystemIdentifier() },

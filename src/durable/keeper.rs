@@ -62,11 +62,18 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     if let Some(at_start) = AT_START.get() {
         at_start();
     }
-    let Ok((layout, _)) = worker::layout_and_series() else { return };
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
+    let layout = loop {
+        match worker::layout_and_series() {
+            Ok((layout, _)) => break layout,
+            Err(IssueError::Lease(_)) => sleep::on_latch(None, pg_sys::PG_WAIT_EXTENSION),
+            Err(_) => return,
+        }
+        end_if_told();
+    };
     wal::connect();
     Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new(), has_read: false, logged: 0 }
         .run();

@@ -6,7 +6,7 @@
 use crate::clock;
 use crate::config::gucs::{self, WalMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{identity, life_file, wal};
+use crate::durable::{identity, lease, life_file, wal};
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
@@ -45,7 +45,7 @@ pub fn extend(
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let identity = identity::own(check_unchanged(&directory)?)?;
     let found = read_own(&directory)?;
-    if let Some(mark) = writable(wanted(layout, needed, now)?, logged) {
+    if let Some(mark) = writable(layout, wanted(layout, needed, now)?, logged) {
         let life = shared().life.load(Ordering::Relaxed);
         // If the record is lost, all other workers begin above the highest mark that one of them had.
         let lost = || OtherMarks::all_at(shared().others.load(Ordering::Relaxed));
@@ -71,7 +71,8 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     let step_ms = reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), borrow_ms);
     let mark = reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms);
     // Up to the end of a tick: the keeper takes it to WAL as the tick that it covers.
-    Ok(layout.time_of(layout.first_tick_from(mark)))
+    let mark = layout.time_of(layout.first_tick_from(mark)).min(lease::limit(layout));
+    if mark > layout.time_of(tick) { Ok(mark) } else { Err(lease::ended()) }
 }
 
 fn this_extension(needed: UnixMs, step_ms: u64) -> Extension {
@@ -79,13 +80,15 @@ fn this_extension(needed: UnixMs, step_ms: u64) -> Extension {
 }
 
 /// The mark that may be written: with `wal_mark = require`, none above the mark in WAL. (That one is higher than the
-/// wanted one if the call that needed it has ended meanwhile.)
-pub fn writable(wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
-    match (gucs::wal_mark(), logged) {
+/// wanted one if the call that needed it has ended meanwhile.) None above the grant of a lease, which is lower now if
+/// the server stops.
+pub fn writable(layout: &Layout, wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
+    let mark = match (gucs::wal_mark(), logged) {
         (WalMark::Require, None) => None,
         (WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),
         (_, logged) => Some(wanted.max(logged.map_or(0, |logged| logged.mark))),
-    }
+    };
+    mark.map(|mark| mark.min(lease::limit(layout)))
 }
 
 /// How long it took to write the mark to WAL.

@@ -3,12 +3,12 @@
 use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, life_file, lock, wal};
+use crate::durable::{directory_lock, identity, lease, life_file, lock, wal};
 use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
-use snowflake_core::identity::Identity;
+use snowflake_core::identity::{Identity, Numbers};
 use snowflake_core::layout::Layout;
 use snowflake_core::life::LastLife;
 use snowflake_core::record::{OtherMarks, Record};
@@ -25,6 +25,7 @@ pub fn context(layout: &Layout, now: UnixMs, last_life: Option<LastLife>) -> Sta
         wal_floor: wal::known_floor(),
         reads_wal: wal::is_wanted() && wal::is_read(),
         last_life,
+        lease: shared().lease.start(),
     }
 }
 
@@ -78,14 +79,37 @@ pub fn plan() -> Result<Plan, IssueError> {
 }
 
 fn plan_at(now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueError> {
+    let directory = lock_directory()?;
+    decide_in(directory, now).inspect_err(|_| let_others_lock())
+}
+
+/// The state directory, which this server has locked.
+pub fn lock_directory() -> Result<StateDirectory, IssueError> {
     check_may_start()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     directory_lock::take(&directory)?;
-    decide_in(directory, now).inspect_err(|_| let_others_lock())
+    Ok(directory)
+}
+
+/// Whether a server with this data center and worker goes on at its own mark, or above it, in this directory. Without
+/// what WAL knows.
+pub fn goes_on_as(directory: &StateDirectory, numbers: Numbers) -> Result<bool, IssueError> {
+    let own = identity::of(directory.inode()?, numbers)?;
+    let (last_life, found) = (life_file::read(directory)?, directory.read()?);
+    let now = now_at_start(found.as_ref());
+    let context = StartContext {
+        lease: None,
+        wal_mark: None,
+        wal_floor: 0,
+        reads_wal: false,
+        ..context(&own.layout, now, last_life)
+    };
+    Ok(decide(found.as_ref(), &own, &context).is_ok_and(|start_point| !start_point.reason.relies_on_clock()))
 }
 
 /// Where IDs begin with the record in a directory that this server has locked.
 fn decide_in(directory: StateDirectory, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, IssueError> {
+    lease::start()?;
     let own = identity::own(directory.inode()?)?;
     // Before the record, which is written first: another process may start the generator now.
     let last_life = life_file::read(&directory)?;
@@ -164,7 +188,9 @@ fn start_from(
     }
     let now_tick = layout.tick_at(now).map_err(|error| IssueError::Clock(now, error))?;
     let first = plan.first_tick(layout);
-    let Some(mark) = mark::writable(mark::wanted(layout, first, now)?, logged) else { return Ok(WriteOutcome::Done) };
+    let Some(mark) = mark::writable(layout, mark::wanted(layout, first, now)?, logged) else {
+        return Ok(WriteOutcome::Done);
+    };
     if mark <= layout.time_of(first) {
         return Err(mark::too_slow());
     }
@@ -224,6 +250,12 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
     let (level, found, detail) = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
+        StartReason::Leased if floor == 0 => {
+            return log!("snowflake_pg: IDs begin, of a worker that nobody had before");
+        }
+        StartReason::Leased => {
+            return log!("snowflake_pg: IDs begin at {time} or later, above those of the worker's last lease");
+        }
         StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
         StartReason::Continued => (
             PgLogLevel::LOG,

@@ -2,8 +2,8 @@
 
 use super::error_report;
 use crate::os_error::reason;
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use snowflake_core::state_file::Damage;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
@@ -122,15 +122,6 @@ impl StateFileError {
             Self::Damaged { path, damage } => Self::Damaged { path: path.without_directory(), damage: damage.clone() },
         }
     }
-}
-
-/// Whether the current user may read snowflake_pg.state_directory, which is for superusers and pg_read_all_settings. To
-/// be called in a transaction.
-pub(super) fn may_know_directory() -> bool {
-    // SAFETY: every session has a user.
-    let user = unsafe { pg_sys::GetUserId() };
-    // SAFETY: this role always exists.
-    unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
 
 impl From<StateFileError> for ErrorReport {

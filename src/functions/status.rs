@@ -5,15 +5,17 @@ use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
 use crate::durable::identity;
-use crate::errors::{ConfigurationError, IssueError, error_report};
+use crate::errors::{ConfigurationError, IssueError, error_report, may_read_all_settings};
 use crate::host_number::Resolved;
+use crate::libpq::Failure;
 use crate::server_encoding::shown;
+use crate::shared::lease::SharedLease;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const COLUMNS: usize = 28;
+const COLUMNS: usize = 31;
 
 /// One row: state, settings, durable mark and counters.
 #[pg_extern(sql = false)]
@@ -28,20 +30,22 @@ fn status() -> [Column; COLUMNS] {
         columns[0] = column("not preloaded");
         return columns;
     }
-    let Shared { generator, statistics, .. } = shared();
+    let Shared { generator, statistics, lease, .. } = shared();
     let issued = generator.counts().issued;
     let state = match worker::layout_and_series() {
         Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
-        Err(_) => "misconfigured",
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-        Ok(_) if unsafe { pg_sys::RecoveryInProgress() } => {
+        Ok(_) | Err(IssueError::Lease(_)) if unsafe { pg_sys::RecoveryInProgress() } => {
             if identity::is_shared_with_source() {
                 "shared worker"
             } else {
                 "standby"
             }
         }
+        Err(IssueError::Lease(_)) => "no lease",
+        Err(_) => "misconfigured",
         Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
+        Ok(_) if has_no_lease(lease) => "no lease",
         Ok(_) if !generator.is_started() && shared().start_not_before.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
         Ok(_) if issued == 0 => "idle",
@@ -57,12 +61,14 @@ fn status() -> [Column; COLUMNS] {
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
     let time = |counter: &AtomicU64| column(interval_us(counter.load(Ordering::Relaxed)));
     let largest_regression = interval(statistics.largest_regression_ms.load(Ordering::Relaxed));
+    let failure = Some(Failure::from_text(&lease.failure.read()).message).filter(|failure| !failure.is_empty());
+    let registry_error = failure.filter(|_| may_read_all_settings()).map(|failure| shown(failure.trim_end()));
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     [
         column(state),
-        column(number_of(worker::worker())),
+        column(number_of(worker::worker().as_ref())),
         column(worker::worker().map(|worker| shown(&worker.source))),
-        column(number_of(worker::datacenter())),
+        column(number_of(worker::datacenter().as_ref())),
         column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})"))),
         column(gucs::clock_regression().to_string()),
         column(gucs::sequence_exhaustion().to_string()),
@@ -74,6 +80,9 @@ fn status() -> [Column; COLUMNS] {
         column(last.map(|last| interval(last.saturating_sub(clock::unix_ms())))),
         column(mark.map(timestamptz)),
         column(layout.map(|layout| timestamptz(layout.last_time()))),
+        column(Some(lease.granted_until()).filter(|&until| until > 0).map(timestamptz)),
+        column(lease.clock_offset_ms().map(|ms| Interval::from_micros(ms.saturating_mul(1000)))),
+        column(registry_error),
         number(counts.issued),
         number(counts.ticks_exhausted),
         number(counts.borrowed),
@@ -88,6 +97,11 @@ fn status() -> [Column; COLUMNS] {
         time(&statistics.mark_wait_us),
         column(at(&statistics.since)),
     ]
+}
+
+/// Whether the registry has leased nothing to this server, or the lease has ended.
+fn has_no_lease(lease: &SharedLease) -> bool {
+    worker::needs_lease() && (lease.worker().is_none() || lease.granted_until() <= clock::unix_ms())
 }
 
 /// Warns in CREATE EXTENSION, whose script reads the status.

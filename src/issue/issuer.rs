@@ -4,7 +4,7 @@
 //! PostgreSQL. [`take`] does the rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
-use crate::durable::{extend, mark, request};
+use crate::durable::{extend, lease, mark, request, start};
 use crate::errors::{ClockLimit, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::shared::shared;
@@ -71,7 +71,14 @@ fn issuer() -> Result<&'static Issuer, IssueError> {
         if !preload::is_done() {
             return Err(IssueError::NotPreloaded);
         }
-        let (layout, series) = worker::layout_and_series()?;
+        let (layout, series) = match worker::layout_and_series() {
+            Err(IssueError::Lease(_)) => {
+                start::check_may_start()?;
+                lease::wait_for_grant(&worker::layout_in_force()?, 0)?;
+                worker::layout_and_series()?
+            }
+            found => found?,
+        };
         Ok(Issuer { layout, series, generator: &shared().generator, max_age: tsc::max_age() })
     })
 }

@@ -4,6 +4,7 @@ mod config;
 mod core;
 mod durable;
 mod functions;
+mod leases;
 
 /// A check that is removed.
 pub struct Mutant {
@@ -25,5 +26,5 @@ pub enum Against {
 
 /// All of them.
 pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    [core::MUTANTS, durable::MUTANTS, functions::MUTANTS, config::MUTANTS].into_iter().flatten()
+    [core::MUTANTS, durable::MUTANTS, functions::MUTANTS, config::MUTANTS, leases::MUTANTS].into_iter().flatten()
 }

@@ -69,8 +69,8 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
     let value = unsafe { *new_value };
     // SAFETY: the new value is a C string, since the default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
-    let is_unset = || matches!(resolve(&text.to_string_lossy()), Err(Unresolved::Unset));
-    preload::is_under_way() || is_unset() || accept(check_source(text, Layout::workers))
+    let needs_no_check = || matches!(resolve(&text.to_string_lossy()), Err(Unresolved::Unset | Unresolved::Leased));
+    preload::is_under_way() || needs_no_check() || accept(check_source(text, Layout::workers))
 }
 
 /// Refuses a data center that this server could not have now.

@@ -8,8 +8,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a session may set the worker ID",
         edits: &[(
             "src/config/gucs.rs",
-            "            -1,\n            i32::MAX,\n            GucContext::Postmaster,",
-            "            -1,\n            i32::MAX,\n            GucContext::Userset,",
+            "(GucContext::Postmaster, GucFlags::default());",
+            "(GucContext::Userset, GucFlags::default());",
         )],
         against: Servers { binary: "faults", tests: "row_29" },
     },
@@ -17,7 +17,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "nobody is warned of a worker that base backups copy",
         edits: &[(
             "src/startup_log.rs",
-            "        warn_of_alter_system(variable, value);\n",
+            "        warn_of_alter_system(variable, &value);\n",
             "        let _ = (variable, value);\n",
         )],
         against: Servers { binary: "startup_log", tests: "a_worker" },
@@ -25,7 +25,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "every role learns where the state directory is",
         edits: &[(
-            "src/errors/state_file.rs",
+            "src/errors.rs",
             "unsafe { pg_sys::has_privs_of_role(user, ",
             "user != pg_sys::Oid::INVALID || unsafe { pg_sys::has_privs_of_role(user, ",
         )],
@@ -33,7 +33,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "ALTER SYSTEM takes a worker outside the layout",
-        edits: &[("src/config/gucs/checks.rs", "value == -1 || accept(", "value >= -1 || accept(")],
+        edits: &[(
+            "src/config/gucs/checks.rs",
+            "needs_no_check() || accept(check_source(text, Layout::workers))",
+            "needs_no_check() || accept(check_source(text, Layout::workers).or(Ok(())))",
+        )],
         against: Servers { binary: "refusals", tests: "refused_by_alter_system_and" },
     },
     Mutant {

@@ -74,15 +74,19 @@ pub const MUTANTS: &[Mutant] = &[
             ),
             (
                 "src/issue/issuer.rs",
-                "let (layout, series) = worker::layout_and_series()?;\n        Ok(",
-                "let (layout, series) = worker::layout_and_series()?;\n        crate::durable::shutdown::prepare();\n        Ok(",
+                "            found => found?,\n        };\n",
+                "            found => found?,\n        };\n        crate::durable::shutdown::prepare();\n",
             ),
         ],
         against: Servers { binary: "faults", tests: "row_03" },
     },
     Mutant {
         name: "the mark passes the end of the layout",
-        edits: &[("src/durable/mark.rs", "Ok(layout.time_of(layout.first_tick_from(mark)))", "Ok(mark)")],
+        edits: &[(
+            "src/durable/mark.rs",
+            "let mark = layout.time_of(layout.first_tick_from(mark)).min",
+            "let mark = mark.min",
+        )],
         against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
     },
     Mutant {
@@ -351,8 +355,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a mark in WAL is rounded up to a tick, and the record is not",
         edits: &[(
             "src/durable/mark.rs",
-            "Ok(layout.time_of(layout.first_tick_from(mark)))",
-            "Ok(mark.min(layout.end()))",
+            "let mark = layout.time_of(layout.first_tick_from(mark)).min",
+            "let mark = mark.min(layout.end()).min",
         )],
         against: Servers { binary: "keeper", tests: "long_ticks" },
     },

@@ -1,0 +1,125 @@
+//! The parameters of the registry that leases workers.
+
+use super::{define_choice, define_number, milliseconds, text, words};
+use crate::config::preload;
+use crate::libpq;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{pg_guard, pg_sys};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::time::Duration;
+
+static REGISTRY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static REGISTRY_LEASE: GucSetting<i32> = GucSetting::<i32>::new(3_600);
+static MAX_CLOCK_OFFSET: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static CLOCK_OFFSET: GucSetting<ClockOffset> = GucSetting::<ClockOffset>::new(ClockOffset::Warn);
+
+/// What happens at start if the clock differs too much from the registry's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockOffset {
+    /// A warning.
+    Warn,
+    /// No ID is issued.
+    Error,
+}
+
+words!(ClockOffset { Warn = c"warn", Error = c"error" });
+
+/// Defines these parameters; see [`super::define`].
+pub(super) fn define() {
+    // SAFETY: the check is guarded against panics by #[pg_guard].
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"snowflake_pg.registry",
+            c"Sets the connection string of the registry that leases worker IDs.",
+            c"As libpq reads it. With a worker ID of its own, the server leases that one alone. Empty: there is none.",
+            &REGISTRY,
+            GucContext::Sighup,
+            GucFlags::SUPERUSER_ONLY,
+            Some(check_registry),
+            None,
+            None,
+        );
+    }
+    define_number(
+        c"snowflake_pg.registry_lease",
+        c"Sets how long IDs go on without the registry.",
+        c"The lease is renewed after a third of this time. After a crash its worker is free for others when it ends.",
+        &REGISTRY_LEASE,
+        5,
+        86_400,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
+    );
+    define_number(
+        c"snowflake_pg.max_clock_offset",
+        c"Sets how much the clock may differ from the registry's.",
+        c"A larger difference is logged; clock_offset says what it means for a start.",
+        &MAX_CLOCK_OFFSET,
+        1,
+        86_400_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    define_choice(
+        c"snowflake_pg.clock_offset",
+        c"Sets what happens at start if the clock differs from the registry's by more than max_clock_offset.",
+        c"warn: a warning. error: no ID is issued until the clock is right.",
+        &CLOCK_OFFSET,
+        GucContext::Sighup,
+    );
+}
+
+/// Why this is no connection string for the registry. The reason does not quote it, since it may have a password.
+///
+/// PostgreSQL logs the new value when a parameter is changed, so a password cannot be in it.
+pub fn objection(conninfo: &CStr) -> Option<&'static CStr> {
+    match libpq::parse(conninfo) {
+        None => Some(c"snowflake_pg.registry is not a connection string"),
+        Some(parameters) if parameters.iter().any(|(name, _)| name == "password" || name == "sslpassword") => {
+            Some(c"snowflake_pg.registry must not contain a password")
+        }
+        Some(_) => None,
+    }
+}
+
+/// What to do about a password.
+pub const PASSWORD_HINT: &str = "Use a password file: see passfile in the manual of libpq.";
+
+/// Refuses such a value. A server that starts with it says so, and leases no worker.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_registry(
+    new_value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes the address of the new value.
+    let value = unsafe { *new_value };
+    // SAFETY: the new value is a C string, since the default is not NULL.
+    let text = unsafe { CStr::from_ptr(value) };
+    let Some(reason) = objection(text).filter(|_| !preload::is_under_way()) else { return true };
+    // PostgreSQL's own message would quote the value. SAFETY: copies a C string into PostgreSQL's memory.
+    let message = unsafe { pg_sys::pstrdup(reason.as_ptr()) };
+    // SAFETY: as GUC_check_errmsg() does; PostgreSQL reads it right after the hook, in the same thread.
+    unsafe { pg_sys::GUC_check_errmsg_string = message };
+    false
+}
+
+/// The connection string of the registry; empty if there is none.
+pub fn registry() -> String {
+    text(&REGISTRY)
+}
+
+/// How long a lease is.
+pub fn registry_lease() -> Duration {
+    Duration::from_secs(u64::try_from(REGISTRY_LEASE.get()).expect("the variable's range begins above 0"))
+}
+
+/// How much the clock may differ from the registry's, in milliseconds.
+pub fn max_clock_offset_ms() -> u64 {
+    milliseconds(&MAX_CLOCK_OFFSET)
+}
+
+/// What happens at start if it differs more.
+pub fn clock_offset() -> ClockOffset {
+    CLOCK_OFFSET.get()
+}

@@ -1,0 +1,84 @@
+//! How far the registry lets the mark go. A leased worker has a grant, and the mark never passes it: every timestamp
+//! issued is below both.
+
+use crate::config::gucs;
+use crate::durable::{lock, request};
+use crate::errors::{IssueError, LeaseError};
+use crate::libpq::Failure;
+use crate::shared::shared;
+use crate::worker;
+use snowflake_core::layout::Layout;
+use snowflake_core::lease::LeaseStart;
+use snowflake_core::{Tick, UnixMs};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The mark may not be above this time, which is the beginning of a tick.
+pub fn limit(layout: &Layout) -> UnixMs {
+    if !worker::needs_lease() {
+        return UnixMs::MAX;
+    }
+    let granted_until = shared().lease.granted_until();
+    match layout.tick_at(granted_until) {
+        Ok(tick) => layout.time_of(tick),
+        Err(_) => {
+            if granted_until > layout.epoch() {
+                layout.end()
+            } else {
+                0
+            }
+        }
+    }
+}
+
+/// Where IDs of the lease begin; `None` if none is needed. An error if there is none yet.
+pub fn start() -> Result<Option<LeaseStart>, IssueError> {
+    if !worker::needs_lease() {
+        return Ok(None);
+    }
+    shared().lease.start().map(Some).ok_or_else(|| LeaseError::Pending { failure: last_failure() }.into())
+}
+
+/// The error when the grant does not cover a tick.
+pub fn ended() -> IssueError {
+    LeaseError::Ended {
+        until: shared().lease.granted_until(),
+        is_superseded: shared().lease.is_superseded.load(Ordering::Relaxed),
+        failure: last_failure(),
+    }
+    .into()
+}
+
+/// As a backend: has the registry client get a grant that covers this tick, or a lease at all, and waits for it, no
+/// longer than a call may wait. Returns at once where the grant does.
+pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
+    let covers = || {
+        let shared = &shared().lease;
+        shared.worker().is_some() && layout.time_of(tick) < limit(layout)
+    };
+    let cannot_be_helped = || shared().lease.is_superseded.load(Ordering::Relaxed);
+    if !worker::needs_lease() || covers() {
+        return Ok(());
+    }
+    let until = Instant::now() + request::max_wait();
+    while Instant::now() < until && !covers() && !cannot_be_helped() {
+        shared().lease.wake_client();
+        lock::wait_for_change(|| covers() || cannot_be_helped(), Duration::from_millis(100));
+    }
+    if covers() {
+        return Ok(());
+    }
+    start()?;
+    Err(ended())
+}
+
+/// What went wrong with the registry last.
+fn last_failure() -> Failure {
+    if gucs::registry::registry().is_empty() {
+        return Failure {
+            hint: "Set it, and reload the configuration.".to_owned(),
+            ..Failure::local("snowflake_pg.registry is not set")
+        };
+    }
+    Failure::from_text(&shared().lease.failure.read())
+}

@@ -1,0 +1,52 @@
+//! The file that keeps the lease of this server in the state directory: `lease`. See [`snowflake_core::lease`] for its
+//! bytes.
+
+use crate::durable::replace::{Target, inode};
+use crate::durable::state_file::StateDirectory;
+use crate::errors::{StateFileError, While};
+use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use snowflake_core::lease::{self, Lease, Place};
+use std::fs::{self, File};
+use std::io::Read;
+
+const NAME: &str = "lease";
+const TEMPORARY_NAME: &str = "lease.new";
+const STAT: &str = "stat file";
+
+/// The lease; `None` if there is none, or if the file is a copy or damaged.
+pub fn read(directory: &StateDirectory) -> Result<Option<Lease>, StateFileError> {
+    let path = directory.path().file(NAME);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = match openat(directory.opened(), NAME, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        file => File::from(file.during("open file", &path)?),
+    };
+    let mut bytes = Vec::with_capacity(lease::LENGTH);
+    (&mut file).take(lease::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
+    Ok(lease::decode(&bytes, inode(&file, STAT, &path)?))
+}
+
+/// Makes a lease durable. One process at a time.
+pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileError> {
+    let target = Target {
+        directory: directory.opened(),
+        path: directory.path(),
+        name: NAME,
+        temporary_name: TEMPORARY_NAME,
+        // An old lease has an old token, or one that was not released.
+        may_come_back: false,
+    };
+    target.prepare(|file| {
+        Ok(lease::encode(lease, inode(file, STAT, &directory.path().file(TEMPORARY_NAME))?).to_vec())
+    })?;
+    target.commit()
+}
+
+/// Where this server runs now; `None` if the system does not tell.
+pub fn place(directory: &StateDirectory) -> Option<Place> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok()?;
+    let device = fstat(directory.opened()).ok()?.st_dev;
+    Some(Place { boot, device })
+}

@@ -1,0 +1,257 @@
+//! libpq, PostgreSQL's client library, as safe functions that never wait. See "Asynchronous Command Processing" in
+//! PostgreSQL's manual.
+
+use pq_sys::{ConnStatusType, ExecStatusType, PGconn, PGresult, PQconninfoOption, PostgresPollingStatusType};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::NonNull;
+
+/// A connection, or one that is being made.
+pub struct Connection(NonNull<PGconn>);
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// To read from its socket.
+    Read,
+    /// To write to it.
+    Write,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The SQLSTATE, if the server has reported the error.
+    pub sqlstate: Option<String>,
+    /// What has happened.
+    pub message: String,
+    /// More about it; may be empty.
+    pub detail: String,
+    /// What to do; may be empty.
+    pub hint: String,
+}
+
+impl Failure {
+    /// An error that no server has reported.
+    pub fn local(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+}
+
+/// What separates the parts of a failure in one text.
+const SEPARATOR: char = '\u{1F}';
+
+impl Failure {
+    /// All of it as one text, which [`from_text`](Self::from_text) reads.
+    pub fn to_text(&self) -> String {
+        let Self { sqlstate, message, detail, hint } = self;
+        [sqlstate.as_deref().unwrap_or_default(), message, detail, hint].join(&SEPARATOR.to_string())
+    }
+
+    /// Reads what [`to_text`](Self::to_text) has written, or the beginning of it.
+    pub fn from_text(text: &str) -> Self {
+        let mut parts = text.split(SEPARATOR).map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Self { sqlstate: Some(next()).filter(|code| !code.is_empty()), message: next(), detail: next(), hint: next() }
+    }
+}
+
+/// The parameters in a connection string; `None` if it is none. libpq's own message would quote a part of it, which may
+/// be a password.
+pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
+    // SAFETY: a C string. No message is asked for.
+    let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
+    (!options.is_null()).then(|| take_options(options))
+}
+
+/// The parameters in a list of libpq's that have a value. Frees the list.
+fn take_options(options: *mut PQconninfoOption) -> Vec<Parameter> {
+    let mut parameters = Vec::new();
+    for nth in 0.. {
+        // SAFETY: the list ends with an entry without a keyword, and nothing after it is read.
+        let option = unsafe { options.add(nth) };
+        // SAFETY: an entry of the list, which is freed below.
+        let option = unsafe { &*option };
+        if option.keyword.is_null() {
+            break;
+        }
+        let value = text(option.val);
+        if !value.is_empty() {
+            parameters.push((text(option.keyword), value));
+        }
+    }
+    // SAFETY: a list that libpq has made, and that nothing uses any more.
+    unsafe { pq_sys::PQconninfoFree(options) };
+    parameters
+}
+
+/// A parameter of a connection: its name and its value.
+pub type Parameter = (String, String);
+
+impl Connection {
+    /// Begins to connect. The value of a parameter `dbname` can be a whole connection string.
+    pub fn start(parameters: &[Parameter]) -> Result<Self, Failure> {
+        let text =
+            |text: &String| CString::new(text.as_str()).map_err(|_| Failure::local("a parameter has a zero byte"));
+        let names = parameters.iter().map(|(name, _)| text(name)).collect::<Result<Vec<_>, _>>()?;
+        let values = parameters.iter().map(|(_, value)| text(value)).collect::<Result<Vec<_>, _>>()?;
+        let list = |texts: &[CString]| -> Vec<*const c_char> {
+            texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+        };
+        let (names, values) = (list(&names), list(&values));
+        // SAFETY: two lists of C strings, which end with a null pointer. `names` and `values` above own the strings.
+        let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 1) };
+        let connection = Self(NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?);
+        // SAFETY: a connection.
+        if unsafe { pq_sys::PQstatus(connection.raw()) } == ConnStatusType::CONNECTION_BAD {
+            return Err(connection.failure());
+        }
+        Ok(connection)
+    }
+
+    fn raw(&self) -> *mut PGconn {
+        self.0.as_ptr()
+    }
+
+    /// Continues to connect, when it has what it waited for; `None` once it is connected.
+    pub fn poll(&mut self) -> Result<Option<Pending>, Failure> {
+        // SAFETY: a connection.
+        match unsafe { pq_sys::PQconnectPoll(self.raw()) } {
+            PostgresPollingStatusType::PGRES_POLLING_OK => {
+                // SAFETY: a connection.
+                unsafe { pq_sys::PQsetnonblocking(self.raw(), 1) };
+                Ok(None)
+            }
+            PostgresPollingStatusType::PGRES_POLLING_READING => Ok(Some(Pending::Read)),
+            PostgresPollingStatusType::PGRES_POLLING_WRITING => Ok(Some(Pending::Write)),
+            _ => Err(self.failure()),
+        }
+    }
+
+    /// The socket, which can be another one after each [`poll`](Self::poll).
+    pub fn socket(&self) -> Result<c_int, Failure> {
+        // SAFETY: a connection.
+        let socket = unsafe { pq_sys::PQsocket(self.raw()) };
+        if socket >= 0 { Ok(socket) } else { Err(self.failure()) }
+    }
+
+    /// All parameters in force that have a value, also those from a service file or the environment.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        // SAFETY: a connection.
+        let options = unsafe { pq_sys::PQconninfo(self.raw()) };
+        if options.is_null() { Vec::new() } else { take_options(options) }
+    }
+
+    /// Begins to send a query with parameters, which are NULL or texts.
+    pub fn send(&mut self, query: &CStr, parameters: &[Option<String>]) -> Result<(), Failure> {
+        let text =
+            |value: &String| CString::new(value.as_str()).map_err(|_| Failure::local("a parameter has a zero byte"));
+        let texts: Vec<_> =
+            parameters.iter().map(|value| value.as_ref().map(text).transpose()).collect::<Result<_, _>>()?;
+        let values: Vec<_> =
+            texts.iter().map(|value| value.as_ref().map_or(std::ptr::null(), |value| value.as_ptr())).collect();
+        let count = c_int::try_from(values.len()).expect("a short list");
+        let (none, no_lengths) = (std::ptr::null(), std::ptr::null());
+        // SAFETY: as many C strings or null pointers as `count` says. The types are the server's choice.
+        let is_sent = unsafe {
+            pq_sys::PQsendQueryParams(
+                self.raw(),
+                query.as_ptr(),
+                count,
+                none,
+                values.as_ptr(),
+                no_lengths,
+                no_lengths,
+                0,
+            )
+        };
+        if is_sent == 1 { Ok(()) } else { Err(self.failure()) }
+    }
+
+    /// Continues to send and to receive; `None` once there is a whole answer.
+    pub fn advance(&mut self) -> Result<Option<Pending>, Failure> {
+        // SAFETY: a connection.
+        let unsent = unsafe { pq_sys::PQflush(self.raw()) };
+        // SAFETY: a connection.
+        if unsent < 0 || unsafe { pq_sys::PQconsumeInput(self.raw()) } == 0 {
+            return Err(self.failure());
+        }
+        // SAFETY: a connection.
+        let is_busy = unsafe { pq_sys::PQisBusy(self.raw()) } != 0;
+        Ok(is_busy.then_some(if unsent > 0 { Pending::Write } else { Pending::Read }))
+    }
+
+    /// The next answer; `None` if there is no other one. Only where there is a whole one.
+    pub fn answer(&mut self) -> Option<Result<Answer, Failure>> {
+        // SAFETY: a connection.
+        let answer = Answer(NonNull::new(unsafe { pq_sys::PQgetResult(self.raw()) })?);
+        // SAFETY: an answer.
+        Some(match unsafe { pq_sys::PQresultStatus(answer.0.as_ptr()) } {
+            ExecStatusType::PGRES_TUPLES_OK | ExecStatusType::PGRES_COMMAND_OK => Ok(answer),
+            _ => Err(answer.failure().unwrap_or_else(|| self.failure())),
+        })
+    }
+
+    /// What went wrong last.
+    fn failure(&self) -> Failure {
+        // SAFETY: a connection.
+        let message = text(unsafe { pq_sys::PQerrorMessage(self.raw()) });
+        Failure::local(message.trim_end())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: a connection, which nothing uses any more.
+        unsafe { pq_sys::PQfinish(self.raw()) };
+    }
+}
+
+/// The rows that a query has returned.
+pub struct Answer(NonNull<PGresult>);
+
+impl Answer {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        // SAFETY: an answer.
+        usize::try_from(unsafe { pq_sys::PQntuples(self.0.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// The value of a column of a row, from 0 on; `None` if it is NULL, or if there is no such row or column.
+    pub fn value(&self, row: usize, column: &CStr) -> Option<String> {
+        let (answer, row) = (self.0.as_ptr(), c_int::try_from(row).ok().filter(|_| row < self.rows())?);
+        // SAFETY: an answer and a C string.
+        let column = unsafe { pq_sys::PQfnumber(answer, column.as_ptr()) };
+        // SAFETY: an answer that has this row.
+        if column < 0 || unsafe { pq_sys::PQgetisnull(answer, row, column) } != 0 {
+            return None;
+        }
+        // SAFETY: an answer that has this value.
+        Some(text(unsafe { pq_sys::PQgetvalue(answer, row, column) }))
+    }
+
+    /// The error that the server has reported.
+    fn failure(&self) -> Option<Failure> {
+        let field = |code: u8| {
+            // SAFETY: an answer.
+            text(unsafe { pq_sys::PQresultErrorField(self.0.as_ptr(), c_int::from(code)) })
+        };
+        let [sqlstate, message, detail, hint] = [b'C', b'M', b'D', b'H'].map(field);
+        (!sqlstate.is_empty()).then_some(Failure { sqlstate: Some(sqlstate), message, detail, hint })
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // SAFETY: an answer, which nothing uses any more.
+        unsafe { pq_sys::PQclear(self.0.as_ptr()) };
+    }
+}
+
+/// A copy of a C string of libpq's; an empty one if there is none.
+fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: a C string that nothing changes until it is copied.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,236 @@
+//! What a server asks of a registry, and what that answers: the functions `server_...` of `sql/snowflake_registry.sql`.
+
+use crate::clock;
+use crate::libpq::{Answer, Failure};
+use crate::remote::Remote;
+use pgrx::pg_sys;
+use snowflake_core::UnixMs;
+use snowflake_core::identity::Numbers;
+use snowflake_core::lease::{Lease, Token};
+use std::ffi::CStr;
+use std::str::FromStr;
+use std::time::Instant;
+
+/// The version of the registry that this extension knows.
+const VERSION: u64 = 1;
+
+/// A connection to the registry, which has said hello.
+pub struct Session {
+    remote: Remote,
+    until: Instant,
+    /// How far the clock of this server is ahead of the registry's, in milliseconds.
+    pub clock_offset_ms: i64,
+    /// By how much that can be wrong.
+    pub clock_error_ms: u64,
+}
+
+/// What the registry is told of a server, beside its lease.
+pub struct About {
+    /// The layout of its IDs.
+    pub layout: String,
+    /// `cluster_name`; `None` if it is empty.
+    pub server: Option<String>,
+    /// PostgreSQL's system identifier.
+    pub system: u64,
+    /// The host's name.
+    pub host: String,
+    /// The port of the server.
+    pub port: i32,
+    /// How long the lease is to be.
+    pub lease_ms: u64,
+    /// The later one of what the clock shows and the last timestamp issued.
+    pub clock: UnixMs,
+    /// Every timestamp issued is below this; 0 if none was.
+    pub issued_until: UnixMs,
+}
+
+/// A new lease of a worker.
+pub struct Claimed {
+    /// The worker.
+    pub worker: u32,
+    /// Where its IDs begin.
+    pub begins: UnixMs,
+    /// What was granted.
+    pub grant: Grant,
+    /// Who has the worker that the server had before, if it still is somebody's.
+    pub other: Option<String>,
+}
+
+/// What was granted.
+pub struct Grant {
+    /// Timestamps below this time.
+    pub until: UnixMs,
+    /// The proof of it.
+    pub receipt: [u8; 32],
+    /// The state of the registry.
+    pub revision: u64,
+}
+
+/// What comes of a renewal.
+pub enum Renewed {
+    /// It was granted.
+    Granted(Grant),
+    /// The server does not have the worker any more. Who has it, if somebody has.
+    Refused(String),
+}
+
+impl Session {
+    /// Connects, and compares clocks.
+    pub fn begin(
+        conninfo: &str,
+        seen_revision: u64,
+        until: Instant,
+        check_interrupts: fn() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        let mut remote = Remote::connect(conninfo, until, check_interrupts)?;
+        let parameters = [Some(seen_revision.to_string())];
+        let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1)";
+        let (sent, at) = (Instant::now(), clock::unix_ms());
+        let answer = remote.query(query, &parameters, until)?;
+        let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
+        let version: u64 = required(&answer, c"version")?;
+        if version < VERSION {
+            return Err(Failure {
+                hint: "Run snowflake_registry.sql of this version of snowflake_pg in the registry.".to_owned(),
+                ..Failure::local(format!("the registry has version {version}, and this server needs {VERSION}"))
+            });
+        }
+        let theirs: UnixMs = required(&answer, c"clock")?;
+        let ours = at.saturating_add(error_ms);
+        let clock_offset_ms = i64::try_from(i128::from(ours) - i128::from(theirs)).unwrap_or(i64::MAX);
+        Ok(Self { remote, until, clock_offset_ms, clock_error_ms: error_ms + 1 })
+    }
+
+    /// Leases a worker: the configured one, or else any up to the greatest. Where the server had a lease, its worker if
+    /// that is free.
+    pub fn claim(
+        &mut self,
+        had: Option<&Lease>,
+        new_token: Token,
+        datacenter: u64,
+        configured: Option<u64>,
+        greatest: u64,
+        about: &About,
+    ) -> Result<Claimed, Failure> {
+        let parameters = [
+            presented(had),
+            Some(uuid(new_token)),
+            Some(datacenter.to_string()),
+            configured.map(|worker| worker.to_string()),
+            Some(greatest.to_string()),
+            Some(about.lease_ms.to_string()),
+            Some(about.clock.to_string()),
+            Some(self.clock_offset_ms.to_string()),
+            revision(had),
+        ];
+        let query = c"SELECT worker, begins, granted, receipt, at_revision, other FROM snowflake_registry.server_claim(
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+        let answer = self.ask(query, parameters.into_iter().chain(about.texts()))?;
+        Ok(Claimed {
+            worker: required(&answer, c"worker")?,
+            begins: required(&answer, c"begins")?,
+            grant: grant(&answer)?,
+            other: answer.value(0, c"other"),
+        })
+    }
+
+    /// Extends a lease.
+    pub fn renew(&mut self, lease: &Lease, new_token: Token, about: &About) -> Result<Renewed, Failure> {
+        let parameters = [
+            presented(Some(lease)),
+            Some(uuid(new_token)),
+            Some(lease.granted_until.to_string()),
+            Some(hexadecimal(&lease.receipt)),
+            Some(lease.numbers.0.to_string()),
+            Some(lease.numbers.1.to_string()),
+            Some(about.lease_ms.to_string()),
+            Some(about.clock.to_string()),
+            Some(self.clock_offset_ms.to_string()),
+            Some(about.issued_until.to_string()),
+            revision(Some(lease)),
+        ];
+        let query = c"SELECT granted, receipt, at_revision, other FROM snowflake_registry.server_renew(
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+        let answer = self.ask(query, parameters.into_iter().chain(about.texts()))?;
+        Ok(match answer.value(0, c"granted") {
+            Some(_) => Renewed::Granted(grant(&answer)?),
+            None => Renewed::Refused(answer.value(0, c"other").unwrap_or_default()),
+        })
+    }
+
+    /// Ends a lease: the server issues nothing at or above the time to which it has lowered its grant.
+    pub fn release(&mut self, lease: &Lease, issued_until: UnixMs) -> Result<(), Failure> {
+        let parameters = [
+            presented(Some(lease)),
+            Some(uuid(lease.tokens[0])),
+            Some(lease.numbers.0.to_string()),
+            Some(lease.numbers.1.to_string()),
+            Some(lease.granted_until.to_string()),
+            Some(issued_until.to_string()),
+            revision(Some(lease)),
+        ];
+        let query = c"SELECT snowflake_registry.server_release($1, $2, $3, $4, $5, $6, $7)";
+        self.ask(query, parameters.into_iter()).map(|_| ())
+    }
+
+    fn ask(&mut self, query: &CStr, parameters: impl Iterator<Item = Option<String>>) -> Result<Answer, Failure> {
+        self.remote.query(query, &parameters.collect::<Vec<_>>(), self.until)
+    }
+}
+
+impl About {
+    fn texts(&self) -> [Option<String>; 5] {
+        let Self { layout, server, system, host, port, .. } = self;
+        [Some(layout.clone()), server.clone(), Some(system.to_string()), Some(host.clone()), Some(port.to_string())]
+    }
+}
+
+/// A new token.
+pub fn new_token() -> Token {
+    let mut token: Token = 0;
+    // SAFETY: writes sixteen bytes to where there are sixteen.
+    let is_random = unsafe { pg_sys::pg_strong_random((&raw mut token).cast(), size_of::<Token>()) };
+    assert!(is_random, "the system has no random numbers");
+    token
+}
+
+fn presented(lease: Option<&Lease>) -> Option<String> {
+    Some(lease.map_or("{}".to_owned(), |lease| format!("{{{},{}}}", uuid(lease.tokens[0]), uuid(lease.tokens[1]))))
+}
+
+fn revision(lease: Option<&Lease>) -> Option<String> {
+    Some(lease.map_or(0, |lease| lease.revision).to_string())
+}
+
+/// As PostgreSQL reads a UUID.
+fn uuid(token: Token) -> String {
+    format!("{token:032x}")
+}
+
+fn grant(answer: &Answer) -> Result<Grant, Failure> {
+    let receipt = answer.value(0, c"receipt").unwrap_or_default();
+    let nth = |nth: usize| u8::from_str_radix(receipt.get(2 * nth..2 * nth + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..32).map(nth).collect();
+    Ok(Grant {
+        until: required(answer, c"granted")?,
+        receipt: bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| unexpected(c"receipt"))?,
+        revision: required(answer, c"at_revision")?,
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn required<T: FromStr>(answer: &Answer, column: &CStr) -> Result<T, Failure> {
+    answer.value(0, column).and_then(|text| text.parse().ok()).ok_or_else(|| unexpected(column))
+}
+
+fn unexpected(column: &CStr) -> Failure {
+    Failure::local(format!("the registry has sent an unexpected value of {}", column.to_string_lossy()))
+}
+
+/// Who the lease is of, for messages.
+pub fn worker_of((datacenter, worker): Numbers) -> String {
+    format!("worker {worker} of data center {datacenter}")
+}

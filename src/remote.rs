@@ -1,0 +1,125 @@
+//! Asks other PostgreSQL servers, and waits for them like a backend: interruptibly, and only so long.
+//!
+//! libpq does not keep to `connect_timeout` when the application waits itself, and would wait for the first of several
+//! hosts for ever. So each host is tried by itself. Only the system's resolver, which turns a host's name into an
+//! address, cannot be interrupted.
+
+use crate::libpq::{Answer, Connection, Failure, Parameter, Pending};
+use pgrx::pg_sys;
+use std::ffi::{CStr, c_long};
+use std::time::{Duration, Instant};
+
+/// How long to wait for a host to accept a connection, unless `connect_timeout` says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection to another server, whose calls end at a time.
+pub struct Remote {
+    connection: Connection,
+    /// Called whenever the process wakes up; an error ends the wait.
+    check_interrupts: fn() -> Result<(), Failure>,
+}
+
+impl Remote {
+    /// Connects to the first host of a connection string that accepts it. `check_interrupts` is called whenever the
+    /// process wakes up, and may end the wait.
+    pub fn connect(
+        conninfo: &str,
+        until: Instant,
+        check_interrupts: fn() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        let given = [("dbname", conninfo), ("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let connection = Connection::start(&given)?;
+        let parameters = connection.parameters();
+        let timeout = value(&parameters, "connect_timeout").and_then(|seconds| seconds.parse().ok()).filter(|&s| s > 0);
+        let timeout = timeout.map_or(CONNECT_TIMEOUT, Duration::from_secs);
+        let finish = |connection| {
+            let mut remote = Self { connection, check_interrupts };
+            remote.finish_connecting(until.min(Instant::now() + timeout)).map(|in_time| in_time.then_some(remote))
+        };
+        // libpq itself tries the next host if one refuses.
+        let mut outcome = finish(connection);
+        for host in each_host(&parameters).iter().skip(1) {
+            if matches!(outcome, Ok(None)) {
+                outcome = Connection::start(host).and_then(finish);
+            }
+        }
+        outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))
+    }
+
+    /// Waits until the connection is made; false if the time is over.
+    fn finish_connecting(&mut self, until: Instant) -> Result<bool, Failure> {
+        // As the manual says, the first wait is for writing.
+        let mut pending = Some(Pending::Write);
+        while let Some(what) = pending {
+            if !self.wait(what, until)? {
+                return Ok(false);
+            }
+            pending = self.connection.poll()?;
+        }
+        Ok(true)
+    }
+
+    /// The rows that a query returns. Parameters are NULL or texts.
+    pub fn query(&mut self, query: &CStr, parameters: &[Option<String>], until: Instant) -> Result<Answer, Failure> {
+        self.connection.send(query, parameters)?;
+        let mut last = Err(Failure::local("the server has sent no answer"));
+        loop {
+            while let Some(what) = self.connection.advance()? {
+                if !self.wait(what, until)? {
+                    return Err(Failure::local("the server did not answer in time"));
+                }
+            }
+            match self.connection.answer() {
+                Some(answer) => last = answer,
+                None => return last,
+            }
+        }
+    }
+
+    /// Waits for the socket; false if the time is over.
+    fn wait(&self, what: Pending, until: Instant) -> Result<bool, Failure> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        let event = match what {
+            Pending::Read => pg_sys::WL_SOCKET_READABLE,
+            Pending::Write => pg_sys::WL_SOCKET_WRITEABLE,
+        };
+        let events = event | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+        let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
+        let socket = self.connection.socket()?;
+        // SAFETY: set by PostgreSQL when it starts a process.
+        let latch = unsafe { pg_sys::MyLatch };
+        // SAFETY: a process's own latch and an open socket.
+        unsafe {
+            pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, pg_sys::PG_WAIT_EXTENSION);
+        }
+        // SAFETY: as above.
+        unsafe { pg_sys::ResetLatch(latch) };
+        (self.check_interrupts)()?;
+        Ok(true)
+    }
+}
+
+fn value<'a>(parameters: &'a [Parameter], name: &str) -> Option<&'a str> {
+    parameters.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+}
+
+/// The parameters for each host of those that list several, as libpq matches the lists.
+fn each_host(parameters: &[Parameter]) -> Vec<Vec<Parameter>> {
+    const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
+    let list = |name| value(parameters, name).map_or_else(Vec::new, |list| list.split(',').collect());
+    let lists = LISTS.map(list);
+    let count = lists[0].len().max(lists[1].len()).max(1);
+    let of = |nth: usize| {
+        let others = parameters.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).cloned();
+        let own = LISTS.iter().zip(&lists).filter_map(|(name, list)| {
+            let value = if list.len() == 1 { list.first() } else { list.get(nth) };
+            value.filter(|value| !value.is_empty()).map(|value| ((*name).to_owned(), (*value).to_owned()))
+        });
+        others.chain(own).collect()
+    };
+    (0..count).map(of).collect()
+}

@@ -1,0 +1,177 @@
+//! A registry that cannot be reached.
+
+use crate::fixture::{OF_NEXT_ID, ONE_WORKER, member, shown, start, take_a_thousand, worker_of};
+use std::fs;
+use std::net::TcpListener;
+use testbed::{Registry, Signal, Witness, error, value};
+
+#[test]
+fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
+    let mut registry = Registry::start();
+    registry.stop(Signal::INT);
+    let server = start(member(&registry));
+    let mut client = server.connect();
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!(
+        (refused.code().code(), refused.message()),
+        ("55000", "the registry has not leased a worker ID to this server")
+    );
+    let reason = format!("Registry: connection to server on socket \"{}", registry.host().display());
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with(&reason)), "{refused:?}");
+    let status = "SELECT concat_ws(' ', state, worker_id, worker_id_source, lease_until) FROM snowflake_status";
+    assert_eq!(shown(&server, status), "no lease");
+    let error_shown = shown(&server, "SELECT registry_error FROM snowflake_status");
+    assert!(error_shown.starts_with("connection to server on socket"), "{error_shown}");
+    registry.start();
+    assert_eq!(worker_of(&server), "0");
+    assert_eq!(shown(&server, OF_NEXT_ID), "0");
+    assert_eq!(shown(&server, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
+}
+
+#[test]
+fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that_it_has() {
+    let mut registry = Registry::start();
+    let mut server = start(member(&registry));
+    worker_of(&server);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    registry.stop(Signal::INT);
+    for how in [Signal::KILL, Signal::QUIT] {
+        server.restart(how);
+        server.wait_until("SELECT worker_id IS NOT NULL FROM snowflake_status");
+        take_a_thousand(&mut witness, &[&server]);
+    }
+    assert!(server.log().contains("begins with the lease of worker 0 of data center 0, until "), "{}", server.log());
+    // A planned stop gives the rest of the lease back, even if the registry does not hear of it.
+    server.restart(Signal::INT);
+    server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    registry.start();
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_with_it() {
+    let mut registry = Registry::start();
+    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
+    worker_of(&server);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    registry.stop(Signal::INT);
+    take_a_thousand(&mut witness, &[&server]);
+    server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
+    witness.connect(&server);
+    let refused = witness.refusal();
+    assert_eq!(refused.code().code(), "55000");
+    assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
+    assert!(refused.detail().is_some_and(|detail| detail.contains("connection to server on socket")), "{refused:?}");
+    assert_eq!(refused.hint(), Some("IDs continue when the registry can be reached again. See the server log."));
+    assert!(server.log().contains("WARNING:  snowflake_pg: could not renew the lease of worker 0"), "{}", server.log());
+    registry.start();
+    server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
+    take_a_thousand(&mut witness, &[&server]);
+    assert!(server.log().contains("the registry answers again"), "{}", server.log());
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_server_that_slept_beyond_its_lease_issues_nothing_of_a_worker_that_another_one_has() {
+    let registry = Registry::start();
+    let fleet = || member(&registry).set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.layout", ONE_WORKER);
+    let first = start(fleet());
+    worker_of(&first);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&first]);
+    witness.connect(&registry);
+    let frozen = first.freeze();
+    let second = start(fleet());
+    assert_eq!(worker_of(&second), "0");
+    take_a_thousand(&mut witness, &[&second]);
+    drop(frozen);
+    first.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
+    witness.connect(&first);
+    let refused = witness.refusal();
+    assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
+    assert_eq!(refused.hint(), Some("Restart this server, so that it leases another worker."));
+    take_a_thousand(&mut witness, &[&second]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// A connection is accepted, and then nothing comes.
+#[test]
+fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let registry = Registry::start();
+    let mut server =
+        start(member(&registry).set("snowflake_pg.registry", format!("host=127.0.0.1 port={port} user=fleet")));
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    server.stop(Signal::INT);
+    let both = format!(
+        "host=127.0.0.1,{} port={port},5432 connect_timeout=2 user=fleet dbname=postgres",
+        registry.host().display()
+    );
+    server.configure("snowflake_pg.registry", both);
+    server.start();
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+}
+
+/// PostgreSQL itself logs the new value of a parameter.
+#[test]
+fn a_password_in_the_connection_string_is_refused_and_never_shown() {
+    let registry = Registry::start();
+    let secret = "hunter2";
+    let with_password = format!("{} password={secret}", registry.conninfo());
+    let server = start(member(&registry).set("snowflake_pg.registry", &with_password));
+    let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.detail(), Some("Registry: snowflake_pg.registry must not contain a password."));
+    assert_eq!(refused.hint(), Some("Use a password file: see passfile in the manual of libpq."));
+    for bad in [with_password, format!("{secret} is no connection string")] {
+        server.configure("snowflake_pg.registry", &bad);
+        server.reload();
+        let refused = error(&mut server.connect(), &format!("ALTER SYSTEM SET snowflake_pg.registry = '{bad}'"));
+        assert!(!refused.message().contains(secret) && refused.detail().is_none(), "{refused:?}");
+    }
+    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.reload();
+    assert_eq!(worker_of(&server), "0");
+    let log: String = server.log().lines().filter(|line| !line.contains("STATEMENT:  ALTER SYSTEM")).collect();
+    assert!(!log.contains(secret), "{log}");
+}
+
+/// It can be in a file that only the server may read, as libpq finds it.
+#[test]
+fn a_password_file_opens_a_registry_that_asks_for_a_password() {
+    let registry = Registry::start();
+    registry.connect().batch_execute("ALTER ROLE fleet PASSWORD 'hunter2'").expect("a password");
+    fs::write(registry.data().join("pg_hba.conf"), "local all postgres trust\nlocal all all scram-sha-256\n")
+        .expect("pg_hba.conf");
+    registry.reload();
+    let server = start(member(&registry));
+    let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+    assert!(refused.detail().is_some_and(|detail| detail.contains("no password supplied")), "{refused:?}");
+    let passfile = server.make_directory("secret").join("pgpass");
+    fs::write(&passfile, "*:*:*:fleet:hunter2\n").expect("a file");
+    testbed::make_private_file(&passfile);
+    server.configure("snowflake_pg.registry", format!("{} passfile={}", registry.conninfo(), passfile.display()));
+    server.reload();
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert!(!server.log().contains("hunter2"), "{}", server.log());
+}
+
+/// Only those may know which hosts there are who may read the setting.
+#[test]
+fn an_ordinary_role_is_not_told_what_the_registry_has_said() {
+    let mut registry = Registry::start();
+    registry.stop(Signal::INT);
+    let server = start(member(&registry));
+    let mut client = server.connect();
+    client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
+    assert_eq!(error(&mut client, "SHOW snowflake_pg.registry").code().code(), "42501");
+    assert_eq!(value(&mut client, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!((refused.code().code(), refused.detail()), ("55000", None));
+    assert_eq!(refused.hint(), Some("See the server log for the reason."));
+}

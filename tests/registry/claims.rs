@@ -1,0 +1,220 @@
+//! Who claims a worker, and which one it gets.
+
+use crate::fixture::{
+    OF_NEXT_ID, ONE_WORKER, TWO_WORKERS, WORKER, known, member, numbered, shown, start, take_a_thousand, worker_of,
+};
+use testbed::{Cluster, Registry, Signal, Witness, can_name_hosts, error};
+
+#[test]
+fn servers_with_one_configuration_lease_workers_of_their_own() {
+    let registry = Registry::start();
+    let servers = [0, 1, 2].map(|_| start(member(&registry)));
+    for (worker, server) in servers.iter().enumerate() {
+        assert_eq!(shown(server, OF_NEXT_ID), worker.to_string(), "{}", server.log());
+        assert_eq!(shown(server, WORKER), format!("{worker} from registry"));
+        let line = format!("LOG:  snowflake_pg: leased worker {worker} of data center 0, until ");
+        assert!(server.log().contains(&line), "{}", server.log());
+    }
+}
+
+#[test]
+fn a_server_that_is_restarted_or_crashes_keeps_its_worker_and_goes_on_at_its_mark() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    let _other = start(member(&registry));
+    for how in [Signal::INT, Signal::KILL, Signal::QUIT] {
+        let before = shown(&server, "SELECT snowflake_nextval()");
+        server.restart(how);
+        assert_eq!(shown(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
+        assert_eq!(shown(&server, OF_NEXT_ID), "0", "{how:?}: {}", server.log());
+    }
+    let before = shown(&server, "SELECT snowflake_nextval()");
+    server.kill_backend();
+    assert_eq!(shown(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
+    assert_eq!(shown(&server, OF_NEXT_ID), "0", "{}", server.log());
+}
+
+/// Nobody else can have its lease file then, so it keeps its worker if that was released, and else gets another one.
+#[test]
+fn a_machine_that_is_booted_gets_the_worker_back_that_its_server_has_released() {
+    if !can_name_hosts() {
+        println!("left out: only root can boot machines");
+        return;
+    }
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    server.stop(Signal::INT);
+    server.boot(1);
+    server.start();
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    take_a_thousand(&mut witness, &[&server]);
+    // A volume that is mounted elsewhere while its server runs looks like this, too.
+    server.kill_all();
+    server.boot(2);
+    server.start();
+    assert_eq!(worker_of(&server), "1", "{}", server.log());
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_keeper_of_the_lease_that_is_terminated_comes_back_with_the_same_worker() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    let before = known(&registry, "renewed", 0);
+    let end =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
+    assert_eq!(shown(&server, end), "t");
+    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
+    assert_eq!(shown(&server, OF_NEXT_ID), "0");
+    // It did not stop, so it has released nothing.
+    assert_eq!(known(&registry, "until > now() + interval '30 minutes'", 0), "t");
+}
+
+#[test]
+fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_is_named() {
+    let registry = Registry::start();
+    let first = start(numbered(&registry, 5).set("cluster_name", "first"));
+    assert_eq!(shown(&first, OF_NEXT_ID), "5");
+    assert_eq!(shown(&first, WORKER), "5 from configuration");
+    let mut second = start(numbered(&registry, 5));
+    let refused = error(&mut second.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(
+        (refused.code().code(), refused.message()),
+        ("55000", "the registry has not leased a worker ID to this server")
+    );
+    let detail = refused.detail().expect("a detail");
+    assert!(
+        detail.starts_with("Registry: worker 5 of data center 0 has another server. It is leased until "),
+        "{detail}"
+    );
+    assert!(detail.contains(" to server \"first\" on host \""), "{detail}");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
+    assert_eq!(shown(&second, "SELECT state FROM snowflake_status"), "no lease");
+    // A leased one beside it.
+    let third = start(member(&registry));
+    assert_eq!(shown(&third, OF_NEXT_ID), "0");
+    drop(first);
+    second.stop(Signal::INT);
+    // The first one was ended without a farewell. A DBA knows that it will never come back.
+    shown(&registry, "SELECT snowflake_registry.release_worker(0, 5, now())");
+    second.start();
+    second.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
+    assert_eq!(shown(&second, OF_NEXT_ID), "5", "{}", second.log());
+}
+
+#[test]
+fn a_server_that_is_numbered_anew_gets_its_new_worker_alone() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    for (text, worker) in [("registry", "0"), ("7", "7"), ("env:NONE", ""), ("registry", "7")] {
+        server.configure("snowflake_pg.worker_id", text);
+        server.restart(Signal::INT);
+        if worker.is_empty() {
+            let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+            assert_eq!(refused.message(), "could not determine snowflake_pg.worker_id");
+            continue;
+        }
+        assert_eq!(worker_of(&server), worker, "{}", server.log());
+        take_a_thousand(&mut witness, &[&server]);
+    }
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn where_all_workers_are_leased_the_error_says_how_many_and_when_the_next_lease_ends() {
+    let registry = Registry::start();
+    let servers = [0, 1].map(|_| start(member(&registry).set("snowflake_pg.layout", TWO_WORKERS)));
+    servers.iter().for_each(|server| drop(worker_of(server)));
+    let third = start(member(&registry).set("snowflake_pg.layout", TWO_WORKERS));
+    let refused = error(&mut third.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.code().code(), "53400");
+    let detail = refused.detail().expect("a detail");
+    let expected = "Registry: no worker of data center 0 is free. Of 2 workers, 2 are leased, and 0 reserved or forbidden. \
+                    The next lease to end is that of worker 0, system identifier ";
+    assert!(detail.starts_with(expected), "{detail}");
+    // It comes by itself when one is free.
+    let [mut first, _second] = servers;
+    first.stop(Signal::INT);
+    assert_eq!(worker_of(&third), "0", "{}", third.log());
+}
+
+#[test]
+fn two_fleets_in_one_registry_never_have_the_same_worker_of_a_data_center() {
+    let registry = Registry::start();
+    let fleets = [0, 1, 0, 1].map(|fleet| {
+        start(member(&registry).set("cluster_name", format!("fleet{fleet}")).set("snowflake_pg.max_wait", 100 + fleet))
+    });
+    let mut workers: Vec<_> = fleets.iter().map(worker_of).collect();
+    workers.sort();
+    assert_eq!(workers, ["0", "1", "2", "3"]);
+    let elsewhere = start(member(&registry).set("snowflake_pg.datacenter_id", 3));
+    assert_eq!(worker_of(&elsewhere), "0", "of another data center");
+    let names =
+        "SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_registry.workers WHERE datacenter_id = 0";
+    assert_eq!(shown(&registry, names), "fleet0 fleet0 fleet1 fleet1");
+}
+
+#[test]
+fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_them() {
+    let registry = Registry::start();
+    let mut dba = registry.connect();
+    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 0, 'the archive'); SELECT snowflake_registry.forbid_worker(0, 1, 'of the old system')")
+        .expect("rules");
+    let server = start(member(&registry));
+    assert_eq!(worker_of(&server), "2");
+    assert_eq!(known(&registry, "state || ': ' || comment", 0), "reserved: the archive");
+    assert_eq!(known(&registry, "state || ': ' || comment", 1), "forbidden: of the old system");
+    assert_eq!(worker_of(&start(numbered(&registry, 0))), "0");
+    let forbidden = start(numbered(&registry, 1));
+    let refused = error(&mut forbidden.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.detail(), Some("Registry: worker 1 is forbidden. of the old system."));
+    dba.batch_execute("SELECT snowflake_registry.allow_worker(0, 1)").expect("a rule");
+    assert_eq!(worker_of(&forbidden), "1");
+}
+
+/// By the registry's clock the lease is over. The second server's clock is an hour behind, and so below what was granted.
+#[test]
+fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before() {
+    let registry = Registry::start_as(Cluster::builder().own_clock());
+    let fleet = || member(&registry).set("snowflake_pg.layout", ONE_WORKER).own_clock();
+    let mut first = start(fleet());
+    let mut witness = Witness::default();
+    worker_of(&first);
+    take_a_thousand(&mut witness, &[&first]);
+    let granted = known(&registry, "until", 0);
+    first.kill_all();
+    let second = start(fleet());
+    witness.connect(&second);
+    assert_eq!(witness.refusal().code().code(), "53400");
+    registry.set_clock(3700.0);
+    second.wait_until("SELECT worker_id = 0 FROM snowflake_status");
+    let refused = witness.refusal();
+    assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued", "{refused:?}");
+    second.set_clock(3700.0);
+    second.wait_until("SELECT snowflake_nextval() > 0");
+    let issued = shown(&second, "SELECT issued_at FROM snowflake_decode(snowflake_nextval())");
+    assert_eq!(shown(&second, &format!("SELECT '{issued}'::timestamptz >= '{granted}'::timestamptz")), "t");
+    take_a_thousand(&mut witness, &[&second]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Sessions that have begun would issue IDs of the old one.
+#[test]
+fn a_server_that_has_lost_its_lease_never_changes_its_worker_while_it_runs() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    assert_eq!(shown(&server, OF_NEXT_ID), "0");
+    shown(&registry, "SELECT snowflake_registry.release_worker(0, 0)");
+    let end =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
+    shown(&server, end);
+    server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
+    assert_eq!(shown(&server, OF_NEXT_ID), "0", "to the end of its lease");
+    server.restart(Signal::INT);
+    assert_eq!(worker_of(&server), "1", "{}", server.log());
+}

@@ -1,0 +1,103 @@
+//! Copies of a server: each gets a worker of its own, whatever it has been copied with.
+
+use crate::fixture::{member, shown, start, take_a_thousand, worker_of};
+use std::fs;
+use testbed::{Cluster, Registry, Signal, Witness};
+
+#[test]
+fn a_base_backup_of_a_running_server_gets_a_worker_of_its_own() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    let mut copy = Cluster::builder().backup_of(&server);
+    copy.start();
+    assert_eq!([worker_of(&server), worker_of(&copy)], ["0", "1"], "{}", copy.log());
+    take_a_thousand(&mut witness, &[&server, &copy, &server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_copy_of_a_stopped_server_gets_a_worker_of_its_own_whichever_starts_first() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    server.stop(Signal::INT);
+    let mut copy = Cluster::builder().copy_of(&server);
+    copy.start();
+    take_a_thousand(&mut witness, &[&copy]);
+    server.start();
+    take_a_thousand(&mut witness, &[&server, &copy]);
+    let mut workers = [worker_of(&server), worker_of(&copy)];
+    workers.sort();
+    assert_ne!(workers[0], workers[1], "{}", server.log());
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_promoted_standby_gets_a_worker_of_its_own_while_the_old_primary_goes_on() {
+    let registry = Registry::start();
+    let primary = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&primary]);
+    let standby = Cluster::builder().standby_of(&primary);
+    assert_eq!(shown(&standby, "SELECT state FROM snowflake_status"), "standby");
+    standby.promote();
+    assert_eq!([worker_of(&primary), worker_of(&standby)], ["0", "1"], "{}", standby.log());
+    take_a_thousand(&mut witness, &[&standby, &primary, &standby]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_server_that_is_rewound_and_promoted_again_repeats_no_id() {
+    let registry = Registry::start();
+    let mut first = start(member(&registry).set("wal_log_hints", "on").set("wal_keep_size", "1GB"));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&first]);
+    let mut second = Cluster::builder().standby_of(&first);
+    second.promote();
+    take_a_thousand(&mut witness, &[&first, &second]);
+    first.stop(Signal::INT);
+    first.rewind(&second);
+    first.follow(&second);
+    first.wait_for_commits_of(&second);
+    second.stop(Signal::INT);
+    first.promote();
+    worker_of(&first);
+    take_a_thousand(&mut witness, &[&first]);
+    second.start();
+    worker_of(&second);
+    take_a_thousand(&mut witness, &[&second, &first]);
+    assert_ne!(worker_of(&first), worker_of(&second));
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// The whole directory, as a volume is put back: with the inodes of its files.
+#[test]
+fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    let (data, kept) = (server.data(), server.make_directory("kept"));
+    server.kill_all();
+    let mark = fs::read(server.mark_file()).expect("the mark");
+    for (file, name) in [("snowflake_pg/lease", "lease"), ("snowflake_pg.life", "life")] {
+        fs::hard_link(data.join(file), kept.join(name)).expect("the file itself");
+    }
+    server.start();
+    assert_eq!(worker_of(&server), "0");
+    take_a_thousand(&mut witness, &[&server]);
+    server.kill_all();
+    fs::write(server.mark_file(), mark).expect("the mark");
+    for (file, name) in [("snowflake_pg/lease", "lease"), ("snowflake_pg.life", "life")] {
+        fs::rename(kept.join(name), data.join(file)).expect("the file itself");
+    }
+    server.start();
+    assert_eq!(worker_of(&server), "1", "{}", server.log());
+    let warning = "WARNING:  snowflake_pg: the registry does not renew the lease of worker 0 of data center 0";
+    assert!(server.log().contains(warning), "{}", server.log());
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}

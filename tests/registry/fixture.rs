@@ -1,0 +1,56 @@
+//! Servers that share a registry.
+
+use testbed::{Builder, Cluster, Registry, Witness, value};
+
+/// The worker of a server, and where it comes from.
+pub const WORKER: &str = "SELECT worker_id || ' from ' || worker_id_source FROM snowflake_status";
+
+/// The worker of the next ID.
+pub const OF_NEXT_ID: &str = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+
+/// A layout with two workers.
+pub const TWO_WORKERS: &str = "t41 w1 s21";
+
+/// A layout with one worker.
+pub const ONE_WORKER: &str = "t41 s22";
+
+/// A server of a fleet with this registry.
+pub fn member(registry: &Registry) -> Builder {
+    Cluster::builder().worker("registry").set("snowflake_pg.registry", registry.conninfo())
+}
+
+/// A server that leases this worker, or none.
+pub fn numbered(registry: &Registry, worker: u8) -> Builder {
+    member(registry).set("snowflake_pg.worker_id", worker)
+}
+
+/// Starts a server, and creates the extension.
+pub fn start(builder: Builder) -> Cluster {
+    let cluster = builder.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+/// What a server answers.
+pub fn shown(cluster: &Cluster, query: &str) -> String {
+    value(&mut cluster.connect(), query)
+}
+
+/// Waits until a server has a lease, and says of which worker.
+pub fn worker_of(cluster: &Cluster) -> String {
+    cluster.wait_until("SELECT worker_id IS NOT NULL AND lease_until > now() FROM snowflake_status");
+    shown(cluster, "SELECT worker_id FROM snowflake_status")
+}
+
+/// What the registry knows of a worker.
+pub fn known(registry: &Registry, columns: &str, worker: u8) -> String {
+    shown(registry, &format!("SELECT {columns} FROM snowflake_registry.workers WHERE worker_id = {worker}"))
+}
+
+/// Asks each of some servers for a thousand IDs.
+pub fn take_a_thousand(witness: &mut Witness, servers: &[&Cluster]) {
+    for server in servers {
+        witness.connect(server);
+        witness.ask("SELECT snowflake_nextvals(1000)").unwrap_or_else(|error| panic!("{error:?}: {}", server.log()));
+    }
+}

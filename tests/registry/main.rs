@@ -1,0 +1,9 @@
+//! A registry leases worker IDs: each row of the table of claims, on real servers.
+
+mod away;
+mod claims;
+mod clocks;
+mod copies;
+mod fixture;
+mod restored;
+mod script;

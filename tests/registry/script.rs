@@ -1,0 +1,133 @@
+//! The script of the registry: what it makes, and who may do what.
+
+use crate::fixture::{known, member, shown, start, worker_of};
+use testbed::{Registry, Signal, error};
+
+/// Everything that the registry keeps, and who may use it.
+const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
+    SELECT r::text FROM snowflake_registry.registry r UNION ALL SELECT l::text FROM snowflake_registry.lease l
+    UNION ALL SELECT format('%s %s %s', oid, prosrc, proacl) FROM pg_proc WHERE pronamespace = 'snowflake_registry'::regnamespace
+    UNION ALL SELECT format('%s %s', oid, relacl) FROM pg_class WHERE relnamespace = 'snowflake_registry'::regnamespace) x(t)";
+
+#[test]
+fn the_script_changes_and_loses_nothing_when_it_is_run_again() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    worker_of(&server);
+    server.stop(Signal::INT);
+    let before = shown(&registry, ALL);
+    registry.install();
+    assert_eq!(shown(&registry, ALL), before);
+    assert_eq!(shown(&registry, "SELECT snowflake_registry.version()"), "1");
+}
+
+#[test]
+fn the_script_refuses_a_registry_of_a_newer_version_and_objects_of_another_role() {
+    let registry = Registry::start();
+    let mut dba = registry.connect();
+    let script = testbed::project().join("sql/snowflake_registry.sql");
+    let run = || {
+        let output = registry.psql().arg("--file").arg(&script).output().expect("psql");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    dba.batch_execute("UPDATE snowflake_registry.registry SET version = 2").expect("a newer one");
+    assert!(run().contains("ERROR:  registry has version 2, which is newer than this script"), "{}", run());
+    dba.batch_execute(
+        "DROP SCHEMA snowflake_registry CASCADE; CREATE ROLE mallory; CREATE SCHEMA snowflake_registry AUTHORIZATION mallory",
+    )
+    .expect("a hostile schema");
+    assert!(run().contains("ERROR:  schema snowflake_registry has objects of another role"), "{}", run());
+}
+
+/// Anybody can create functions and operators in a database like this.
+#[test]
+fn a_hostile_database_gets_no_code_run_by_the_registry() {
+    let registry = Registry::start();
+    let mut dba = registry.connect();
+    dba.batch_execute(
+        "DROP SCHEMA snowflake_registry CASCADE;
+         CREATE TABLE public.trap (what text);
+         GRANT ALL ON SCHEMA public TO PUBLIC; GRANT ALL ON public.trap TO PUBLIC;
+         CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql SECURITY DEFINER
+             AS 'INSERT INTO public.trap VALUES (current_user); SELECT pg_catalog.clock_timestamp()';
+         CREATE FUNCTION public.eq(bigint, bigint) RETURNS boolean LANGUAGE sql
+             AS 'INSERT INTO public.trap VALUES (current_user); SELECT true';
+         CREATE FUNCTION public.coalesce_text(text, text) RETURNS text LANGUAGE sql AS 'SELECT $1';
+         CREATE OPERATOR public.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = public.eq);
+         CREATE FUNCTION public.format(text, VARIADIC \"any\") RETURNS text LANGUAGE internal AS 'text_format';
+         ALTER DATABASE postgres SET search_path = public, pg_catalog;",
+    )
+    .expect("traps");
+    registry.install();
+    let server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    let mut dba = registry.connect();
+    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 9); SELECT snowflake_registry.release_worker(0, 9); SELECT FROM snowflake_registry.workers")
+        .expect("functions");
+    assert_eq!(shown(&registry, "SELECT pg_catalog.count(*) FROM public.trap"), "0");
+    let open = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_registry'::pg_catalog.regnamespace
+        AND proconfig IS NULL AND prosqlbody IS NULL";
+    assert_eq!(shown(&registry, open), "0", "functions without a search_path");
+}
+
+#[test]
+fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    worker_of(&server);
+    let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let token = "11111111-1111-1111-1111-111111111111";
+    let about = "'t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z', 'thief', '1', 'thief', 5432";
+    let before = known(&registry, "(workers.*)::text", 0);
+    for forbidden in [
+        "SELECT * FROM snowflake_registry.lease",
+        "SELECT * FROM snowflake_registry.registry",
+        "UPDATE snowflake_registry.lease SET token = NULL",
+        "DELETE FROM snowflake_registry.lease",
+        "SELECT nextval('snowflake_registry.revision')",
+        "SELECT snowflake_registry.release_worker(0, 0)",
+        "SELECT snowflake_registry.reserve_worker(0, 0)",
+        "SELECT snowflake_registry.forbid_worker(0, 0)",
+        "SELECT snowflake_registry.allow_worker(0, 0)",
+        "SELECT snowflake_registry.set_rule(0, 0, 'forbidden', NULL)",
+        "SELECT snowflake_registry.end_recovery()",
+        "SELECT snowflake_registry.receipt_for(0, 0, NULL, 0)",
+        "SELECT snowflake_registry.check_restored(0)",
+        "CREATE TABLE snowflake_registry.mine ()",
+    ] {
+        assert_eq!(error(&mut thief, forbidden).code().code(), "42501", "{forbidden}");
+    }
+    for presented in ["{}", &format!("{{{token}}}"), "{NULL}"] {
+        let renewal = format!(
+            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, 60000, 0, 0, 0, 0, {about})"
+        );
+        assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
+        let release = format!("SELECT snowflake_registry.server_release('{presented}', '{token}', 0, 0, 1, 0, 0)");
+        testbed::value(&mut thief, &release);
+    }
+    let claim =
+        format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, 60000, 0, 0, 0, {about})");
+    assert_eq!(error(&mut thief, &claim).code().code(), "55000");
+    assert_eq!(known(&registry, "(workers.*)::text", 0), before);
+}
+
+#[test]
+fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
+    let registry = Registry::start();
+    let server = start(member(&registry).set("cluster_name", "shop-1"));
+    worker_of(&server);
+    let mut client = server.connect();
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    let host = known(&registry, "host", 0);
+    assert!(!host.is_empty());
+    assert_eq!(known(&registry, "concat_ws(' ', state, server, port, role)", 0), "leased shop-1 5432 fleet");
+    assert_eq!(known(&registry, "layout", 0), "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
+    assert_eq!(known(&registry, "until - renewed BETWEEN '59min' AND '61min' AND since = renewed", 0), "t");
+    assert_eq!(known(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 0), "t");
+    let identifier = shown(&server, "SELECT system_identifier FROM pg_control_system()");
+    assert_eq!(known(&registry, "system_identifier", 0), identifier);
+    let mut dba = registry.connect();
+    dba.batch_execute("CREATE ROLE watcher IN ROLE pg_monitor; SET ROLE watcher").expect("a role");
+    assert_eq!(testbed::value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "1");
+    assert_eq!(error(&mut dba, "SELECT * FROM snowflake_registry.lease").code().code(), "42501");
+}
