@@ -158,6 +158,9 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
             Some(record) if record.identity.layout != own.layout => Err(MarkConflict::OtherLayout),
             _ => {
                 let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(in_wal);
+                // Also above what this server has issued as another worker: IDs of one server ascend.
+                let before = found.filter(|record| is_here(record, own)).map_or(0, |record| record.mark);
+                let known = known.max(before);
                 Ok(StartPoint { floor: begins.max(known), reason: StartReason::Leased })
             }
         };
@@ -207,6 +210,12 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
     } else {
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }
+}
+
+/// Whether a server wrote this record itself, or restored it in place.
+fn is_here(record: &Record, own: &Identity) -> bool {
+    let identity = &record.identity;
+    identity.system_identifier == own.system_identifier && identity.directory.same_inode(&own.directory)
 }
 
 /// The mark after a DBA has vouched that no other server issues these IDs, and what is known of other workers then;

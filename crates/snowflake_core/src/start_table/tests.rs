@@ -423,6 +423,15 @@ fn a_leased_worker_begins_where_the_registry_says_and_never_below_what_is_known_
 }
 
 #[test]
+fn a_server_that_gets_another_worker_goes_on_above_its_own_ids_and_not_above_those_of_its_original() {
+    let context = StartContext { lease: Some(LeaseStart::At(0)), ..CONTEXT };
+    let before = Identity { numbers: (7, 8), ..own() };
+    assert_eq!(decide(Some(&record(MARK, before)), &own(), &context).map(|start| start.floor), Ok(MARK));
+    let copied = Identity { directory: Inode { number: 77, born_ns: 78 }, ..before };
+    assert_eq!(decide(Some(&record(MARK, copied)), &own(), &context).map(|start| start.floor), Ok(0));
+}
+
+#[test]
 fn another_layout_is_refused_to_a_leased_worker_too() {
     let layout = "sonyflake".parse().expect("a preset");
     let found = record(MARK, Identity { layout, ..own() });
