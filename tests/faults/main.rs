@@ -12,6 +12,7 @@ mod exchanged_directory;
 mod failover;
 mod fixture;
 mod interrupts;
+mod leases;
 mod lost_mark;
 mod nodes;
 mod old_record;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
             exchanged_directory::FAULTS,
             old_record::FAULTS,
             older_wal::FAULTS,
+            leases::FAULTS,
         ]
         .concat(),
     )

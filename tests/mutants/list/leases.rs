@@ -5,6 +5,18 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a fleet without I3",
+        edits: &[
+            (
+                "src/durable/mark.rs",
+                "layout.time_of(layout.first_tick_from(mark)).min(lease::limit(layout))",
+                "layout.time_of(layout.first_tick_from(mark))",
+            ),
+            ("src/durable/mark.rs", "mark.map(|mark| mark.min(lease::limit(layout)))", "mark"),
+        ],
+        against: Servers { binary: "faults", tests: "row_46" },
+    },
+    Mutant {
         name: "the mark passes what the registry has granted",
         edits: &[
             (
