@@ -12,6 +12,8 @@
 # make bench-core      measure the steps of an ID without PostgreSQL
 # make profile    show in which functions a backend spends its time (installs perf)
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
+# make fleet      show five servers with one configuration, each of which finds or leases its worker ID, and take a million IDs from each
+# make registry-load  show a registry with 1,024 servers: how long until each has a worker ID (a minute)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
 # make layout-picture  draw docs/layouts.svg anew: where the bits of each layout are
@@ -38,7 +40,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install run test test-core test-loom test-servers test-faults test-citus test-mutants lint bench bench-record bench-core \
-	profile compare-crash modulo clock-picture layout-picture clean
+	profile compare-crash fleet registry-load modulo clock-picture layout-picture clean
 
 all: build
 
@@ -138,6 +140,18 @@ compare-crash: build
 	@tools/setup servers
 	cargo build --locked --package testbed --example compare_crash
 	@target/debug/examples/compare_crash $(ROUNDS)
+
+fleet: build
+	@tools/setup servers
+	@echo "==> Building the demonstration of a fleet"
+	cargo build --locked --package testbed --example fleet
+	@target/debug/examples/fleet
+
+registry-load: build
+	@tools/setup servers
+	@echo "==> Building the simulation"
+	cargo build --locked --package testbed --example registry_load
+	@target/debug/examples/registry_load
 
 modulo: build
 	@tools/setup servers

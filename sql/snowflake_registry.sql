@@ -215,13 +215,14 @@ DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(seen_revision);
     now_ms bigint;
     found_lease snowflake_registry.lease;
+    is_new boolean;
+    known bigint;
+    unused bigint;
     counted record;
 BEGIN
     IF new_token IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000 THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- One claim at a time.
-    SELECT * INTO STRICT here FROM snowflake_registry.registry FOR UPDATE;
     now_ms := snowflake_registry.unix_ms(clock_timestamp());
     IF server_clock > now_ms + 86400000 THEN
         RAISE EXCEPTION 'clock of the server is more than a day ahead of the registry''s'
@@ -255,44 +256,54 @@ BEGIN
         other := snowflake_registry.holder(found_lease);
     END IF;
 
-    -- A worker that nobody has.
-    IF worker IS NULL AND configured IS NOT NULL THEN
+    -- The configured worker.
+    WHILE worker IS NULL AND configured IS NOT NULL LOOP
         SELECT * INTO found_lease FROM snowflake_registry.lease l
             WHERE l.datacenter_id = datacenter AND l.worker_id = configured FOR UPDATE;
+        is_new := NOT FOUND;
+        begins := greatest(found_lease.granted_until, here.not_before);
         IF found_lease.rule = 'forbidden' THEN
             RAISE EXCEPTION 'worker % is forbidden', configured USING ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = coalesce(found_lease.comment, 'The registry has no comment about it.');
-        END IF;
-        begins := greatest(found_lease.granted_until, here.not_before);
-        IF begins <= now_ms THEN
-            worker := configured;
-        ELSIF here.not_before >= begins THEN
-            RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = format('Leases may have been lost. It gives no worker to another server before %s.',
-                    snowflake_registry.display(here.not_before));
-        ELSE
+        ELSIF here.not_before > now_ms AND here.not_before >= begins THEN
+            EXIT;
+        ELSIF begins > now_ms THEN
             RAISE EXCEPTION 'worker % of data center % has another server', configured, datacenter
                 USING ERRCODE = 'object_not_in_prerequisite_state',
                     DETAIL = format('It is leased until %s to %s.', snowflake_registry.display(begins),
                         snowflake_registry.holder(found_lease)),
                     HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
                         'IDs again, call snowflake_registry.release_worker(%s, %s) in the registry.', datacenter, configured);
+        ELSIF is_new THEN
+            INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, configured)
+                ON CONFLICT DO NOTHING;
+            CONTINUE WHEN NOT FOUND;
         END IF;
-    ELSIF worker IS NULL AND here.not_before <= now_ms THEN
-        begins := here.not_before;
-        SELECT CASE
-            WHEN NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = 0) THEN 0
-            ELSE (SELECT l.worker_id + 1 FROM snowflake_registry.lease l
-                WHERE l.datacenter_id = datacenter AND l.worker_id < greatest_worker AND NOT EXISTS (
-                    SELECT FROM snowflake_registry.lease n WHERE n.datacenter_id = datacenter AND n.worker_id = l.worker_id + 1)
-                ORDER BY l.worker_id LIMIT 1)
-        END INTO worker;
-        IF worker IS NULL THEN
-            SELECT l.worker_id, greatest(l.granted_until, here.not_before) INTO worker, begins FROM snowflake_registry.lease l
-                WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
-                    AND l.granted_until <= now_ms
-                ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE;
-        END IF;
+        worker := configured;
+    END LOOP;
+
+    -- Any worker: one that nobody had before. Those who claim at the same time do not wait for each other: each tries
+    -- the next number if the lock of one is taken.
+    IF worker IS NULL AND configured IS NULL AND here.not_before <= now_ms THEN
+        SELECT count(*) INTO known FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter;
+        FOR unused IN SELECT n FROM generate_series(0, least(greatest_worker, known + 1000)) n
+            WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = n)
+            ORDER BY n
+        LOOP
+            CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', 'snowflake_registry', datacenter, unused), 0));
+            INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, unused) ON CONFLICT DO NOTHING;
+            CONTINUE WHEN NOT FOUND;
+            worker := unused;
+            begins := here.not_before;
+            EXIT;
+        END LOOP;
+    END IF;
+    -- Else the one whose lease ended first.
+    IF worker IS NULL AND configured IS NULL AND here.not_before <= now_ms THEN
+        SELECT l.worker_id, greatest(l.granted_until, here.not_before) INTO worker, begins FROM snowflake_registry.lease l
+            WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
+                AND l.granted_until <= now_ms
+            ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
     END IF;
     IF worker IS NULL AND here.not_before > now_ms THEN
         RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -314,17 +325,13 @@ BEGIN
             HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers.';
     END IF;
 
-    granted := greatest(begins, greatest(now_ms, server_clock) + lease_ms);
-    INSERT INTO snowflake_registry.lease AS l (datacenter_id, worker_id, token, begins_at, granted_until, issued_until, revision,
-            renewed, since, server, system_identifier, host, port, address, role, layout, clock_offset_ms)
-        VALUES (datacenter, worker, new_token, begins, granted, 0, at_revision, clock_timestamp(), clock_timestamp(), of_server,
-            of_system, of_host, of_port, inet_client_addr(), session_user, of_layout, clock_offset)
-        ON CONFLICT (datacenter_id, worker_id) DO UPDATE SET token = excluded.token, begins_at = excluded.begins_at,
-            granted_until = greatest(l.granted_until, excluded.granted_until), issued_until = excluded.issued_until,
-            revision = excluded.revision, renewed = excluded.renewed, since = excluded.since, server = excluded.server,
-            system_identifier = excluded.system_identifier, host = excluded.host, port = excluded.port,
-            address = excluded.address, role = excluded.role, layout = excluded.layout,
-            clock_offset_ms = excluded.clock_offset_ms
+    -- The row is this transaction's.
+    UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins,
+            granted_until = greatest(l.granted_until, begins, greatest(now_ms, server_clock) + lease_ms), issued_until = 0,
+            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), server = of_server,
+            system_identifier = of_system, host = of_host, port = of_port, address = inet_client_addr(), role = session_user,
+            layout = of_layout, clock_offset_ms = clock_offset
+        WHERE l.datacenter_id = datacenter AND l.worker_id = worker
         RETURNING l.granted_until INTO STRICT granted;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted);
 END $$;
@@ -368,16 +375,19 @@ BEGIN
         other := coalesce(snowflake_registry.holder(found_lease), '');
         RETURN;
     END IF;
+    IF found_lease.worker_id IS NULL THEN
+        INSERT INTO snowflake_registry.lease (datacenter_id, worker_id, since) VALUES (datacenter, worker, clock_timestamp())
+            ON CONFLICT DO NOTHING;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
+        END IF;
+    END IF;
     granted := greatest(found_lease.granted_until, held_until, greatest(now_ms, server_clock) + lease_ms);
-    INSERT INTO snowflake_registry.lease AS l (datacenter_id, worker_id, token, granted_until, issued_until, revision,
-            renewed, since, server, system_identifier, host, port, address, role, layout, clock_offset_ms)
-        VALUES (datacenter, worker, new_token, granted, issued, at_revision, clock_timestamp(), clock_timestamp(), of_server,
-            of_system, of_host, of_port, inet_client_addr(), session_user, of_layout, clock_offset)
-        ON CONFLICT (datacenter_id, worker_id) DO UPDATE SET token = excluded.token,
-            granted_until = excluded.granted_until, issued_until = excluded.issued_until, revision = excluded.revision,
-            renewed = excluded.renewed, server = excluded.server, system_identifier = excluded.system_identifier,
-            host = excluded.host, port = excluded.port, address = excluded.address, role = excluded.role,
-            layout = excluded.layout, clock_offset_ms = excluded.clock_offset_ms;
+    UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = issued,
+            revision = at_revision, renewed = clock_timestamp(), server = of_server, system_identifier = of_system,
+            host = of_host, port = of_port, address = inet_client_addr(), role = session_user, layout = of_layout,
+            clock_offset_ms = clock_offset
+        WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_renew(

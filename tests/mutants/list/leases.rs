@@ -46,7 +46,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the registry gives away a worker before its lease has ended",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "AND l.rule = 'free'\n                    AND l.granted_until <= now_ms\n",
+            "AND l.rule = 'free'\n                AND l.granted_until <= now_ms\n",
             "AND l.rule = 'free'\n",
         )],
         against: Servers { binary: "registry", tests: "where_all_workers" },
@@ -82,8 +82,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a registry that was restored gives workers to new servers",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "ELSIF worker IS NULL AND here.not_before <= now_ms THEN",
-            "ELSIF worker IS NULL THEN",
+            "IF worker IS NULL AND configured IS NULL AND here.not_before <= now_ms THEN\n        SELECT count(*)",
+            "IF worker IS NULL AND configured IS NULL THEN\n        SELECT count(*)",
         )],
         against: Servers { binary: "registry", tests: "a_registry" },
     },
