@@ -27,6 +27,8 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+mod farewell;
+
 /// How long after its end the postmaster starts a registry client again.
 const RESTART: Duration = Duration::from_secs(1);
 
@@ -35,9 +37,6 @@ const EXCHANGE: Duration = Duration::from_secs(20);
 
 /// The same when the server can begin without it.
 const BRIEF: Duration = Duration::from_secs(2);
-
-/// The same when the server stops.
-const FAREWELL: Duration = Duration::from_millis(500);
 
 /// How long after a failure the registry is asked again: from and up to.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
@@ -86,6 +85,7 @@ fn check_interrupts() -> Result<(), Failure> {
     if must_end() { Err(Failure::local("the server stops")) } else { Ok(()) }
 }
 
+/// What the registry client knows.
 struct Client {
     layout: Layout,
     /// The lease in force.
@@ -131,7 +131,7 @@ impl Client {
             let pause = self.next.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
             sleep::on_latch(Some(pause), pg_sys::PG_WAIT_EXTENSION);
         }
-        if is_server_stopping() {
+        if farewell::is_server_stopping() {
             self.release();
         }
         // After exit code 0 the postmaster would not start the process again.
@@ -390,43 +390,6 @@ impl Client {
             log!("snowflake_pg: {what} {}, until {}", worker_of(lease.numbers), display_time(lease.granted_until));
         }
     }
-
-    /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends.
-    fn release(&mut self) {
-        let Some(lease) = self.lease else { return };
-        let Some(lowered) = self.lower_grant() else { return };
-        let tokens = [new_token(), lease.tokens[0]];
-        let lease = Lease { tokens, granted_until: lowered.min(lease.granted_until), receipt: [0; 32], ..lease };
-        let is_kept = StateDirectory::open(&gucs::state_directory())
-            .is_ok_and(|directory| lease_file::write(&directory, &lease).is_ok());
-        if !is_kept || shared().lease.is_superseded.load(Ordering::Relaxed) {
-            return;
-        }
-        let session = Session::begin(&gucs::registry::registry(), lease.revision, Instant::now() + FAREWELL, || Ok(()));
-        let _ = session.and_then(|mut session| session.release(&lease, self.issued_until()));
-    }
-
-    /// Lowers the grant to the mark that is on disk, so that the mark is not extended any more.
-    fn lower_grant(&self) -> Option<UnixMs> {
-        let until = Instant::now() + FAREWELL;
-        while Instant::now() < until {
-            if let Some(_lock) = lock::try_take() {
-                let generator = &shared().generator;
-                let lowered = generator.is_started().then(|| self.layout.time_of(generator.covered_until()))?;
-                shared().lease.grant(lowered.min(shared().lease.granted_until()));
-                return Some(lowered);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        None
-    }
-}
-
-/// Whether the server stops, and not this process alone: the postmaster writes that into a file for pg_ctl.
-fn is_server_stopping() -> bool {
-    const STATUS_LINE: usize = 8;
-    let file = std::fs::read_to_string(gucs::data_directory().join("postmaster.pid")).unwrap_or_default();
-    file.lines().nth(STATUS_LINE - 1).is_some_and(|status| status.trim() == "stopping")
 }
 
 fn superseded(lease: &Lease, other: &str) -> Failure {

@@ -72,7 +72,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a released lease is used again without the registry",
         edits: &[(
-            "src/registry/client.rs",
+            "src/registry/client/farewell.rs",
             "lease_file::write(&directory, &lease).is_ok()",
             "lease_file::write(&directory, &self.lease.unwrap_or(lease)).is_ok()",
         )],

@@ -1,0 +1,54 @@
+//! What the registry client does when the server stops as planned: it gives its lease back.
+
+use super::Client;
+use crate::config::gucs;
+use crate::durable::state_file::StateDirectory;
+use crate::durable::{lease_file, lock};
+use crate::registry::protocol::{Session, new_token};
+use crate::shared::shared;
+use snowflake_core::UnixMs;
+use snowflake_core::lease::Lease;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long that may take. A registry that does not answer must not hold up a shutdown.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+impl Client {
+    /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends.
+    pub(super) fn release(&mut self) {
+        let Some(lease) = self.lease else { return };
+        let Some(lowered) = self.lower_grant() else { return };
+        let tokens = [new_token(), lease.tokens[0]];
+        let lease = Lease { tokens, granted_until: lowered.min(lease.granted_until), receipt: [0; 32], ..lease };
+        let is_kept = StateDirectory::open(&gucs::state_directory())
+            .is_ok_and(|directory| lease_file::write(&directory, &lease).is_ok());
+        if !is_kept || shared().lease.is_superseded.load(Ordering::Relaxed) {
+            return;
+        }
+        let session = Session::begin(&gucs::registry::registry(), lease.revision, Instant::now() + FAREWELL, || Ok(()));
+        let _ = session.and_then(|mut session| session.release(&lease, self.issued_until()));
+    }
+
+    /// Lowers the grant to the mark that is on disk, so that the mark is not extended any more.
+    fn lower_grant(&self) -> Option<UnixMs> {
+        let until = Instant::now() + FAREWELL;
+        while Instant::now() < until {
+            if let Some(_lock) = lock::try_take() {
+                let generator = &shared().generator;
+                let lowered = generator.is_started().then(|| self.layout.time_of(generator.covered_until()))?;
+                shared().lease.grant(lowered.min(shared().lease.granted_until()));
+                return Some(lowered);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+}
+
+/// Whether the server stops, and not this process alone: the postmaster writes that into a file for pg_ctl.
+pub(super) fn is_server_stopping() -> bool {
+    const STATUS_LINE: usize = 8;
+    let file = std::fs::read_to_string(gucs::data_directory().join("postmaster.pid")).unwrap_or_default();
+    file.lines().nth(STATUS_LINE - 1).is_some_and(|status| status.trim() == "stopping")
+}
