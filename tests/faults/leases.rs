@@ -135,8 +135,9 @@ impl Fleet {
                 member.cluster.start();
                 self.crashes += 1;
             }
-            // The worker of a server that is ahead of the registry is not free for hours.
-            1 => self.clone(if CLOCKS[nth] > 0.0 { 0 } else { nth }, LEASE + some_time, true),
+            // By the registry's clock. The worker of a server that is ahead of it is not free for hours, and a server
+            // that is behind it cannot begin for hours.
+            1 => self.clone(0, LEASE + some_time, true),
             2 => self.clone(nth, some_time, false),
             3 => member.keep(&name),
             4 => {
