@@ -77,29 +77,34 @@ impl Remote {
         }
     }
 
-    /// Waits for the socket; false if the time is over.
+    /// Waits until the socket is ready; false if the time is over. Not less: libpq would wait itself, uninterruptibly,
+    /// to write to a socket that is not connected yet.
     fn wait(&self, what: Pending, until: Instant) -> Result<bool, Failure> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(false);
-        }
         let event = match what {
             Pending::Read => pg_sys::WL_SOCKET_READABLE,
             Pending::Write => pg_sys::WL_SOCKET_WRITEABLE,
         };
         let events = event | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-        let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
         let socket = self.connection.socket()?;
         // SAFETY: set by PostgreSQL when it starts a process.
         let latch = unsafe { pg_sys::MyLatch };
-        // SAFETY: a process's own latch and an open socket.
-        unsafe {
-            pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, pg_sys::PG_WAIT_EXTENSION);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
+            // SAFETY: a process's own latch and an open socket.
+            let happened = unsafe {
+                pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, pg_sys::PG_WAIT_EXTENSION)
+            };
+            // SAFETY: as above.
+            unsafe { pg_sys::ResetLatch(latch) };
+            (self.check_interrupts)()?;
+            if happened.cast_unsigned() & event > 0 {
+                return Ok(true);
+            }
         }
-        // SAFETY: as above.
-        unsafe { pg_sys::ResetLatch(latch) };
-        (self.check_interrupts)()?;
-        Ok(true)
     }
 }
 
