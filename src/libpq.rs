@@ -55,16 +55,27 @@ impl Failure {
     }
 }
 
-/// The parameters in a connection string; `None` if it is none. libpq's own message would quote a part of it, which may
-/// be a password.
+/// A parameter of a connection: its name and its value.
+pub type Parameter = (String, String);
+
+/// The parameters of a connection string that have a value; `None` if it is none. libpq's own message would quote a part
+/// of it, which may be a password.
 pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
     // SAFETY: a C string. No message is asked for.
     let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
-    (!options.is_null()).then(|| take_options(options))
+    // SAFETY: a list of libpq's or null, which nothing else uses.
+    unsafe { take(options) }
 }
 
-/// The parameters in a list of libpq's that have a value. Frees the list.
-fn take_options(options: *mut PQconninfoOption) -> Vec<Parameter> {
+/// The parameters of a list that have a value, and frees the list; `None` if it is null.
+///
+/// # Safety
+///
+/// Only for lists that libpq has made. They must not be used afterwards.
+unsafe fn take(options: *mut PQconninfoOption) -> Option<Vec<Parameter>> {
+    if options.is_null() {
+        return None;
+    }
     let mut parameters = Vec::new();
     for nth in 0.. {
         // SAFETY: the list ends with an entry without a keyword, and nothing after it is read.
@@ -79,16 +90,14 @@ fn take_options(options: *mut PQconninfoOption) -> Vec<Parameter> {
             parameters.push((text(option.keyword), value));
         }
     }
-    // SAFETY: a list that libpq has made, and that nothing uses any more.
+    // SAFETY: the whole list.
     unsafe { pq_sys::PQconninfoFree(options) };
-    parameters
+    Some(parameters)
 }
 
-/// A parameter of a connection: its name and its value.
-pub type Parameter = (String, String);
-
 impl Connection {
-    /// Begins to connect. The value of a parameter `dbname` can be a whole connection string.
+    /// Begins to connect. The last one of two parameters with the same name counts. A database name that looks like a
+    /// connection string is a name: it must not override what a caller has checked.
     pub fn start(parameters: &[Parameter]) -> Result<Self, Failure> {
         let text =
             |text: &String| CString::new(text.as_str()).map_err(|_| Failure::local("a parameter has a zero byte"));
@@ -99,7 +108,7 @@ impl Connection {
         };
         let (names, values) = (list(&names), list(&values));
         // SAFETY: two lists of C strings, which end with a null pointer. `names` and `values` above own the strings.
-        let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 1) };
+        let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 0) };
         let connection = Self(NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?);
         // SAFETY: a connection.
         if unsafe { pq_sys::PQstatus(connection.raw()) } == ConnStatusType::CONNECTION_BAD {
@@ -138,7 +147,8 @@ impl Connection {
     pub fn parameters(&self) -> Vec<Parameter> {
         // SAFETY: a connection.
         let options = unsafe { pq_sys::PQconninfo(self.raw()) };
-        if options.is_null() { Vec::new() } else { take_options(options) }
+        // SAFETY: a list of libpq's or null, which nothing else uses.
+        unsafe { take(options) }.unwrap_or_default()
     }
 
     /// Begins to send a query with parameters, which are NULL or texts.

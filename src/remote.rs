@@ -4,9 +4,9 @@
 //! hosts for ever. So each host is tried by itself. Only the system's resolver, which turns a host's name into an
 //! address, cannot be interrupted.
 
-use crate::libpq::{Answer, Connection, Failure, Parameter, Pending};
+use crate::libpq::{self, Answer, Connection, Failure, Parameter, Pending};
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_long};
+use std::ffi::{CStr, CString, c_long};
 use std::time::{Duration, Instant};
 
 /// How long to wait for a host to accept a connection, unless `connect_timeout` says otherwise.
@@ -27,8 +27,20 @@ impl Remote {
         until: Instant,
         check_interrupts: fn() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        let given = [("dbname", conninfo), ("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
+        let parameters = CString::new(conninfo).ok().and_then(|text| libpq::parse(&text));
+        let parameters = parameters.ok_or_else(|| Failure::local("invalid connection string"))?;
+        Self::connect_by(&parameters, until, check_interrupts)
+    }
+
+    /// The same by the parameters of a connection string.
+    pub fn connect_by(
+        parameters: &[Parameter],
+        until: Instant,
+        check_interrupts: fn() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        let own = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let given = [parameters, &own].concat();
         let connection = Connection::start(&given)?;
         let parameters = connection.parameters();
         let timeout = value(&parameters, "connect_timeout").and_then(|seconds| seconds.parse().ok()).filter(|&s| s > 0);
