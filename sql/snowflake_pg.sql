@@ -322,6 +322,29 @@ COMMENT ON COLUMN snowflake_status.stats_reset IS
 COMMENT ON COLUMN snowflake_status.state_directory IS
     'snowflake_pg.state_directory; NULL unless the user may read all settings';
 
+-- The servers of a fleet ----------------------------------------------------------------------------------------------
+
+-- Types instead of OUT parameters, which would make \df wider.
+CREATE TYPE snowflake_server_identity AS (
+    system_identifier bigint, datacenter_id integer, worker_id integer, worker_id_source text, state text, layout text,
+    clock timestamptz, version text, in_recovery boolean);
+COMMENT ON TYPE snowflake_server_identity IS 'row of snowflake_identity()';
+COMMENT ON COLUMN snowflake_server_identity.system_identifier IS
+    'as in pg_control_system(): equal for copies of one database cluster';
+COMMENT ON COLUMN snowflake_server_identity.datacenter_id IS 'NULL if there is none';
+COMMENT ON COLUMN snowflake_server_identity.worker_id IS 'NULL if there is none';
+COMMENT ON COLUMN snowflake_server_identity.worker_id_source IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_server_identity.state IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_server_identity.layout IS 'spelled out, with its epoch; NULL if it is invalid';
+COMMENT ON COLUMN snowflake_server_identity.clock IS 'what the clock of the server shows';
+COMMENT ON COLUMN snowflake_server_identity.version IS 'of the library, which can be newer than the extension';
+COMMENT ON COLUMN snowflake_server_identity.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
+
+CREATE FUNCTION snowflake_identity() RETURNS snowflake_server_identity
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_identity_wrapper';
+COMMENT ON FUNCTION snowflake_identity() IS
+    'what tells this server from others: SELECT * FROM snowflake_identity()';
+
 -- Administration: only for superusers by default ---------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void

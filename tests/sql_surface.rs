@@ -241,7 +241,10 @@ fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
     let (_cluster, mut client) = server();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
     client
-        .batch_execute("SELECT snowflake_decode(snowflake_nextval()); SELECT * FROM snowflake_status")
+        .batch_execute(
+            "SELECT snowflake_decode(snowflake_nextval()); SELECT * FROM snowflake_status;
+             SELECT * FROM snowflake_identity()",
+        )
         .expect("functions for everyone");
     assert_eq!(value(&mut client, "SELECT state_directory FROM snowflake_status"), "NULL", "for administrators");
     client
@@ -264,7 +267,8 @@ fn the_extension_owns_what_it_is_known_to_own() {
              FROM pg_depend WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
               AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
               -- From PostgreSQL 17 on, the row type of a view counts, too.
-              AND NOT EXISTS (SELECT FROM pg_type t WHERE t.oid = objid AND (t.typrelid <> 0 OR t.typelem <> 0))
+              AND NOT EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+                  WHERE t.oid = objid AND (c.relkind <> 'c' OR t.typelem <> 0))
              ORDER BY 1",
             &[],
         )
@@ -297,6 +301,7 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_from_uuid(uuid) i strict s",
             "function snowflake_get_layouts() s strict s",
             "function snowflake_get_status() v strict s",
+            "function snowflake_identity() v strict s",
             "function snowflake_in(cstring) i strict s",
             "function snowflake_interval(interval) s strict s",
             "function snowflake_interval(interval,text) i strict s",
@@ -324,6 +329,7 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_within(bigint,timestamp with time zone,timestamp with time zone,text) i s",
             "sequence snowflake_wal_mark",
             "type snowflake",
+            "type snowflake_server_identity",
             "view snowflake_layouts",
             "view snowflake_status",
         ]

@@ -27,30 +27,11 @@ fn status() -> [Column; COLUMNS] {
     if !preload::is_done() {
         warn_in_create_extension();
         let mut columns = [Column::NULL; COLUMNS];
-        columns[0] = column("not preloaded");
+        columns[0] = column(state());
         return columns;
     }
     let Shared { generator, statistics, lease, .. } = shared();
     let issued = generator.counts().issued;
-    let state = match worker::layout_and_series() {
-        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
-        // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-        Ok(_) | Err(IssueError::Lease(_)) if unsafe { pg_sys::RecoveryInProgress() } => {
-            if identity::is_shared_with_source() {
-                "shared worker"
-            } else {
-                "standby"
-            }
-        }
-        Err(IssueError::Lease(_)) => "no lease",
-        Err(_) => "misconfigured",
-        Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
-        Ok(_) if has_no_lease(lease) => "no lease",
-        Ok(_) if !generator.is_started() && shared().start_not_before.load(Ordering::Relaxed) > 0 => "waiting",
-        Ok(_) if !generator.is_started() => "not started",
-        Ok(_) if issued == 0 => "idle",
-        Ok(_) => "ready",
-    };
     let layout = gucs::layout().ok();
     let time_of = |tick| layout.map(|layout| layout.time_of(tick));
     let last = if issued > 0 { time_of(generator.last_tick()) } else { None };
@@ -65,7 +46,7 @@ fn status() -> [Column; COLUMNS] {
     let registry_error = failure.filter(|_| may_read_all_settings()).map(|failure| shown(failure.trim_end()));
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     [
-        column(state),
+        column(state()),
         column(number_of(worker::worker().as_ref())),
         column(worker::worker().map(|worker| shown(&worker.source))),
         column(number_of(worker::datacenter().as_ref())),
@@ -97,6 +78,33 @@ fn status() -> [Column; COLUMNS] {
         time(&statistics.mark_wait_us),
         column(at(&statistics.since)),
     ]
+}
+
+/// What this server does at present, in a word.
+pub fn state() -> &'static str {
+    if !preload::is_done() {
+        return "not preloaded";
+    }
+    let Shared { generator, lease, .. } = shared();
+    match worker::layout_and_series() {
+        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
+        // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
+        Ok(_) | Err(IssueError::Lease(_)) if unsafe { pg_sys::RecoveryInProgress() } => {
+            if identity::is_shared_with_source() {
+                "shared worker"
+            } else {
+                "standby"
+            }
+        }
+        Err(IssueError::Lease(_)) => "no lease",
+        Err(_) => "misconfigured",
+        Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
+        Ok(_) if has_no_lease(lease) => "no lease",
+        Ok(_) if !generator.is_started() && shared().start_not_before.load(Ordering::Relaxed) > 0 => "waiting",
+        Ok(_) if !generator.is_started() => "not started",
+        Ok(_) if generator.counts().issued == 0 => "idle",
+        Ok(_) => "ready",
+    }
 }
 
 /// Whether the registry has leased nothing to this server, or the lease has ended.

@@ -10,10 +10,14 @@ const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
 
 /// Unix milliseconds as a timestamptz.
 pub fn timestamptz(at: UnixMs) -> TimestampWithTimeZone {
+    timestamptz_us(at.saturating_mul(1000))
+}
+
+/// Unix microseconds as a timestamptz.
+pub fn timestamptz_us(at: u64) -> TimestampWithTimeZone {
     i64::try_from(at)
         .ok()
-        .and_then(|ms| (ms - POSTGRES_EPOCH_MS).checked_mul(1000))
-        .and_then(|micros| TimestampWithTimeZone::try_from(micros).ok())
+        .and_then(|micros| TimestampWithTimeZone::try_from(micros - POSTGRES_EPOCH_MS * 1000).ok())
         .expect("every layout ends long before PostgreSQL's timestamps do")
 }
 
