@@ -345,6 +345,12 @@ CREATE FUNCTION snowflake_identity() RETURNS snowflake_server_identity
 COMMENT ON FUNCTION snowflake_identity() IS
     'what tells this server from others: SELECT * FROM snowflake_identity()';
 
+-- VOLATILE, since the server issues IDs meanwhile.
+CREATE FUNCTION snowflake_is_foreign(id bigint) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_is_foreign_wrapper';
+COMMENT ON FUNCTION snowflake_is_foreign(bigint) IS
+    'true if an ID has the worker ID of this server, and this server has not issued it; false proves nothing; NULL on a server that issues no IDs';
+
 -- Administration: only for superusers by default ---------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void

@@ -243,7 +243,7 @@ fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
     client
         .batch_execute(
             "SELECT snowflake_decode(snowflake_nextval()); SELECT * FROM snowflake_status;
-             SELECT * FROM snowflake_identity()",
+             SELECT * FROM snowflake_identity(); SELECT snowflake_is_foreign(1)",
         )
         .expect("functions for everyone");
     assert_eq!(value(&mut client, "SELECT state_directory FROM snowflake_status"), "NULL", "for administrators");
@@ -305,6 +305,7 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_in(cstring) i strict s",
             "function snowflake_interval(interval) s strict s",
             "function snowflake_interval(interval,text) i strict s",
+            "function snowflake_is_foreign(bigint) v strict s",
             "function snowflake_larger(snowflake,snowflake) i strict s",
             "function snowflake_min_id(timestamp with time zone) s strict s",
             "function snowflake_min_id(timestamp with time zone,text) i strict s",

@@ -13,3 +13,8 @@ pub fn start(builder: Builder) -> Cluster {
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     cluster
 }
+
+/// The connection string of a server.
+pub fn conninfo(cluster: &Cluster) -> String {
+    format!("host={} user=postgres dbname=postgres", cluster.host().display())
+}

@@ -3,6 +3,7 @@
 mod config;
 mod core;
 mod durable;
+mod fleet;
 mod functions;
 mod leases;
 
@@ -26,5 +27,7 @@ pub enum Against {
 
 /// All of them.
 pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    [core::MUTANTS, durable::MUTANTS, functions::MUTANTS, config::MUTANTS, leases::MUTANTS].into_iter().flatten()
+    [core::MUTANTS, durable::MUTANTS, functions::MUTANTS, fleet::MUTANTS, config::MUTANTS, leases::MUTANTS]
+        .into_iter()
+        .flatten()
 }

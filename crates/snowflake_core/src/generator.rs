@@ -189,6 +189,11 @@ impl Generator {
         self.state.load(Ordering::Relaxed) >> self.sequence_bits
     }
 
+    /// The last position issued or, before the first ID, the position before the floor. Nothing above it was issued.
+    pub fn last_position(&self) -> Position {
+        self.state.load(Ordering::Relaxed)
+    }
+
     /// What was issued since [`start`](Self::start).
     pub fn counts(&self) -> Counts {
         self.counters.read(self.state.load(Ordering::Relaxed))

@@ -81,6 +81,7 @@ proptest! {
         let position = position % last;
         let (id, next) = (series.id_at(position), series.id_at(position + 1));
         prop_assert!(id < next && i64::try_from(next).is_ok());
+        prop_assert_eq!(layout.position(id), position);
         let parts = layout.unpack(id);
         prop_assert_eq!(layout.tick_at(parts.issued_at), Ok(position >> layout.sequence_bits()));
         prop_assert_eq!(parts.datacenter.unwrap_or(0), datacenter);

@@ -53,6 +53,11 @@ impl Layout {
         }
     }
 
+    /// The position of an ID among those of its worker.
+    pub const fn position(&self, id: u64) -> Position {
+        self.timestamp.get(id) << self.sequence.bits | self.sequence.get(id)
+    }
+
     /// The IDs that one worker issues.
     pub fn series(&self, datacenter: u64, worker: u64) -> Result<Series, SeriesError> {
         self.check_issuing()?;
