@@ -6,6 +6,7 @@
 //! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
 //! - [`start_table`]: where a server that finds it may begin.
 //! - [`lease`]: a worker that a registry has granted for a time.
+//! - [`fleet`]: which servers could issue the same IDs.
 //! - [`number_source`]: where a server's worker ID comes from, so that a fleet can share one configuration.
 //! - [`periods`]: the periods of time that partitions of a table hold.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
@@ -25,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fleet;
 pub mod forward_jump;
 pub mod generator;
 pub mod history;

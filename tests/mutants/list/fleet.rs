@@ -1,11 +1,46 @@
-//! In what tells IDs of another server.
+//! In the check of a fleet, and in what tells IDs of another server.
 
-use super::Against::Servers;
+use super::Against::{Core, Servers};
 use super::Mutant;
 
+const CORE: &str = "crates/snowflake_core/src/fleet.rs";
 const FOREIGN: &str = "src/functions/foreign.rs";
 
 pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a server that is listed twice is a duplicate of itself",
+        edits: &[(CORE, " || named.contains(&other.server)", " || std::ptr::eq(member, other)")],
+        against: Core,
+    },
+    Mutant {
+        name: "servers of two data centers with one worker are duplicates",
+        edits: &[(
+            CORE,
+            "member.numbers != other.numbers",
+            "member.numbers.map(|own| own.1) != other.numbers.map(|other| other.1)",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a standby alone takes the mark through WAL",
+        edits: &[(CORE, "!(member.has_wal_mark && other.has_wal_mark)", "!member.has_wal_mark")],
+        against: Core,
+    },
+    Mutant {
+        name: "a copy that was promoted may have the worker of its original",
+        edits: &[(CORE, "is_copy && (member.is_standby || other.is_standby)", "is_copy")],
+        against: Core,
+    },
+    Mutant {
+        name: "a slow answer is a wrong clock",
+        edits: &[(CORE, "max_ms.saturating_add(error_ms)", "max_ms.max(error_ms.min(0))")],
+        against: Core,
+    },
+    Mutant {
+        name: "two clocks that are near the first are not compared",
+        edits: &[(CORE, "match agree.iter().find_map(", "match agree.iter().take(1).find_map(")],
+        against: Core,
+    },
     Mutant {
         name: "IDs above the last one are not foreign",
         edits: &[(FOREIGN, "layout.position(id) > generator.last_position()", "layout.position(id) == u64::MAX")],

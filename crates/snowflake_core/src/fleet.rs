@@ -1,0 +1,104 @@
+//! Compares the servers of a fleet: which could issue the same IDs.
+
+use crate::identity::Numbers;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Which running server it is: the same number for one that is listed twice.
+    pub server: usize,
+    /// PostgreSQL's system identifier, which all copies of a database cluster share.
+    pub system_identifier: i64,
+    /// The data center and the worker; `None` if it has none.
+    pub numbers: Option<Numbers>,
+    /// The layout, spelled out; `None` if it has none.
+    pub layout: Option<String>,
+    /// Whether it is a standby.
+    pub is_standby: bool,
+    /// Whether its durable mark goes through WAL.
+    pub has_wal_mark: bool,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+/// A clock, compared with that of the server that asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// How far it is ahead, in milliseconds.
+    pub ahead_ms: i64,
+    /// By how much that can be wrong.
+    pub error_ms: u64,
+}
+
+/// What is wrong with a server, beside another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// These servers have its data center and its worker.
+    SameWorker(Vec<usize>),
+    /// It is a standby that would issue the IDs of this server after a promotion, and the mark does not go through WAL.
+    Standby(usize),
+    /// Its layout is not that of this server.
+    OtherLayout(usize),
+    /// Its clock is ahead of that of this server, by so many milliseconds; behind if negative.
+    ClockApart(usize, i64),
+}
+
+/// What is wrong with each server, in their order; a server that has not answered is `None`. Servers are named by their
+/// place in the list.
+pub fn compare(members: &[Option<Member>], max_clock_offset_ms: u64) -> Vec<Vec<Problem>> {
+    let known: Vec<_> = members.iter().enumerate().filter_map(|(at, member)| Some((at, member.as_ref()?))).collect();
+    let mut problems = vec![Vec::new(); members.len()];
+    for &(at, member) in &known {
+        problems[at].extend(same_worker(member, &known));
+        problems[at].extend(other_layout(member, &known));
+    }
+    // The servers whose clocks agree with one another. Of two clocks that are apart, the first is right, so that one
+    // wrong clock is one problem.
+    let mut agree: Vec<(usize, Clock)> = Vec::new();
+    for &(at, member) in &known {
+        match agree.iter().find_map(|&(other, clock)| Some((other, apart(member.clock, clock, max_clock_offset_ms)?))) {
+            Some((other, ms)) => problems[at].push(Problem::ClockApart(other, ms)),
+            None => agree.push((at, member.clock)),
+        }
+    }
+    problems
+}
+
+/// The servers that could issue the same IDs as this one. Each is named once, and a standby that may have the worker
+/// of its primary is none.
+fn same_worker(member: &Member, known: &[(usize, &Member)]) -> Vec<Problem> {
+    let (mut duplicates, mut problems, mut named) = (Vec::new(), Vec::new(), vec![member.server]);
+    for &(at, other) in known {
+        if member.numbers.is_none() || member.numbers != other.numbers || named.contains(&other.server) {
+            continue;
+        }
+        named.push(other.server);
+        let is_copy = member.system_identifier == other.system_identifier;
+        if !(is_copy && (member.is_standby || other.is_standby)) {
+            duplicates.push(at);
+        } else if member.is_standby && !(member.has_wal_mark && other.has_wal_mark) {
+            problems.push(Problem::Standby(at));
+        }
+    }
+    if !duplicates.is_empty() {
+        problems.insert(0, Problem::SameWorker(duplicates));
+    }
+    problems
+}
+
+/// The first server that has a layout, if this one has another.
+fn other_layout(member: &Member, known: &[(usize, &Member)]) -> Option<Problem> {
+    let own = member.layout.as_ref()?;
+    let (first, layout) = known.iter().find_map(|&(at, other)| Some((at, other.layout.as_ref()?)))?;
+    (own != layout).then_some(Problem::OtherLayout(first))
+}
+
+/// How far a clock is ahead of another one, if they are certainly further apart than is allowed.
+fn apart(clock: Clock, other: Clock, max_ms: u64) -> Option<i64> {
+    let ahead_ms = clock.ahead_ms.saturating_sub(other.ahead_ms);
+    let error_ms = clock.error_ms.saturating_add(other.error_ms);
+    (ahead_ms.unsigned_abs() > max_ms.saturating_add(error_ms)).then_some(ahead_ms)
+}
+
+#[cfg(test)]
+mod tests;
