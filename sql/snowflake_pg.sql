@@ -345,6 +345,26 @@ CREATE FUNCTION snowflake_identity() RETURNS snowflake_server_identity
 COMMENT ON FUNCTION snowflake_identity() IS
     'what tells this server from others: SELECT * FROM snowflake_identity()';
 
+CREATE TYPE snowflake_fleet_member AS (
+    server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
+    layout text, clock_offset interval, problem text);
+COMMENT ON TYPE snowflake_fleet_member IS 'row of snowflake_check_fleet()';
+COMMENT ON COLUMN snowflake_fleet_member.server IS
+    'number of its connection string, from 1 on; 0 for this server';
+COMMENT ON COLUMN snowflake_fleet_member.address IS
+    'host and port of the connection string, or its service';
+COMMENT ON COLUMN snowflake_fleet_member.layout IS 'NULL if the library is not preloaded there';
+COMMENT ON COLUMN snowflake_fleet_member.clock_offset IS
+    'how far its clock is ahead of that of this server, give or take half of the round trip';
+COMMENT ON COLUMN snowflake_fleet_member.problem IS 'what is wrong; NULL if nothing is';
+
+-- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session.
+CREATE FUNCTION snowflake_check_fleet(conninfo text[]) RETURNS SETOF snowflake_fleet_member
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
+COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
+    'asks other servers by their connection strings which they are: a row for this server and one for each, with what is wrong';
+REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
+
 -- VOLATILE, since the server issues IDs meanwhile.
 CREATE FUNCTION snowflake_is_foreign(id bigint) RETURNS boolean
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_is_foreign_wrapper';

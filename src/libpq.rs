@@ -151,6 +151,12 @@ impl Connection {
         unsafe { take(options) }.unwrap_or_default()
     }
 
+    /// Whether the server has asked for a password.
+    pub fn has_used_password(&self) -> bool {
+        // SAFETY: a connection.
+        unsafe { pq_sys::PQconnectionUsedPassword(self.raw()) != 0 }
+    }
+
     /// Begins to send a query with parameters, which are NULL or texts.
     pub fn send(&mut self, query: &CStr, parameters: &[Option<String>]) -> Result<(), Failure> {
         let text =

@@ -89,6 +89,11 @@ impl Remote {
         }
     }
 
+    /// Whether the server has asked for the password.
+    pub fn has_used_password(&self) -> bool {
+        self.connection.has_used_password()
+    }
+
     /// Waits until the socket is ready; false if the time is over. Not less: libpq would wait itself, uninterruptibly,
     /// to write to a socket that is not connected yet.
     fn wait(&self, what: Pending, until: Instant) -> Result<bool, Failure> {

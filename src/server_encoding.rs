@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys;
 use std::borrow::Cow;
+use std::ffi::CStr;
 
 /// How many characters of a text a message shows: enough for every alphabet of base62.
 const SHOWN: usize = 80;
@@ -30,10 +31,26 @@ pub fn shown(text: &str) -> String {
 
 /// A text of [`characters`] in double quotes, for a message; shortened if it is long.
 pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("\"{}...\"", shown(&text[..end])),
-        None => format!("\"{}\"", shown(text)),
+    format!("\"{}\"", shortened(text, SHOWN))
+}
+
+/// A text that is [`shown`], with so many characters of it at most.
+pub fn shortened(text: &str, at_most: usize) -> String {
+    match text.char_indices().nth(at_most) {
+        Some((end, _)) => format!("{}...", shown(&text[..end])),
+        None => shown(text),
     }
+}
+
+/// A text of this database, in UTF-8. An ERROR if it is not in the server encoding.
+pub fn to_utf8(text: &[u8]) -> String {
+    let utf8 = pg_sys::pg_enc::PG_UTF8.cast_signed();
+    let (start, length) = (text.as_ptr().cast(), i32::try_from(text.len()).unwrap_or(i32::MAX));
+    // SAFETY: as many bytes as `length` says. Returns them, or a C string in the current memory context.
+    let converted = unsafe { pg_sys::pg_server_to_any(start, length, utf8) };
+    // SAFETY: the C string, where they are not the same bytes.
+    let text = if converted.cast_const() == start { text } else { unsafe { CStr::from_ptr(converted) }.to_bytes() };
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Whether texts are UTF-8 in this database.

@@ -27,6 +27,11 @@ pub fn unix_ms(at: TimestampWithTimeZone) -> Option<UnixMs> {
     u64::try_from(micros.div_euclid(1000) + POSTGRES_EPOCH_MS).ok()
 }
 
+/// The Unix microsecond of a time of PostgreSQL's.
+pub fn unix_us(at: pg_sys::TimestampTz) -> i64 {
+    at.saturating_add(POSTGRES_EPOCH_MS * 1000)
+}
+
 /// Milliseconds as an interval.
 pub fn interval(ms: u64) -> Interval {
     interval_us(ms.saturating_mul(1000))

@@ -1,5 +1,9 @@
 //! A fleet without a registry: which servers could issue the same IDs, and which IDs another server has issued.
 
+mod access;
+mod answers;
 mod fixture;
 mod foreign;
 mod identity;
+mod problems;
+mod reach;

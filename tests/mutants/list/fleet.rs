@@ -4,6 +4,8 @@ use super::Against::{Core, Servers};
 use super::Mutant;
 
 const CORE: &str = "crates/snowflake_core/src/fleet.rs";
+const FLEET: &str = "src/functions/fleet.rs";
+const ASK: &str = "src/functions/fleet/ask.rs";
 const FOREIGN: &str = "src/functions/foreign.rs";
 
 pub const MUTANTS: &[Mutant] = &[
@@ -40,6 +42,61 @@ pub const MUTANTS: &[Mutant] = &[
         name: "two clocks that are near the first are not compared",
         edits: &[(CORE, "match agree.iter().find_map(", "match agree.iter().take(1).find_map(")],
         against: Core,
+    },
+    Mutant {
+        name: "everybody may connect from the server",
+        edits: &[("sql/snowflake_pg.sql", "REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;\n", "")],
+        against: Servers { binary: "fleet", tests: "access" },
+    },
+    Mutant {
+        name: "who is no superuser needs no password",
+        edits: &[(FLEET, "    if needs_password && let Some(at)", "    if !needs_password && let Some(at)")],
+        against: Servers { binary: "fleet", tests: "must_give_a_password" },
+    },
+    Mutant {
+        name: "one connection string with a password is enough",
+        edits: &[(FLEET, "targets.iter().position(", "targets.iter().take(1).position(")],
+        against: Servers { binary: "fleet", tests: "must_give_a_password" },
+    },
+    Mutant {
+        name: "a password that the server has not asked for is enough",
+        edits: &[(ASK, "needs_password && !remote.has_used_password()", "needs_password && !self.has_password()")],
+        against: Servers { binary: "fleet", tests: "does_not_ask_for" },
+    },
+    Mutant {
+        name: "a database name is read as a connection string",
+        edits: &[("src/libpq.rs", "values.as_ptr(), 0) };", "values.as_ptr(), 1) };")],
+        against: Servers { binary: "fleet", tests: "a_database_name" },
+    },
+    Mutant {
+        name: "an error of a check logs the connection strings",
+        edits: &[(FLEET, "pg_sys::debug_query_string = std::ptr::null()", "pg_sys::debug_query_string = statement")],
+        against: Servers { binary: "fleet", tests: "no_password" },
+    },
+    Mutant {
+        name: "a part of a password is shown as a host",
+        edits: &[(ASK, ".skip(1).any(|c| c == '@')", ".skip(1).any(|c| c == '\\n')")],
+        against: Servers { binary: "fleet", tests: "no_password" },
+    },
+    Mutant {
+        name: "a function that is not of the extension is called on another server",
+        edits: &[(ASK, "\n         JOIN pg_catalog.pg_depend d", "\n         LEFT JOIN pg_catalog.pg_depend d")],
+        against: Servers { binary: "fleet", tests: "not_of_the_extension" },
+    },
+    Mutant {
+        name: "who says the same of itself is the same server",
+        edits: &[("src/functions/fleet/same_server.rs", "seen != Some(false)", "seen.is_none() || seen.is_some()")],
+        against: Servers { binary: "fleet", tests: "a_clone" },
+    },
+    Mutant {
+        name: "a wait for another server cannot be cancelled",
+        edits: &[(ASK, "    pgrx::check_for_interrupts!();\n", "")],
+        against: Servers { binary: "fleet", tests: "cancelled" },
+    },
+    Mutant {
+        name: "libpq is told to go on whenever the process wakes up",
+        edits: &[("src/remote.rs", "happened.cast_unsigned() & event > 0", "happened > 0")],
+        against: Servers { binary: "fleet", tests: "a_reload" },
     },
     Mutant {
         name: "IDs above the last one are not foreign",

@@ -1,0 +1,171 @@
+//! Asks all servers of a fleet which they are, and says which of them could issue the same IDs.
+
+mod ask;
+mod same_server;
+
+use super::identity::{is_in_recovery, system_identifier};
+use super::row::{Column, Row, column};
+use super::status::state;
+use super::time::unix_us;
+use crate::config::gucs::{self, WalMark};
+use crate::config::preload;
+use crate::errors::{error_report, raise};
+use crate::host_number::Resolved;
+use crate::server_encoding::to_utf8;
+use crate::worker;
+use ask::{Said, Target};
+use pgrx::datum::Array;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_core::fleet::{Clock, Member, Problem, compare};
+
+/// The state of a server that does not preload the library.
+const NOT_PRELOADED: &str = "not preloaded";
+
+/// How many servers with the same worker are named.
+const NAMED: usize = 3;
+
+/// A server of the fleet: where it is, and what it has said, or what has gone wrong.
+struct Server {
+    address: Option<String>,
+    said: Result<Said, String>,
+}
+
+/// A row for this server, and one for each connection string.
+#[pg_extern(sql = false)]
+fn snowflake_check_fleet(conninfo: Array<'_, &[u8]>) -> SetOfIterator<'static, Row<9>> {
+    let (fleet, problems) = without_statement(|| check(&conninfo));
+    let rows = problems.into_iter().enumerate();
+    SetOfIterator::new(rows.map(move |(at, problems)| row(at, &problems, &fleet)))
+}
+
+/// Does something whose errors do not log the statement: that has connection strings, and these can have passwords.
+fn without_statement<T>(act: impl FnOnce() -> T) -> T {
+    // SAFETY: a variable of this process.
+    let statement = unsafe { pg_sys::debug_query_string };
+    // SAFETY: PostgreSQL logs no statement if it is null. After an ERROR it sets the next one.
+    unsafe { pg_sys::debug_query_string = std::ptr::null() };
+    let outcome = act();
+    // SAFETY: as it was.
+    unsafe { pg_sys::debug_query_string = statement };
+    outcome
+}
+
+fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
+    let text = |text: Option<&[u8]>| text.map_or_else(|| raise(null()), to_utf8);
+    let targets: Vec<_> = conninfo.iter().map(|element| Target::new(&text(element))).collect();
+    // SAFETY: asks about the current user.
+    let needs_password = !unsafe { pg_sys::superuser() };
+    // Before the first connection, as dblink does.
+    if needs_password && let Some(at) = targets.iter().position(|target| !target.has_password()) {
+        raise(password_required(at + 1));
+    }
+    let mut fleet = vec![Server { address: Some("this server".to_owned()), said: Ok(own()) }];
+    for target in &targets {
+        fleet.push(Server { address: target.address(), said: target.ask(needs_password) });
+    }
+    same_server::find(&mut fleet, &targets, needs_password);
+    let members: Vec<_> =
+        fleet.iter().map(|server| server.said.as_ref().ok().map(|said| said.member.clone())).collect();
+    let problems = compare(&members, gucs::registry::max_clock_offset_ms());
+    (fleet, problems)
+}
+
+fn null() -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not contain nulls")
+}
+
+/// Else a user could connect as the one who runs the server, or by a password or a key that this one has.
+fn password_required(nth: usize) -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED, "password is required")
+        .set_detail("Non-superusers must provide a password in the connection string.")
+        .set_hint(format!("Add a password to connection string {nth}, or call the function as a superuser."))
+}
+
+/// What this server says of itself.
+fn own() -> Said {
+    let number = |found: Option<Resolved>| u32::try_from(found?.number).ok();
+    let is_preloaded = preload::is_done();
+    let member = Member {
+        server: 0,
+        system_identifier: system_identifier().cast_signed(),
+        numbers: is_preloaded.then(|| number(worker::datacenter()).zip(number(worker::worker()))).flatten(),
+        layout: gucs::layout().ok().filter(|_| is_preloaded).map(|layout| layout.to_string()),
+        is_standby: is_in_recovery(),
+        has_wal_mark: gucs::wal_mark() != WalMark::Off,
+        clock: Clock::default(),
+    };
+    // SAFETY: set when the postmaster starts.
+    let started = unsafe { pg_sys::PgStartTime };
+    Said { state: state().to_owned(), started_us: unix_us(started), member }
+}
+
+fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row<9> {
+    let server = &fleet[at];
+    let position = column(i32::try_from(at).ok());
+    let address = column(server.address.clone());
+    let said = match &server.said {
+        Ok(said) => said,
+        Err(problem) => {
+            let mut columns = [Column::NULL; 9];
+            (columns[0], columns[1], columns[8]) = (position, address, column(problem.as_str()));
+            return Row(columns);
+        }
+    };
+    let Member { system_identifier, numbers, layout, clock, .. } = &said.member;
+    let texts: Vec<_> =
+        of_state(&said.state, problems).into_iter().chain(problems.iter().map(|p| text(p, fleet))).collect();
+    let number = |number: u32| i32::try_from(number).ok();
+    Row([
+        position,
+        address,
+        column(said.state.as_str()),
+        column(*system_identifier),
+        column(numbers.and_then(|(datacenter, _)| number(datacenter))),
+        column(numbers.and_then(|(_, worker)| number(worker))),
+        column(layout.as_deref()),
+        column(Interval::from_micros(clock.ahead_ms.saturating_mul(1000))),
+        column(Some(texts.join("; ")).filter(|texts| !texts.is_empty())),
+    ])
+}
+
+/// What is wrong with a server by its state alone.
+fn of_state(state: &str, problems: &[Problem]) -> Option<String> {
+    let has_primary = problems.iter().any(|problem| matches!(problem, Problem::Standby(_)));
+    Some(match state {
+        "ready" | "idle" | "waiting" | "standby" => return None,
+        "shared worker" if has_primary => return None,
+        "shared worker" => {
+            "standby with the worker ID of the server it was copied from, and wal_mark is off".to_owned()
+        }
+        NOT_PRELOADED => "snowflake_pg is not loaded via shared_preload_libraries".to_owned(),
+        "worker unset" => "snowflake_pg.worker_id is not set".to_owned(),
+        other => format!("state is \"{other}\""),
+    })
+}
+
+fn text(problem: &Problem, fleet: &[Server]) -> String {
+    let name = |at: usize| match (at, &fleet[at].address) {
+        (0, _) => "this server".to_owned(),
+        (_, Some(address)) => format!("server {at} ({address})"),
+        (_, None) => format!("server {at}"),
+    };
+    match problem {
+        Problem::SameWorker(others) => {
+            let more = others.len().saturating_sub(NAMED);
+            let mut names: Vec<_> = others.iter().take(NAMED).map(|&at| name(at)).collect();
+            if more > 0 {
+                names.push(format!("{more} more"));
+            }
+            format!("same worker ID as {}", names.join(", "))
+        }
+        Problem::Standby(at) => format!("standby with the worker ID of {}, and wal_mark is off", name(*at)),
+        Problem::OtherLayout(at) => format!("other layout than {}", name(*at)),
+        Problem::ClockApart(at, ms) => {
+            let which = if *ms > 0 { "ahead of" } else { "behind" };
+            let seconds = ms.unsigned_abs() / 1000;
+            let thousandths = ms.unsigned_abs() % 1000;
+            format!("clock is {seconds}.{thousandths:03} s {which} that of {}", name(*at))
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Asks another server which it is. What it answers is only data: it may be anything.
+
+use crate::clock;
+use crate::libpq::{self, Answer, Failure, Parameter};
+use crate::remote::Remote;
+use crate::server_encoding::shortened;
+use snowflake_core::fleet::{Clock, Member};
+use std::ffi::{CStr, CString};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// How long one server may keep the check waiting, with all hosts of its connection string.
+const CONNECTING: Duration = Duration::from_secs(60);
+
+/// How long it may take for an answer.
+const ANSWERING: Duration = Duration::from_secs(5);
+
+/// How many characters are shown of a text that the server has sent.
+const LONGEST_TEXT: usize = 100;
+
+/// The same of an error.
+const LONGEST_ERROR: usize = 500;
+
+/// Where the extension is. Every name and operator is qualified, and the function must belong to the extension: nobody
+/// must be able to substitute another one.
+const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.extversion AS version,
+        (SELECT pg_catalog.quote_ident(n.nspname)
+         FROM pg_catalog.pg_proc p
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+         JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+             AND d.objid OPERATOR(pg_catalog.=) p.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
+             AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+             AND d.refobjid OPERATOR(pg_catalog.=) e.oid
+         WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_identity' AND p.pronargs OPERATOR(pg_catalog.=) 0
+        ) AS schema
+    FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
+
+/// Whether a session with this name runs on the server that is asked. Everybody may see the names of sessions.
+const SEES: &CStr = c"SELECT pg_catalog.count(*) AS sessions FROM pg_catalog.pg_stat_activity
+    WHERE application_name OPERATOR(pg_catalog.=) $1";
+
+/// A server to ask.
+pub struct Target {
+    /// `None` if the connection string is none.
+    parameters: Option<Vec<Parameter>>,
+}
+
+/// What a server has said of itself.
+pub struct Said {
+    /// As in `snowflake_status`.
+    pub state: String,
+    /// When the postmaster started, in Unix microseconds.
+    pub started_us: i64,
+    /// To be compared.
+    pub member: Member,
+}
+
+impl Target {
+    /// The server of a connection string.
+    pub fn new(conninfo: &str) -> Self {
+        let parameters = CString::new(conninfo).ok().and_then(|text| libpq::parse(&text));
+        Self { parameters: parameters.filter(|parameters| has_address(parameters)) }
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        let found = self.parameters.as_ref()?.iter().find(|(given, _)| given == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the connection string has a password.
+    pub fn has_password(&self) -> bool {
+        self.value("password").is_some()
+    }
+
+    /// The host and the port, or the service, as the connection string has them; `None` if it has none of them. Never
+    /// anything else, which may be secret.
+    pub fn address(&self) -> Option<String> {
+        let host = self.value("host").or_else(|| self.value("hostaddr"));
+        let address = match (host, self.value("port"), self.value("service")) {
+            (Some(host), Some(port), _) if host.contains(':') => format!("[{host}]:{port}"),
+            (Some(host), Some(port), _) => format!("{host}:{port}"),
+            (Some(host), None, _) => host.to_owned(),
+            (None, _, Some(service)) => service.to_owned(),
+            (None, Some(port), None) => format!("port {port}"),
+            (None, None, None) => return None,
+        };
+        Some(shortened(&address, LONGEST_TEXT))
+    }
+
+    /// Connects by this name. An error if a password was needed and the server has not asked for it.
+    fn connect(&self, name: &str, needs_password: bool) -> Result<Remote, Failure> {
+        let parameters = self.parameters.as_ref().ok_or_else(|| Failure::local("invalid connection string"))?;
+        let name = ("application_name".to_owned(), name.to_owned());
+        let given = [parameters.as_slice(), &[name]].concat();
+        let remote = Remote::connect_by(&given, Instant::now() + CONNECTING, check_interrupts)?;
+        if needs_password && !remote.has_used_password() {
+            return Err(Failure::local("password is required, and the server has not requested one"));
+        }
+        Ok(remote)
+    }
+
+    /// Asks the server which it is; an error is what has gone wrong.
+    pub fn ask(&self, needs_password: bool) -> Result<Said, String> {
+        let ask = || ask(&mut self.connect("snowflake_check_fleet", needs_password)?);
+        ask().map_err(|failure: Failure| {
+            // Messages of libpq have several lines.
+            let words: Vec<_> = failure.message.split_whitespace().collect();
+            shortened(&words.join(" "), LONGEST_ERROR)
+        })
+    }
+
+    /// A session with this name, which ends when it is dropped.
+    pub fn session(&self, name: &str, needs_password: bool) -> Option<Remote> {
+        self.connect(name, needs_password).ok()
+    }
+
+    /// Whether a session with this name runs there; `None` if the server does not say.
+    pub fn sees(&self, name: &str, needs_password: bool) -> Option<bool> {
+        let mut remote = self.session("snowflake_check_fleet", needs_password)?;
+        let answer = query(&mut remote, SEES, &[Some(name.to_owned())]).ok()?;
+        number::<u64>(&answer, c"sessions").map(|sessions| sessions > 0)
+    }
+}
+
+/// Whether the host and the port look like it. In a URL with an unescaped @ or / in its password, libpq finds a part of
+/// the password there.
+fn has_address(parameters: &[Parameter]) -> bool {
+    parameters.iter().all(|(name, value)| match name.as_str() {
+        // An abstract socket begins with @.
+        "host" | "hostaddr" => !value.split(',').any(|host| host.chars().skip(1).any(|c| c == '@')),
+        "port" => value.chars().all(|c| c.is_ascii_digit() || c == ','),
+        _ => true,
+    })
+}
+
+fn check_interrupts() -> Result<(), Failure> {
+    pgrx::check_for_interrupts!();
+    Ok(())
+}
+
+fn query(remote: &mut Remote, query: &CStr, parameters: &[Option<String>]) -> Result<Answer, Failure> {
+    remote.query(query, parameters, Instant::now() + ANSWERING)
+}
+
+fn ask(remote: &mut Remote) -> Result<Said, Failure> {
+    let extension = query(remote, EXTENSION, &[])?;
+    let [version, schema] = [c"version", c"schema"].map(|column| extension.value(0, column));
+    let Some(version) = version else {
+        let database = shortened(&extension.value(0, c"database").unwrap_or_default(), LONGEST_TEXT);
+        return Err(Failure::local(format!("extension snowflake_pg does not exist in database \"{database}\"")));
+    };
+    let Some(schema) = schema else {
+        let version = shortened(&version, LONGEST_TEXT);
+        let message = format!("extension snowflake_pg {version} has no snowflake_identity()");
+        return Err(Failure::local(message));
+    };
+    let identity = format!(
+        "SELECT i.system_identifier, i.datacenter_id, i.worker_id, i.state, i.layout,
+            i.in_recovery::pg_catalog.int4 AS in_recovery,
+            (EXTRACT(epoch FROM i.clock) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8 AS clock,
+            (EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)
+                ::pg_catalog.int8 AS started,
+            pg_catalog.current_setting('snowflake_pg.wal_mark', true) AS wal_mark
+         FROM {schema}.snowflake_identity() AS i"
+    );
+    let identity = CString::new(identity).map_err(|_| unexpected())?;
+    let (before, at) = (clock::microseconds(clock::since_1970()), Instant::now());
+    let answer = query(remote, &identity, &[])?;
+    let half_trip_us = clock::microseconds(at.elapsed()) / 2;
+    said(&answer, before.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
+}
+
+fn unexpected() -> Failure {
+    Failure::local("the server has sent an unexpected answer")
+}
+
+/// Reads the answer of a server that looked at its clock when the one here showed `at_us`, give or take half of the
+/// round trip.
+fn said(answer: &Answer, at_us: u64, half_trip_us: u64) -> Option<Said> {
+    let at_us = i64::try_from(at_us).ok()?;
+    let ahead_us = number::<i64>(answer, c"clock")?.checked_sub(at_us)?;
+    let state = shortened(&answer.value(0, c"state")?, LONGEST_TEXT);
+    let layout = answer.value(0, c"layout").map(|layout| shortened(&layout, LONGEST_TEXT));
+    let member = Member {
+        server: 0,
+        system_identifier: number(answer, c"system_identifier")?,
+        numbers: number(answer, c"datacenter_id").zip(number(answer, c"worker_id")),
+        // A server that does not preload the library has only a default.
+        layout: layout.filter(|_| state != super::NOT_PRELOADED),
+        is_standby: number::<u8>(answer, c"in_recovery")? != 0,
+        has_wal_mark: answer.value(0, c"wal_mark").is_some_and(|mark| mark == "prefer" || mark == "require"),
+        clock: Clock { ahead_ms: ahead_us / 1000, error_ms: half_trip_us / 1000 + 1 },
+    };
+    Some(Said { state, started_us: number(answer, c"started")?, member })
+}
+
+fn number<T: FromStr>(answer: &Answer, column: &CStr) -> Option<T> {
+    answer.value(0, column)?.parse().ok()
+}

@@ -1,0 +1,63 @@
+//! Finds out which entries of a fleet lead to the same running server.
+//!
+//! Two servers that began to run in the same microsecond are one that is listed twice, or a clone of a virtual machine
+//! that runs beside its original. A session with a random name tells: only the server that has it shows it.
+
+use super::Server;
+use super::ask::Target;
+use crate::durable::life_file;
+use pgrx::pg_sys;
+use std::ffi::CString;
+
+/// Gives each running server a number. Targets do not include this server, which is the first of the fleet.
+pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
+    for at in 0..fleet.len() {
+        let is_same = |earlier: &usize| {
+            may_be_same(&fleet[*earlier], &fleet[at]) && {
+                let name = format!("snowflake_check_fleet {:016x}", life_file::new_number());
+                let other = &targets[at - 1];
+                let seen = match earlier.checked_sub(1) {
+                    None => as_session(&name, || other.sees(&name, needs_password)),
+                    Some(earlier) => {
+                        let session = targets[earlier].session(&name, needs_password);
+                        session.and_then(|_session| other.sees(&name, needs_password))
+                    }
+                };
+                seen != Some(false)
+            }
+        };
+        let server = (0..at).find(is_same).map_or(at, |earlier| number(&fleet[earlier]));
+        if let Ok(said) = &mut fleet[at].said {
+            said.member.server = server;
+        }
+    }
+}
+
+fn number(server: &Server) -> usize {
+    server.said.as_ref().map_or(0, |said| said.member.server)
+}
+
+/// Whether two servers say the same of themselves. They matter only if they have a worker.
+fn may_be_same(one: &Server, other: &Server) -> bool {
+    let key = |server: &Server| {
+        let said = server.said.as_ref().ok()?;
+        Some((said.started_us, said.member.system_identifier, said.member.numbers?))
+    };
+    key(one).is_some_and(|one| key(other) == Some(one))
+}
+
+/// Does something while this session has a name.
+fn as_session<T>(name: &str, act: impl FnOnce() -> T) -> T {
+    let name = CString::new(name).expect("a name without zeros");
+    let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
+    let (action, level) = (pg_sys::GucAction::GUC_ACTION_SAVE, pg_sys::WARNING.cast_signed());
+    // SAFETY: in a transaction, like every function. An ERROR ends the level, too.
+    let settings = unsafe { pg_sys::NewGUCNestLevel() };
+    let variable = c"application_name".as_ptr();
+    // SAFETY: two C strings; the value is copied.
+    unsafe { pg_sys::set_config_option(variable, name.as_ptr(), context, source, action, true, level, false) };
+    let outcome = act();
+    // SAFETY: the level begun above; inner ones have ended.
+    unsafe { pg_sys::AtEOXact_GUC(false, settings) };
+    outcome
+}
