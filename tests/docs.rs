@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::{Cluster, project};
+use testbed::{Builder, Cluster, project};
 
 /// A fenced block: its language, and its lines.
 struct Block {
@@ -98,6 +99,36 @@ fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
         let compared = run(&cluster, &document);
         assert!(compared > 0 || name == "administration", "{name} shows no output");
     }
+}
+
+/// A fleet as in the document: two servers with the same worker, one without preload, and one that does not answer.
+#[test]
+fn the_sql_of_the_document_on_workers_finds_what_it_shows_in_a_fleet() {
+    let start = |builder: Builder| {
+        let cluster = builder.set("timezone", "UTC").start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster
+    };
+    let others = [Cluster::builder().worker(1), Cluster::builder().worker(1), Cluster::builder()].map(start);
+    for issues in &others[..2] {
+        issues.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    }
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port that accepts nobody");
+    let port = silent.local_addr().expect("an address").port();
+    let hosts = others.iter().map(|other| format!("host={}", other.host().display()));
+    let hosts = hosts.chain([format!("host=127.0.0.1\nport={port}\nconnect_timeout=1")]);
+    let services = hosts.zip(2..).map(|(host, nth)| format!("[pg-{nth}]\n{host}\nuser=postgres\ndbname=postgres\n"));
+    let file = others[0].host().join("pg_service.conf");
+    fs::write(&file, services.collect::<String>()).expect("a file of services");
+    let cluster = start(Cluster::builder().worker(0).environment("PGSERVICEFILE", &file.display().to_string()));
+    let setup = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+        INSERT INTO orders SELECT FROM generate_series(1, 10);
+        INSERT INTO orders SELECT snowflake_compose(clock_timestamp() + interval '1 min', 0, 0, 0);
+        CREATE TABLE pg_dist_node (nodename, nodeport) AS
+            VALUES (current_setting('unix_socket_directories'), current_setting('port'))";
+    cluster.connect().batch_execute(setup).expect("tables");
+    let document = fs::read_to_string(project().join("docs/workers.md")).expect("a document");
+    assert_eq!(run(&cluster, &document), 3);
 }
 
 /// The documents, with their text.
