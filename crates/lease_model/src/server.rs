@@ -1,0 +1,171 @@
+//! A server: what it asks of the registry, and what it does with an answer.
+
+use crate::registry::Answer;
+use crate::rules::Rule;
+use crate::state::{Disk, Lease, LeaseFile, Mark, Memory, Request, Server, Time, Token};
+use crate::world::World;
+
+/// A token that nobody has had, until all are numbered anew.
+pub const FRESH: Token = 31;
+
+impl Server {
+    /// The lease in the lease file, if a start may go on with it.
+    pub fn usable_lease(&self, world: &World) -> Option<Lease> {
+        let file = self.disk.file?;
+        let off = &world.off;
+        let is_usable = (file.same_boot || !off.keeps(Rule::SameBoot))
+            && (file.is_own || !off.keeps(Rule::OwnFile))
+            && (self.disk.mark_of(file.lease.worker).is_some() || !off.keeps(Rule::LeaseBesideMark));
+        is_usable.then_some(file.lease)
+    }
+
+    /// The lease with which a start goes on, unless the registry has refused it.
+    fn lease_at_start(&self, world: &World) -> Option<Lease> {
+        let starts = self.memory.lease.is_none() && !self.memory.is_refused;
+        self.usable_lease(world).filter(|_| starts)
+    }
+
+    /// What it asks of the registry next.
+    pub fn request(&self, world: &World) -> Option<Request> {
+        let Memory { lease, is_refused, is_stopping, pending, .. } = self.memory;
+        let new = if pending == 0 { FRESH } else { pending };
+        match lease.or(self.lease_at_start(world)) {
+            Some(held) if is_stopping => {
+                // Without the rule, the limit is above what is released.
+                let grant = held.grant.min(self.memory.next);
+                let tokens = [pending, held.tokens[0]];
+                Some(Request::Release { held: Lease { tokens, grant, has_receipt: false, ..held }, new: pending })
+            }
+            Some(_) if is_refused => None,
+            Some(held) => Some(Request::Renew { held, new }),
+            None => {
+                // A choice among free workers alone, if no server claims its worker early.
+                let found = self.disk.file.filter(|file| file.is_own && world.early > 0);
+                Some(Request::Claim { presented: found.map_or([0, 0], |file| file.lease.tokens), new })
+            }
+        }
+    }
+
+    /// Notes what was asked, since the answer may not come.
+    pub fn wait_for(&mut self, request: &Request, world: &World) {
+        if let Request::Claim { new, .. } | Request::Renew { new, .. } = *request {
+            self.memory.pending = new;
+        }
+        if let Request::Claim { .. } = request
+            && !world.off.keeps(Rule::ClaimsStayClaims)
+        {
+            self.memory.is_refused = false;
+        }
+    }
+
+    /// Takes an answer.
+    pub fn take(&mut self, request: &Request, answer: Answer, world: &World) {
+        match (*request, answer) {
+            (Request::Claim { new, .. }, Answer::Claimed { worker, begins, granted }) => {
+                let lease = Lease { worker, tokens: [new, 0], begins, grant: granted, has_receipt: true };
+                self.disk.write_lease(lease, world);
+                self.memory = Memory { lease: Some(lease), next: self.first(&lease), ..Memory::default() };
+            }
+            (Request::Renew { held, new }, Answer::Renewed { granted }) => self.renewed(held, new, granted, world),
+            (_, Answer::Refused) => {
+                self.memory.is_refused = true;
+                self.memory.pending = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn renewed(&mut self, held: Lease, new: Token, grant: Time, world: &World) {
+        let replaced = [new, held.tokens[0]];
+        let tokens = if world.off.keeps(Rule::NewTokenWithRenewal) { replaced } else { held.tokens };
+        let lease = Lease { tokens, grant, has_receipt: true, ..held };
+        if world.off.keeps(Rule::LeaseFileBeforeLimit) {
+            self.disk.write_lease(lease, world);
+        }
+        self.begin(lease, world);
+        self.memory.pending = 0;
+    }
+
+    /// Goes on while the registry is away.
+    pub fn go_on(&mut self, world: &World) {
+        if let Some(lease) = self.lease_at_start(world) {
+            self.begin(lease, world);
+        }
+    }
+
+    /// Puts a lease in force, at the own mark if it was in none.
+    fn begin(&mut self, lease: Lease, world: &World) {
+        if self.memory.lease.is_none() {
+            let back = if world.off.keeps(Rule::BeginsAtMark) { 0 } else { 1 };
+            self.memory.next = self.first(&lease).saturating_sub(back);
+        }
+        self.memory.lease = Some(lease);
+    }
+
+    /// Where it begins with a lease: at its own mark of that worker, and not below where the lease began.
+    pub fn first(&self, lease: &Lease) -> Time {
+        lease.begins.max(self.disk.mark_of(lease.worker).unwrap_or(0))
+    }
+
+    /// Begins a planned stop. The limit is the mark from now on.
+    pub fn stop(&mut self, world: &World) {
+        let Some(lease) = self.memory.lease.filter(|_| !self.memory.is_stopping) else { return };
+        let capped = Lease { grant: self.memory.next, ..lease };
+        self.memory.is_stopping = true;
+        self.memory.pending = if world.off.keeps(Rule::NewTokenWithRelease) { FRESH } else { lease.tokens[0] };
+        if world.off.keeps(Rule::CapBeforeRelease) {
+            self.memory.lease = Some(capped);
+        }
+        if world.off.keeps(Rule::LeaseFileBeforeRelease) {
+            let tokens = [self.memory.pending, lease.tokens[0]];
+            self.disk.write_lease(Lease { tokens, has_receipt: false, ..capped }, world);
+        }
+    }
+
+    /// The timestamps at which an extension of the mark may end.
+    pub fn marks(&self, world: &World) -> impl Iterator<Item = Time> + use<> {
+        let beyond = if world.off.keeps(Rule::MarkWithinGrant) { 0 } else { 1 };
+        let limit = self.memory.lease.map_or(0, |lease| (lease.grant + beyond).min(world.end));
+        self.memory.next + 1..=limit
+    }
+
+    /// This server, once it has written what rules that are off would have had it write before.
+    pub fn caught_up(&self, world: &World) -> Self {
+        let mut at = *self;
+        let Some(lease) = at.memory.lease else { return at };
+        if !world.off.keeps(Rule::MarkBeforeIds) {
+            at.disk.mark = Some(Mark { worker: lease.worker, until: at.memory.next });
+        }
+        if !world.off.keeps(Rule::LeaseFileBeforeLimit) && !at.memory.is_stopping {
+            at.disk.write_lease(lease, world);
+        }
+        if !world.off.keeps(Rule::LeaseFileBeforeRelease) && at.memory.is_stopping {
+            let tokens = [at.memory.pending, lease.tokens[0]];
+            at.disk.write_lease(Lease { tokens, has_receipt: false, ..lease }, world);
+        }
+        at
+    }
+}
+
+impl Disk {
+    fn write_lease(&mut self, lease: Lease, world: &World) {
+        let begins = if world.off.keeps(Rule::BeginningInLeaseFile) { lease.begins } else { 0 };
+        self.file = Some(LeaseFile { lease: Lease { begins, ..lease }, same_boot: true, is_own: true });
+    }
+
+    /// The same disk after a boot, or on another machine.
+    pub fn in_other_boot(mut self) -> Self {
+        if let Some(file) = &mut self.file {
+            file.same_boot = false;
+        }
+        self
+    }
+
+    /// The same files, copied one by one.
+    pub fn copied(mut self) -> Self {
+        if let Some(file) = &mut self.file {
+            file.is_own = false;
+        }
+        self
+    }
+}

@@ -1,0 +1,106 @@
+//! Numbers tokens anew after each step. Only whether two are equal matters, so states that differ in their numbers
+//! alone are one; a token that nothing can be compared with any more is none.
+
+use crate::rules::Rule;
+use crate::server::FRESH;
+use crate::state::{Lease, Registry, Request, Server, State, Token};
+use crate::world::World;
+
+const COUNT: usize = FRESH as usize + 1;
+
+/// Where a token stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a row.
+    Row,
+    /// In what is to be written to a row, and compared with it if it is written already.
+    New,
+    /// In what is presented to be compared with a row.
+    Presented,
+}
+
+/// Makes one state of all that do the same.
+pub fn normalize(state: &mut State, world: &World) {
+    if world.is_symmetric {
+        state.servers[..world.servers].sort_by_key(without_tokens);
+    }
+    state.late.sort_by_key(|request| request.map(tokenless));
+    let mut counts = [[0_u8; 3]; COUNT];
+    each(state, &mut |token, place| counts[usize::from(*token)][place as usize] += 1);
+    // Without these rules, a token that is presented may come into a row, or the other way round.
+    let needed = [Rule::NewTokenWithRenewal, Rule::NewTokenWithRelease, Rule::LeaseFileBeforeRelease];
+    let stays = needed.iter().any(|&rule| !world.off.keeps(rule));
+    let (mut names, mut last) = ([0; COUNT], 0);
+    each(state, &mut |token, _| {
+        let at = usize::from(*token);
+        let [rows, new, presented] = counts[at];
+        let is_compared = stays || rows + new > 0 && presented > 0 || rows + new > 1 && new > 0;
+        if at > 0 && is_compared && names[at] == 0 {
+            last += 1;
+            names[at] = last;
+        }
+        *token = names[at];
+    });
+}
+
+fn each(state: &mut State, visit: &mut impl FnMut(&mut Token, Place)) {
+    of_registry(&mut state.registry, visit);
+    if let Some(backup) = &mut state.backup {
+        of_registry(backup, visit);
+    }
+    for server in &mut state.servers {
+        of_server(server, visit);
+    }
+    if let Some(file) = state.image.as_mut().and_then(|image| image.disk.file.as_mut()) {
+        of_lease(&mut file.lease, visit);
+    }
+    for request in state.late.iter_mut().flatten() {
+        of_request(request, visit);
+    }
+}
+
+fn of_registry(registry: &mut Registry, visit: &mut impl FnMut(&mut Token, Place)) {
+    for row in registry.rows.iter_mut().flatten() {
+        visit(&mut row.token, Place::Row);
+    }
+}
+
+fn of_lease(lease: &mut Lease, visit: &mut impl FnMut(&mut Token, Place)) {
+    for token in &mut lease.tokens {
+        visit(token, Place::Presented);
+    }
+}
+
+fn of_server(server: &mut Server, visit: &mut impl FnMut(&mut Token, Place)) {
+    if let Some(file) = &mut server.disk.file {
+        of_lease(&mut file.lease, visit);
+    }
+    if let Some(lease) = &mut server.memory.lease {
+        of_lease(lease, visit);
+    }
+    visit(&mut server.memory.pending, Place::New);
+}
+
+fn of_request(request: &mut Request, visit: &mut impl FnMut(&mut Token, Place)) {
+    match request {
+        Request::Claim { presented, new } => {
+            presented.iter_mut().for_each(|token| visit(token, Place::Presented));
+            visit(new, Place::New);
+        }
+        Request::Renew { held, new } | Request::Release { held, new } => {
+            of_lease(held, visit);
+            visit(new, Place::New);
+        }
+    }
+}
+
+fn without_tokens(server: &Server) -> Server {
+    let mut server = *server;
+    of_server(&mut server, &mut |token, _| *token = 0);
+    server
+}
+
+fn tokenless(mut request: Request) -> Request {
+    of_request(&mut request, &mut |token, _| *token = 0);
+    request
+}

@@ -1,0 +1,68 @@
+//! What holds in every state, whatever happens that the protocol promises to stand.
+
+use crate::{is_full, trial};
+use lease_model::explore;
+use lease_model::world::World;
+use libtest_mimic::Trial;
+
+/// A world where nothing is issued twice.
+struct Promise {
+    name: &'static str,
+    world: World,
+    /// Whether it is too large for the short form.
+    is_large: bool,
+}
+
+const fn small(name: &'static str, world: World) -> Promise {
+    Promise { name, world, is_large: false }
+}
+
+const fn large(name: &'static str, world: World) -> Promise {
+    Promise { name, world, is_large: true }
+}
+
+pub const CRASHES: World = World { end: 6, longest_grant: 3, ..World::CRASHES };
+pub const LATE: World = World { late: 2, end: 3, ..World::CRASHES };
+pub const LATE_ONCE: World = World { late: 1, end: 5, ..World::CRASHES };
+pub const RESTORED: World = World { restores: 1, ..World::CRASHES };
+pub const LATE_AND_RESTORED: World = World { late: 1, restores: 1, end: 3, ..World::CRASHES };
+pub const IMAGES: World = World { images: 1, ..World::CRASHES };
+pub const EARLY: World = World { images: 1, restores: 1, early: 1, end: 3, ..World::CRASHES };
+pub const TWO_WORKERS: World = World { workers: 2, end: 3, ..World::CRASHES };
+
+const PROMISES: &[Promise] = &[
+    small("servers_that_crash_stop_and_lose_answers_issue_nothing_twice", CRASHES),
+    small("requests_that_arrive_late_and_twice_let_nothing_be_issued_twice", LATE),
+    small("a_request_that_arrives_much_later_lets_nothing_be_issued_twice", LATE_ONCE),
+    small("a_restored_registry_lets_nothing_be_issued_twice", RESTORED),
+    small("a_registry_restored_twice_lets_nothing_be_issued_twice", World { restores: 2, end: 3, ..World::CRASHES }),
+    small("requests_from_before_a_restore_let_nothing_be_issued_twice", LATE_AND_RESTORED),
+    small("a_copied_disk_and_one_from_a_backup_let_nothing_be_issued_twice", IMAGES),
+    small("servers_that_claim_their_workers_early_issue_nothing_twice", EARLY),
+    small("servers_that_change_their_workers_issue_nothing_twice", TWO_WORKERS),
+    small("three_servers_issue_nothing_twice", World { servers: 3, late: 1, ..World::CRASHES }),
+    large(
+        "servers_that_crash_over_a_long_time_issue_nothing_twice",
+        World { end: 8, longest_grant: 4, ..World::CRASHES },
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let promises = PROMISES.iter().filter(|promise| !promise.is_large || is_full());
+    promises.map(|promise| trial(promise.name, || hold(&promise.world))).collect()
+}
+
+fn hold(world: &World) -> String {
+    let found = explore::all(world);
+    for (property, steps) in &found.broken {
+        println!("\nNOT TRUE: {property}\n  {}", steps.join("\n  "));
+    }
+    assert!(found.broken.is_empty(), "a promise does not hold");
+    assert!(found.unseen.is_empty(), "never seen: {:?}", found.unseen);
+    let seen = found.seen.iter().map(|property| format!("\n  seen: {property}")).collect::<String>();
+    format!(
+        "{} states in {:.1} s, uniqueness, I1, I2 and I3 hold in all of them{seen}",
+        found.states,
+        found.took.as_secs_f64()
+    )
+}
