@@ -5,6 +5,7 @@
 
 mod forgetting;
 mod promise;
+mod rules;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
@@ -25,6 +26,6 @@ fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static
 }
 
 fn main() -> ExitCode {
-    let trials = [promise::trials(), forgetting::trials()];
+    let trials = [promise::trials(), rules::trials(), forgetting::trials()];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
 }

@@ -1,0 +1,81 @@
+//! What each rule is for: what goes wrong without it.
+
+use crate::promise::{EARLY, IMAGES, LATE, LATE_AND_RESTORED, LATE_ONCE, RESTORED, TWO_WORKERS};
+use crate::{is_full, trial};
+use lease_model::explore;
+use lease_model::rules::Rule;
+use lease_model::world::{Beyond, World};
+use libtest_mimic::Trial;
+use std::time::Instant;
+
+const SHORT: World = World::CRASHES;
+/// A disk went back past a renewal in the same boot, and the registry is reached.
+const ROLLED_BACK: World = World { end: 3, alone: false, ..IMAGES }.with(Beyond::RolledBackPastRenewal);
+
+/// Rules without which something is issued twice, and where that is seen soonest.
+const NEEDED: &[(Rule, World)] = &[
+    (Rule::NextBeginsAtGrant, SHORT),
+    (Rule::FreeAfterGrant, RESTORED),
+    (Rule::RenewalPresentsToken, SHORT),
+    (Rule::NewTokenWithRenewal, ROLLED_BACK),
+    (Rule::HeldReachesBeginning, World { end: 4, ..LATE_ONCE }),
+    (Rule::ReleasePresentsToken, SHORT),
+    (Rule::ReleaseNotBelowBeginning, World { alone: false, ..LATE }),
+    (Rule::NotBefore, RESTORED),
+    (Rule::GrantsAreBounded, RESTORED),
+    (Rule::HeldBeyondRestore, RESTORED),
+    (Rule::HeldBeyondRestoreAlways, RESTORED),
+    (Rule::CurrentRowDecides, RESTORED),
+    (Rule::MarginOfRestore, EARLY),
+    (Rule::MarkWithinGrant, SHORT),
+    (Rule::MarkBeforeIds, SHORT),
+    (Rule::BeginsAtMark, SHORT),
+    (Rule::BeginningInLeaseFile, SHORT),
+    (Rule::ClaimsStayClaims, SHORT),
+    (Rule::LimitAfterAnswer, SHORT),
+    (Rule::SameBoot, World { end: 3, ..IMAGES }),
+    (Rule::OwnFile, World { end: 3, ..IMAGES }),
+    (Rule::CapBeforeRelease, SHORT),
+    (Rule::LeaseFileBeforeRelease, SHORT),
+];
+
+/// Rules that keep a server its worker, or keep others from taking it. Nothing is issued twice without them.
+const NOT_FOR_UNIQUENESS: &[Rule] = &[
+    Rule::LeaseBesideMark,
+    Rule::RepeatChangesNothing,
+    Rule::Receipt,
+    Rule::LeaseFileBeforeLimit,
+    Rule::NewTokenWithRelease,
+];
+
+pub fn trials() -> Vec<Trial> {
+    let needed = NEEDED.iter().map(|(rule, world)| {
+        trial(format!("without_the_rule_{rule}_a_timestamp_is_issued_twice"), || goes_wrong(&world.without(*rule)))
+    });
+    let others = NOT_FOR_UNIQUENESS
+        .iter()
+        .map(|&rule| trial(format!("without_the_rule_{rule}_nothing_is_issued_twice"), move || stays_right(rule)));
+    needed.chain(others).collect()
+}
+
+/// Shows how a timestamp comes to be issued twice.
+pub fn goes_wrong(world: &World) -> String {
+    let began = Instant::now();
+    let (states, steps) = explore::duplicate(world);
+    let steps = steps.expect("a timestamp that is issued twice");
+    format!("after {states} states in {:.1} s\n  {}", began.elapsed().as_secs_f64(), steps.join("\n  "))
+}
+
+fn stays_right(rule: Rule) -> String {
+    let end = if is_full() { 3 } else { 2 };
+    let worlds =
+        [SHORT, World { late: 1, end, ..LATE }, World { end: end + 1, ..RESTORED }, World { end, ..TWO_WORKERS }];
+    let larger = [World { end, ..LATE }, World { end: 2, ..LATE_AND_RESTORED }];
+    let worlds = worlds.into_iter().chain(larger.into_iter().filter(|_| is_full()));
+    let states = worlds.map(|world| {
+        let found = explore::all(&World { is_symmetric: true, ..world.without(rule) });
+        assert!(found.broken.is_empty(), "{:?}", found.broken);
+        format!("\n  {} states in {:.1} s", found.states, found.took.as_secs_f64())
+    });
+    states.collect()
+}
