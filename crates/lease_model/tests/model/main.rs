@@ -4,6 +4,7 @@
 //! found.
 
 mod forgetting;
+mod limits;
 mod promise;
 mod rules;
 
@@ -26,6 +27,6 @@ fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static
 }
 
 fn main() -> ExitCode {
-    let trials = [promise::trials(), rules::trials(), forgetting::trials()];
+    let trials = [promise::trials(), rules::trials(), limits::trials(), forgetting::trials()];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
 }

@@ -1,0 +1,29 @@
+//! What no rule helps against. Each of these needs somebody who keeps it from happening.
+
+use crate::promise::{IMAGES, RESTORED};
+use crate::rules::goes_wrong;
+use crate::trial;
+use lease_model::explore;
+use lease_model::world::{Beyond, World};
+use libtest_mimic::Trial;
+
+const LIMITS: &[(&str, World)] = &[
+    ("a_disk_that_goes_back_in_the_same_boot_can_repeat_ids", IMAGES.with(Beyond::RolledBackDisk)),
+    ("a_server_that_is_cloned_with_its_memory_repeats_ids", World::CRASHES.with(Beyond::ClonedMemory)),
+    ("a_registry_that_goes_back_on_its_timeline_can_let_ids_come_twice", RESTORED.with(Beyond::UnnoticedRestore)),
+    (
+        "an_old_primary_of_the_registry_that_goes_on_can_let_ids_come_twice",
+        World { restores: 3, ..World::CRASHES }.with(Beyond::SplitRegistry),
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let limits = LIMITS.iter().map(|(name, world)| trial(*name, || goes_wrong(world)));
+    let noticed = trial("a_disk_that_goes_back_past_a_renewal_is_noticed_where_the_registry_is_reached", || {
+        let world = World { end: 3, alone: false, ..IMAGES }.with(Beyond::RolledBackPastRenewal);
+        let found = explore::all(&world);
+        assert!(found.broken.is_empty(), "{:?}", found.broken);
+        format!("{} states in {:.1} s", found.states, found.took.as_secs_f64())
+    });
+    limits.chain([noticed]).collect()
+}
