@@ -2,6 +2,7 @@
 # make install    put what was built into the PostgreSQL of PG_CONFIG
 # make run        show the main job on throwaway servers
 # make test       prove every promise
+# make test-model   explore larger worlds of leases from a registry than make test does (a quarter of an hour)
 # make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (a minute; needs a PostgreSQL with Citus)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
@@ -39,7 +40,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install run test test-core test-loom test-servers test-faults test-citus test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load modulo clock-picture layout-picture clean
 
 all: build
@@ -76,10 +77,16 @@ test: test-core test-loom test-servers
 test-core: setup
 	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
 	cargo test --locked --package snowflake_core
+	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
+	cargo test --locked --package lease_model
 
 test-loom: setup
 	@echo "==> Testing the core: interleavings of callers and an extension of the mark"
 	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
+
+test-model: setup
+	@echo "==> Exploring leases of workers: larger worlds"
+	SNOWFLAKE_PG_MODEL=full cargo test --locked --package lease_model
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
