@@ -111,7 +111,8 @@ fn at_once<T: Send>(
 
 fn session(registry: &Registry) -> Result<Client> {
     let mut client = registry.config().user("fleet").connect(NoTls)?;
-    client.query("SELECT version, clock FROM snowflake_registry.server_hello(0)", &[])?;
+    client
+        .query("SELECT version, clock FROM snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL, NULL)", &[])?;
     Ok(client)
 }
 
@@ -129,7 +130,7 @@ fn claim(registry: &Registry, nth: usize, clock_offset_ms: i64) -> Result<Server
     let token = format!("00000000-0000-4000-8000-{nth:012}");
     let query = format!(
         "SELECT worker, begins, granted, receipt FROM snowflake_registry.server_claim(
-            '{{}}', '{token}', 0, NULL, {GREATEST}, {LEASE_MS}, {}, {clock_offset_ms}, 0, {ABOUT})",
+            '{{}}', '{token}', 0, NULL, {GREATEST}, {LEASE_MS}, {}, {clock_offset_ms}, {ABOUT})",
         clock(clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;

@@ -180,12 +180,13 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.check_restored(bigint) IS
     'note a restore or a failover of the registry, after which leases may be missing';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(datacenter bigint, worker bigint, token uuid, granted bigint) RETURNS text
+CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(
+    datacenter bigint, worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT encode(sha256(convert_to(secret || encode(sha256(convert_to(concat_ws(' ', secret, datacenter, worker, token, granted),
-        'UTF8')), 'hex'), 'UTF8')), 'hex') FROM snowflake_registry.registry
+    SELECT encode(sha256(convert_to(secret || encode(sha256(convert_to(concat_ws(' ', secret, datacenter, worker, token, granted,
+        revision), 'UTF8')), 'hex'), 'UTF8')), 'hex') FROM snowflake_registry.registry
 $$;
-COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, bigint, uuid, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, bigint, uuid, bigint, bigint) IS
     'proof that this registry has granted a lease, even if it has lost it in a restore';
 
 INSERT INTO snowflake_registry.registry (version, system_identifier, timeline)
@@ -198,21 +199,26 @@ INSERT INTO snowflake_registry.registry (version, system_identifier, timeline)
 -- has an old token as soon as its original has renewed its lease. A call whose answer was lost is repeated with the
 -- same new token, and changes nothing.
 
-CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(seen_revision bigint, OUT version integer, OUT clock bigint)
-    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(seen_revision)
+CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
+    held_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint, seen_revision bigint,
+    OUT version integer, OUT clock bigint)
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+    SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
+        -- Whoever has a receipt of this registry knows a state of it.
+        CASE WHEN held_receipt = snowflake_registry.receipt_for(datacenter, worker, held_token, held_until, seen_revision)
+            THEN seen_revision END)
 $$;
-COMMENT ON FUNCTION snowflake_registry.server_hello(bigint) IS
-    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore even if the next call fails';
+COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint) IS
+    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
     presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint,
-    lease_ms bigint, server_clock bigint, clock_offset bigint, seen_revision bigint,
+    lease_ms bigint, server_clock bigint, clock_offset bigint,
     of_layout text, of_server text, of_system text, of_host text, of_port integer,
     OUT worker bigint, OUT begins bigint, OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT other text)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    here snowflake_registry.registry := snowflake_registry.check_restored(seen_revision);
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
     now_ms bigint;
     found_lease snowflake_registry.lease;
     is_new boolean;
@@ -233,12 +239,13 @@ BEGIN
     at_revision := nextval('snowflake_registry.revision');
 
     -- A claim whose answer was lost.
-    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token AND l.datacenter_id = datacenter;
     IF FOUND THEN
         worker := found_lease.worker_id;
         begins := found_lease.begins_at;
         granted := found_lease.granted_until;
-        receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted);
+        at_revision := found_lease.revision;
+        receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
         RETURN;
     END IF;
 
@@ -333,10 +340,10 @@ BEGIN
             layout = of_layout, clock_offset_ms = clock_offset
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker
         RETURNING l.granted_until INTO STRICT granted;
-    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted);
+    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_claim(
-    uuid[], uuid, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text, integer) IS
+    uuid[], uuid, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text, integer) IS
     'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all that another server can have issued';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
@@ -344,11 +351,13 @@ CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     lease_ms bigint, server_clock bigint, clock_offset bigint, issued bigint, seen_revision bigint,
     of_layout text, of_server text, of_system text, of_host text, of_port integer,
     OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT other text)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    here snowflake_registry.registry := snowflake_registry.check_restored(seen_revision);
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
     now_ms bigint;
     found_lease snowflake_registry.lease;
+    is_beyond boolean;
+    is_current boolean;
     is_holder boolean;
 BEGIN
     IF new_token IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000 THEN
@@ -361,15 +370,20 @@ BEGIN
     IF found_lease.token = new_token THEN
         -- A renewal whose answer was lost.
         granted := found_lease.granted_until;
-        receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted);
+        at_revision := found_lease.revision;
+        receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
         RETURN;
-    ELSIF found_lease.revision >= here.restored_revision AND found_lease.revision > 0 THEN
-        is_holder := found_lease.token = ANY (presented);
+    END IF;
+    -- After a restore, other holders and what came after a lease may have been lost. Only the last holder of a worker has
+    -- a grant beyond the time of the restore.
+    is_beyond := here.restored_at = 0 OR held_until > here.restored_at + least(60000, lease_ms / 10);
+    is_current := found_lease.revision >= here.restored_revision AND found_lease.revision > 0;
+    IF is_current THEN
+        -- The second condition: a claim that arrives late gives its token to the row again, after other holders.
+        is_holder := is_beyond AND held_until >= found_lease.begins_at AND found_lease.token = ANY (presented);
     ELSE
-        -- The lease may have been lost in the restore, and so may what came after it. Only the last holder of a worker
-        -- has a grant beyond the time of the restore.
-        is_holder := held_until > here.restored_at + least(60000, lease_ms / 10)
-            AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until);
+        is_holder := is_beyond AND coalesce(found_lease.revision, 0) <= seen_revision
+            AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
     END IF;
     IF is_holder IS NOT TRUE OR found_lease.rule = 'forbidden' OR server_clock > now_ms + 86400000 THEN
         other := coalesce(snowflake_registry.holder(found_lease), '');
@@ -382,32 +396,34 @@ BEGIN
             RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
-    granted := greatest(found_lease.granted_until, held_until, greatest(now_ms, server_clock) + lease_ms);
+    -- What the server says that it holds counts only by a receipt.
+    granted := greatest(found_lease.granted_until, CASE WHEN NOT is_current THEN held_until END,
+        greatest(now_ms, server_clock) + lease_ms);
     UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = issued,
             revision = at_revision, renewed = clock_timestamp(), server = of_server, system_identifier = of_system,
             host = of_host, port = of_port, address = inet_client_addr(), role = session_user, layout = of_layout,
             clock_offset_ms = clock_offset
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
-    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted);
+    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_renew(
     uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text, integer) IS
     'extend the lease of a server that goes on at its own mark; granted is NULL if it does not have the worker any more';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
-    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint, seen_revision bigint,
+    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint,
     OUT at_revision bigint)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 BEGIN
-    PERFORM snowflake_registry.check_restored(seen_revision);
+    PERFORM snowflake_registry.check_restored(NULL);
     at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l
-        SET token = new_token, granted_until = least(l.granted_until, greatest(lowered, issued)), issued_until = issued,
+        SET token = new_token, granted_until = least(l.granted_until, greatest(lowered, issued, l.begins_at)), issued_until = issued,
             revision = at_revision, renewed = clock_timestamp()
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker AND l.token = ANY (presented)
             AND new_token IS NOT NULL AND lowered IS NOT NULL;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint) IS
     'end a lease early: the server issues no ID at or above this time any more';
 
 -- For people ----------------------------------------------------------------------------------------------------------------
@@ -512,12 +528,12 @@ GRANT SELECT ON snowflake_registry.workers TO snowflake_registry_admin, pg_monit
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint) TO snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION
-    snowflake_registry.server_hello(bigint),
-    snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text,
+    snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint),
+    snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text,
         integer),
     snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text,
         text, text, text, integer),
-    snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint, bigint)
+    snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint)
     TO snowflake_registry_server;
 GRANT EXECUTE ON FUNCTION
     snowflake_registry.reserve_worker(bigint, bigint, text),

@@ -90,8 +90,10 @@ struct Client {
     layout: Layout,
     /// The lease in force.
     lease: Option<Lease>,
-    /// The token of the change that is under way. The same one is sent again if the answer is lost.
+    /// The token of the renewal that is under way. The same one is sent again if the answer is lost.
     new_token: Token,
+    /// The same of a claim. The registry would take a renewal with the token of a claim for one that it has answered.
+    claim_token: Token,
     /// When the registry was asked last.
     asked: Option<Instant>,
     /// When it is asked again.
@@ -108,6 +110,7 @@ impl Client {
             layout,
             lease: None,
             new_token: new_token(),
+            claim_token: new_token(),
             asked: None,
             next: Instant::now(),
             failures: 0,
@@ -226,11 +229,11 @@ impl Client {
             _ => None,
         };
         let at_most = if own.is_some() { BRIEF } else { EXCHANGE };
-        let session = self.session(found.map_or(0, |lease| lease.revision), at_most);
+        let session = self.session(found.as_ref(), at_most);
         let mut session = match (session, own) {
             (Err(failure), Some(lease)) if self.clock() < lease.granted_until => {
                 self.lease = Some(lease);
-                shared().lease.publish(lease.numbers, LeaseStart::Continued, lease.granted_until);
+                shared().lease.publish(lease.numbers, LeaseStart::Continued(lease.begins), lease.granted_until);
                 log!(
                     "snowflake_pg: begins with the lease of {}, until {}, without the registry",
                     worker_of(lease.numbers),
@@ -246,7 +249,7 @@ impl Client {
             match session.renew(&lease, self.new_token, &about)? {
                 Renewed::Granted(grant) => {
                     self.take(directory, self.renewed(&lease, grant))?;
-                    shared().lease.publish(lease.numbers, LeaseStart::Continued, self.granted_until());
+                    shared().lease.publish(lease.numbers, LeaseStart::Continued(lease.begins), self.granted_until());
                     self.log_lease("renewed the lease of");
                     return Ok(());
                 }
@@ -258,7 +261,7 @@ impl Client {
         }
         let datacenter = worker::datacenter_number()?;
         let (configured, greatest) = (worker::configured(), *self.layout.workers().end());
-        let claimed = session.claim(found.as_ref(), self.new_token, datacenter, configured, greatest, &about)?;
+        let claimed = session.claim(found.as_ref(), self.claim_token, datacenter, configured, greatest, &about)?;
         let Claimed { worker, begins, grant, other } = claimed;
         if let (Some(lease), Some(other), None) = (found, other, own) {
             warn_of_other(&lease, &other);
@@ -266,8 +269,8 @@ impl Client {
         let numbers = (u32::try_from(datacenter).expect("a data center of the layout"), worker);
         let Grant { until, receipt, revision } = grant;
         let place = place.unwrap_or(snowflake_core::lease::Place { boot: 0, device: 0 });
-        let tokens = [self.new_token, self.new_token];
-        self.take(directory, Lease { numbers, tokens, granted_until: until, receipt, revision, place })?;
+        let tokens = [self.claim_token, self.claim_token];
+        self.take(directory, Lease { numbers, tokens, begins, granted_until: until, receipt, revision, place })?;
         shared().lease.publish(numbers, LeaseStart::At(begins), until);
         self.log_lease("leased");
         Ok(())
@@ -283,7 +286,7 @@ impl Client {
 
     /// Extends the lease in force.
     fn renew(&mut self, lease: Lease) -> Result<(), Failure> {
-        let mut session = self.session(lease.revision, EXCHANGE)?;
+        let mut session = self.session(Some(&lease), EXCHANGE)?;
         let _ = self.check_clock(&session);
         match session.renew(&lease, self.new_token, &self.about())? {
             Renewed::Granted(grant) => {
@@ -320,7 +323,7 @@ impl Client {
         self.lease.map_or(0, |lease| lease.granted_until)
     }
 
-    fn session(&self, revision: u64, at_most: Duration) -> Result<Session, Failure> {
+    fn session(&self, known: Option<&Lease>, at_most: Duration) -> Result<Session, Failure> {
         let conninfo = gucs::registry::registry();
         if conninfo.is_empty() {
             return Err(Failure::local("snowflake_pg.registry is not set"));
@@ -332,7 +335,7 @@ impl Client {
                 ..Failure::local(reason.to_string_lossy())
             });
         }
-        Session::begin(&conninfo, revision, Instant::now() + at_most, check_interrupts)
+        Session::begin(&conninfo, known, Instant::now() + at_most, check_interrupts)
     }
 
     /// Records how far the clock is off, and warns if that is far. An error if it must not be.

@@ -78,13 +78,20 @@ impl Session {
     /// Connects, and compares clocks.
     pub fn begin(
         conninfo: &str,
-        seen_revision: u64,
+        known: Option<&Lease>,
         until: Instant,
         check_interrupts: fn() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         let mut remote = Remote::connect(conninfo, until, check_interrupts)?;
-        let parameters = [Some(seen_revision.to_string())];
-        let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1)";
+        let parameters = [
+            known.map(|lease| uuid(lease.tokens[0])),
+            known.map(|lease| lease.granted_until.to_string()),
+            known.map(|lease| hexadecimal(&lease.receipt)),
+            known.map(|lease| lease.numbers.0.to_string()),
+            known.map(|lease| lease.numbers.1.to_string()),
+            known.map(|lease| lease.revision.to_string()),
+        ];
+        let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1, $2, $3, $4, $5, $6)";
         let (sent, at) = (Instant::now(), clock::unix_ms());
         let answer = remote.query(query, &parameters, until)?;
         let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
@@ -121,10 +128,9 @@ impl Session {
             Some(about.lease_ms.to_string()),
             Some(about.clock.to_string()),
             Some(self.clock_offset_ms.to_string()),
-            revision(had),
         ];
         let query = c"SELECT worker, begins, granted, receipt, at_revision, other FROM snowflake_registry.server_claim(
-            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
         let answer = self.ask(query, parameters.into_iter().chain(about.texts()))?;
         Ok(Claimed {
             worker: required(&answer, c"worker")?,
@@ -147,7 +153,7 @@ impl Session {
             Some(about.clock.to_string()),
             Some(self.clock_offset_ms.to_string()),
             Some(about.issued_until.to_string()),
-            revision(Some(lease)),
+            Some(lease.revision.to_string()),
         ];
         let query = c"SELECT granted, receipt, at_revision, other FROM snowflake_registry.server_renew(
             $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
@@ -167,9 +173,8 @@ impl Session {
             Some(lease.numbers.1.to_string()),
             Some(lease.granted_until.to_string()),
             Some(issued_until.to_string()),
-            revision(Some(lease)),
         ];
-        let query = c"SELECT snowflake_registry.server_release($1, $2, $3, $4, $5, $6, $7)";
+        let query = c"SELECT snowflake_registry.server_release($1, $2, $3, $4, $5, $6)";
         self.ask(query, parameters.into_iter()).map(|_| ())
     }
 
@@ -196,10 +201,6 @@ pub fn new_token() -> Token {
 
 fn presented(lease: Option<&Lease>) -> Option<String> {
     Some(lease.map_or("{}".to_owned(), |lease| format!("{{{},{}}}", uuid(lease.tokens[0]), uuid(lease.tokens[1]))))
-}
-
-fn revision(lease: Option<&Lease>) -> Option<String> {
-    Some(lease.map_or(0, |lease| lease.revision).to_string())
 }
 
 /// As PostgreSQL reads a UUID.

@@ -12,8 +12,10 @@ pub struct SharedLease {
     worker: AtomicU64,
     /// The data center.
     datacenter: AtomicU64,
-    /// Where IDs begin, plus 1; 0 for the server's own mark.
+    /// Where IDs begin at the earliest.
     begins: AtomicU64,
+    /// Whether they begin at the server's own mark.
+    is_continued: AtomicBool,
     /// Every timestamp is below this.
     granted_until: AtomicU64,
     /// How far the clock is ahead of the registry's, in milliseconds; [`UNKNOWN`] before the first answer.
@@ -35,6 +37,7 @@ impl SharedLease {
             worker: AtomicU64::new(0),
             datacenter: AtomicU64::new(0),
             begins: AtomicU64::new(0),
+            is_continued: AtomicBool::new(false),
             granted_until: AtomicU64::new(0),
             clock_offset_ms: AtomicI64::new(UNKNOWN),
             is_superseded: AtomicBool::new(false),
@@ -45,10 +48,8 @@ impl SharedLease {
 
     /// Lets the server use a worker.
     pub fn publish(&self, (datacenter, worker): Numbers, start: LeaseStart, granted_until: UnixMs) {
-        let begins = match start {
-            LeaseStart::Continued => 0,
-            LeaseStart::At(begins) => begins + 1,
-        };
+        let (LeaseStart::Continued(begins) | LeaseStart::At(begins)) = start;
+        self.is_continued.store(matches!(start, LeaseStart::Continued(_)), Ordering::Relaxed);
         self.datacenter.store(datacenter.into(), Ordering::Relaxed);
         self.begins.store(begins, Ordering::Relaxed);
         self.granted_until.store(granted_until, Ordering::Relaxed);
@@ -70,8 +71,9 @@ impl SharedLease {
     /// Where its IDs begin; `None` until it is leased.
     pub fn start(&self) -> Option<LeaseStart> {
         self.worker()?;
-        let begins = self.begins.load(Ordering::Relaxed).checked_sub(1);
-        Some(begins.map_or(LeaseStart::Continued, LeaseStart::At))
+        let begins = self.begins.load(Ordering::Relaxed);
+        let start = if self.is_continued.load(Ordering::Relaxed) { LeaseStart::Continued } else { LeaseStart::At };
+        Some(start(begins))
     }
 
     /// Every timestamp is below this time; 0 until there is a lease.

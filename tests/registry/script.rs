@@ -1,7 +1,8 @@
 //! The script of the registry: what it makes, and who may do what.
 
-use crate::fixture::{known, member, shown, start, worker_of};
-use testbed::{Registry, Signal, error};
+use crate::fixture::{ONE_WORKER, known, member, shown, start, worker_of};
+use testbed::postgres::Client;
+use testbed::{Registry, Signal, error, value};
 
 /// Everything that the registry keeps, and who may use it.
 const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
@@ -91,7 +92,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         "SELECT snowflake_registry.allow_worker(0, 0)",
         "SELECT snowflake_registry.set_rule(0, 0, 'forbidden', NULL)",
         "SELECT snowflake_registry.end_recovery()",
-        "SELECT snowflake_registry.receipt_for(0, 0, NULL, 0)",
+        "SELECT snowflake_registry.receipt_for(0, 0, NULL, 0, 0)",
         "SELECT snowflake_registry.check_restored(0)",
         "CREATE TABLE snowflake_registry.mine ()",
     ] {
@@ -102,11 +103,11 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
             "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, 60000, 0, 0, 0, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
-        let release = format!("SELECT snowflake_registry.server_release('{presented}', '{token}', 0, 0, 1, 0, 0)");
+        let release = format!("SELECT snowflake_registry.server_release('{presented}', '{token}', 0, 0, 1, 0)");
         testbed::value(&mut thief, &release);
     }
     let claim =
-        format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, 60000, 0, 0, 0, {about})");
+        format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, 60000, 0, 0, {about})");
     assert_eq!(error(&mut thief, &claim).code().code(), "55000");
     assert_eq!(known(&registry, "(workers.*)::text", 0), before);
 }
@@ -130,4 +131,64 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     dba.batch_execute("CREATE ROLE watcher IN ROLE pg_monitor; SET ROLE watcher").expect("a role");
     assert_eq!(testbed::value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "1");
     assert_eq!(error(&mut dba, "SELECT * FROM snowflake_registry.lease").code().code(), "42501");
+}
+
+/// With receipts of its own, also where the registry was restored.
+#[test]
+fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() {
+    let registry = Registry::start();
+    let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let about = "'', 'thief', '1', 'thief', 5432";
+    let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
+    let claim = |nth: u32, datacenter: u32| {
+        format!(
+            "snowflake_registry.server_claim('{{}}', '{}', {datacenter}, NULL, 0, 86400000, 0, 0, {about})",
+            token(nth)
+        )
+    };
+    // It has worker 0 of data center 0 for a day, and gives it back.
+    let held = |thief: &mut Client, columns: &str| value(thief, &format!("SELECT {columns} FROM {}", claim(1, 0)));
+    let [granted, receipt, revision] = ["granted", "receipt", "at_revision"].map(|column| held(&mut thief, column));
+    let foreign = format!("SELECT receipt FROM {}", claim(1, 3));
+    assert_eq!(error(&mut thief, &foreign).code().code(), "23505", "the token is of another data center");
+    let release = format!("SELECT snowflake_registry.server_release('{{{}}}', '{}', 0, 0, 0, 0)", token(1), token(2));
+    value(&mut thief, &release);
+    let server = start(member(&registry).set("snowflake_pg.layout", ONE_WORKER));
+    assert_eq!(worker_of(&server), "0");
+    // Nobody can make the registry believe that it was restored.
+    let hello = format!(
+        "SELECT version FROM snowflake_registry.server_hello('{}', {granted}, '{receipt}', 0, 0, 100000)",
+        token(1)
+    );
+    assert_eq!(value(&mut thief, &hello), "1");
+    assert_eq!(shown(&registry, "SELECT restored_at FROM snowflake_registry.registry"), "0");
+    registry.connect().batch_execute("UPDATE snowflake_registry.registry SET timeline = 0").expect("a restore");
+    for revision in [revision, "100000".to_owned()] {
+        let renew = format!(
+            "SELECT granted FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0, 0, 86400000, 0, 0, 0,
+             {revision}, {about})",
+            token(1),
+            token(3)
+        );
+        assert_eq!(value(&mut thief, &renew), "NULL", "{revision}");
+    }
+}
+
+/// The IDs of the holder before it are below that.
+#[test]
+fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
+    let registry = Registry::start();
+    let mut client = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let token = "11111111-0000-4000-8000-000000000000";
+    shown(&registry, "SELECT snowflake_registry.reserve_worker(0, 0)");
+    registry
+        .connect()
+        .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")
+        .expect("a lease");
+    let claim = format!(
+        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', 0, NULL, 0, 60000, 0, 0, '', '', '', '', 1)"
+    );
+    assert_eq!(value(&mut client, &claim), "0 5000");
+    value(&mut client, &format!("SELECT snowflake_registry.server_release('{{{token}}}', '{token}', 0, 0, 0, 0)"));
+    assert_eq!(shown(&registry, "SELECT granted_until FROM snowflake_registry.lease"), "5000");
 }

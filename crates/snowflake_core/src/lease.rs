@@ -20,8 +20,9 @@
 //!   ├───────┴───────┼───────────────┼───────────────────────────────┤
 //!   │ inode of this │ its birth,    │ receipt, 32 bytes             │   96 to 144
 //!   │ file          │ Unix ns, or 0 │                               │
-//!   ├───────┬───────┴───────────────┴───────────────────────────────┘
-//!   144     148   CRC-32C of all bytes before it
+//!   ├───────┴───────┬───────┬───────┴───────────────────────────────┘
+//!   │ begins,Unix ms│CRC-32C│ of all bytes before it                    144, 152 to 156
+//!   └───────────────┴───────┘
 //! ```
 
 use crate::UnixMs;
@@ -29,10 +30,10 @@ use crate::identity::{Inode, Numbers};
 
 const MAGIC: [u8; 8] = *b"SNOWLEAS";
 const VERSION: u32 = 1;
-const CHECKED: usize = 144;
+const CHECKED: usize = 152;
 
 /// Length of the file in bytes.
-pub const LENGTH: usize = 148;
+pub const LENGTH: usize = 156;
 
 /// A secret that only the holder of a lease has; another one after each renewal.
 pub type Token = u128;
@@ -53,6 +54,8 @@ pub struct Lease {
     pub numbers: Numbers,
     /// The token that the registry has been given last, and the one before, which it has if the last one was lost.
     pub tokens: [Token; 2],
+    /// Where IDs of this lease began.
+    pub begins: UnixMs,
     /// Every timestamp issued is below it.
     pub granted_until: UnixMs,
     /// What proves to a registry that was restored that it has granted this.
@@ -66,8 +69,8 @@ pub struct Lease {
 /// Where a server with a lease begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStart {
-    /// At its own mark: it had the lease before.
-    Continued,
+    /// At its own mark, and not below where the lease began: it had the lease before.
+    Continued(UnixMs),
     /// Here, above everything that was granted before.
     At(UnixMs),
 }
@@ -88,6 +91,7 @@ pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
     put(96, &file.number.to_le_bytes());
     put(104, &file.born_ns.to_le_bytes());
     put(112, &lease.receipt);
+    put(144, &lease.begins.to_le_bytes());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -106,6 +110,7 @@ pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
     Inode { number: at(96), born_ns: at(104) }.same_inode(&file).then(|| Lease {
         numbers: (half(64), half(68)),
         tokens: [long(16), long(32)],
+        begins: at(144),
         granted_until: at(48),
         receipt: bytes[112..144].try_into().expect("32 bytes"),
         revision: at(56),
@@ -120,6 +125,7 @@ mod tests {
     const LEASE: Lease = Lease {
         numbers: (3, 4),
         tokens: [0x0102, 0x0304],
+        begins: 10,
         granted_until: 5,
         receipt: [6; 32],
         revision: 7,
@@ -161,6 +167,7 @@ mod tests {
         bytes.extend([3_u32, 4].map(u32::to_le_bytes).concat());
         bytes.extend([9_u64, 8, 0, 11, FILE.born_ns].map(u64::to_le_bytes).concat());
         bytes.extend([6; 32]);
+        bytes.extend(10_u64.to_le_bytes());
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         assert_eq!(encode(&LEASE, FILE)[..], bytes[..]);
     }

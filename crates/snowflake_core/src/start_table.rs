@@ -148,6 +148,18 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
 /// another layout matters.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
+    let begun = match context.lease {
+        Some(LeaseStart::Continued(begins)) => begins,
+        _ => 0,
+    };
+    decide_by_record(found, own, context).map(|start| StartPoint { floor: start.floor.max(begun), ..start })
+}
+
+fn decide_by_record(
+    found: Option<&Record>,
+    own: &Identity,
+    context: &StartContext,
+) -> Result<StartPoint, MarkConflict> {
     let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.numbers)), context);
     let begin = |reason| Ok(StartPoint { floor, reason });
     let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));

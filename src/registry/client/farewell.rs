@@ -26,7 +26,7 @@ impl Client {
         if !is_kept || shared().lease.is_superseded.load(Ordering::Relaxed) {
             return;
         }
-        let session = Session::begin(&gucs::registry::registry(), lease.revision, Instant::now() + FAREWELL, || Ok(()));
+        let session = Session::begin(&gucs::registry::registry(), Some(&lease), Instant::now() + FAREWELL, || Ok(()));
         let _ = session.and_then(|mut session| session.release(&lease, self.issued_until()));
     }
 

@@ -64,8 +64,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a lease is renewed for any token",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "is_holder := found_lease.token = ANY (presented);",
-            "is_holder := true;",
+            "AND held_until >= found_lease.begins_at AND found_lease.token = ANY (presented);",
+            "AND held_until >= found_lease.begins_at;",
         )],
         against: Servers { binary: "registry", tests: "put_back_to_before" },
     },
@@ -91,8 +91,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a restored registry renews leases that had ended before",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "held_until > here.restored_at + least(60000, lease_ms / 10)",
-            "held_until > 0",
+            "is_beyond := here.restored_at = 0 OR held_until > here.restored_at + least(60000, lease_ms / 10);",
+            "is_beyond := true;",
         )],
         against: Servers { binary: "registry", tests: "a_lease_that_had_ended" },
     },
@@ -100,7 +100,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a restored registry believes every server",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "\n            AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until);",
+            "\n            AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);",
             ";",
         )],
         against: Servers { binary: "registry", tests: "a_restored_registry_believes" },

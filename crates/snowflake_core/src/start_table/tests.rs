@@ -441,9 +441,12 @@ fn another_layout_is_refused_to_a_leased_worker_too() {
 
 #[test]
 fn a_server_that_goes_on_with_its_lease_begins_as_any_other() {
-    let context = StartContext { lease: Some(LeaseStart::Continued), last_life: Some(life(LIFE)), ..CONTEXT };
+    let context = StartContext { lease: Some(LeaseStart::Continued(0)), last_life: Some(life(LIFE)), ..CONTEXT };
     let without = StartContext { lease: None, ..context };
     let found = record(MARK, own());
     assert_eq!(decide(Some(&found), &own(), &context), decide(Some(&found), &own(), &without));
     assert_eq!(decide(None, &own(), &context), decide(None, &own(), &without));
+    // It was killed before its first mark in this lease: the record is of an earlier one.
+    let begun = StartContext { lease: Some(LeaseStart::Continued(MARK + 1)), ..context };
+    assert_eq!(decide(Some(&found), &own(), &begun).map(|start| start.floor), Ok(MARK + 1));
 }
