@@ -1,10 +1,13 @@
 //! Asks other PostgreSQL servers, and waits for them like a backend: interruptibly, and only so long.
 //!
 //! libpq does not keep to `connect_timeout` when the application waits itself, and would wait for the first of several
-//! hosts for ever. So each host is tried by itself. Only the system's resolver, which turns a host's name into an
-//! address, cannot be interrupted.
+//! hosts for ever. So each host is tried by itself. The names of hosts in the environment or in a service file are left
+//! to libpq, which cannot be interrupted while it looks for their addresses.
+
+mod addresses;
 
 use crate::libpq::{self, Answer, Connection, Failure, Parameter, Pending};
+use addresses::with_addresses;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_long};
 use std::time::{Duration, Instant};
@@ -40,11 +43,11 @@ impl Remote {
     ) -> Result<Self, Failure> {
         let own = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let given = [parameters, &own].concat();
+        let parameters = with_addresses(parameters, until, timeout_of(parameters), check_interrupts)?;
+        let given = [parameters, own.to_vec()].concat();
         let connection = Connection::start(&given)?;
         let parameters = connection.parameters();
-        let timeout = value(&parameters, "connect_timeout").and_then(|seconds| seconds.parse().ok()).filter(|&s| s > 0);
-        let timeout = timeout.map_or(CONNECT_TIMEOUT, Duration::from_secs);
+        let timeout = timeout_of(&parameters);
         let finish = |connection| {
             let mut remote = Self { connection, check_interrupts };
             remote.finish_connecting(until.min(Instant::now() + timeout)).map(|in_time| in_time.then_some(remote))
@@ -129,9 +132,17 @@ fn value<'a>(parameters: &'a [Parameter], name: &str) -> Option<&'a str> {
     parameters.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
 }
 
+/// How long to wait for a host.
+fn timeout_of(parameters: &[Parameter]) -> Duration {
+    let seconds = value(parameters, "connect_timeout").and_then(|seconds| seconds.parse().ok()).filter(|&s| s > 0);
+    seconds.map_or(CONNECT_TIMEOUT, Duration::from_secs)
+}
+
+/// The parameters that list something for each host.
+const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
+
 /// The parameters for each host of those that list several, as libpq matches the lists.
 fn each_host(parameters: &[Parameter]) -> Vec<Vec<Parameter>> {
-    const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
     let list = |name| value(parameters, name).map_or_else(Vec::new, |list| list.split(',').collect());
     let lists = LISTS.map(list);
     let count = lists[0].len().max(lists[1].len()).max(1);

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Builder {
     settings: Vec<(String, String)>,
     environment: Vec<String>,
-    on_host: Host,
+    pub(crate) on_host: Host,
     own_clock: bool,
     faulty_disk: bool,
 }
@@ -41,7 +41,7 @@ pub struct Cluster {
     data: PathBuf,
     installation: Arc<Installation>,
     environment: Vec<String>,
-    on_host: Host,
+    pub(crate) on_host: Host,
     own_clock: bool,
     disk: Option<Disk>,
     overlay: Option<Overlay>,
@@ -192,13 +192,6 @@ impl Cluster {
         let line = format!("{name} = '{}'\n", value.to_string().replace('\'', "''"));
         let before = fs::read_to_string(&path).expect("postgresql.conf");
         fs::write(&path, before + &line).expect("postgresql.conf");
-    }
-
-    /// Boots the machine of a stopped server, as the server sees it, which takes a machine of its own: see
-    /// [`can_name_hosts`](crate::can_name_hosts). The number tells its boots apart.
-    pub fn boot(&mut self, number: u8) {
-        assert!(self.postmaster.is_none(), "booted while it runs");
-        self.on_host.boot = Some(format!("00000000-0000-4000-8000-{number:012}"));
     }
 
     /// Starts the server, and waits until it answers.

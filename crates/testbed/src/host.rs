@@ -1,5 +1,6 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
+use crate::cluster::Cluster;
 use crate::scratch::processes;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -19,36 +20,54 @@ pub(crate) fn running_as_root() -> bool {
 pub(crate) struct Host {
     /// Its name, if it has one of its own.
     pub name: Option<String>,
-    /// What the kernel calls its last boot, if it was booted for itself: a UUID.
-    pub boot: Option<String>,
+    /// Files of the system that it has for itself: where, and what is in them.
+    pub files: Vec<(&'static str, String)>,
 }
 
 impl Host {
     /// The beginning of a command that runs a program, which is to follow, on this host: in namespaces of its own, which
     /// end with it. `scratch` is a directory for its files.
     pub fn command(&self, scratch: &Path) -> Command {
-        const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-        if self.name.is_none() && self.boot.is_none() {
+        if self.name.is_none() && self.files.is_empty() {
             return Command::new("env");
         }
-        let mut command = Command::new("unshare");
-        let script = format!(
-            "[ -z \"$0\" ] || hostname \"$0\" && {{ [ -z \"$1\" ] || mount --bind \"$1\" {BOOT}; }} && shift && exec \"$@\""
-        );
-        let name = self.name.as_deref().unwrap_or_default();
-        let mut file = PathBuf::new();
-        if let Some(boot) = &self.boot {
-            file = scratch.join("boot");
-            fs::write(&file, boot).expect("own file");
+        let mut script = "set -e\n".to_owned();
+        if let Some(name) = &self.name {
+            script += &format!("hostname '{name}'\n");
         }
-        command.args(["--uts", "--mount", "--", "sh", "-c", &script, name]).arg(file);
+        for (nth, (place, content)) in self.files.iter().enumerate() {
+            let file = scratch.join(format!("of_host_{nth}"));
+            fs::write(&file, content).expect("own file");
+            script += &format!("mount --bind '{}' '{place}'\n", file.display());
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--uts", "--mount", "--", "sh", "-c", &(script + "exec \"$@\""), "sh"]);
         command
+    }
+
+    /// Has a file of the system for itself.
+    pub fn put(&mut self, place: &'static str, content: String) {
+        self.files.retain(|(other, _)| *other != place);
+        self.files.push((place, content));
+    }
+}
+
+/// Both take a machine of its own, as the server sees it, from its next start on: see [`can_name_hosts`].
+impl Cluster {
+    /// Boots the machine. The number tells its boots apart.
+    pub fn boot(&mut self, number: u8) {
+        self.on_host.put("/proc/sys/kernel/random/boot_id", format!("00000000-0000-4000-8000-{number:012}"));
+    }
+
+    /// Has names of hosts resolved by a server at this address, for which the machine waits for minutes.
+    pub fn resolve_names_at(&mut self, address: &str) {
+        self.on_host.put("/etc/resolv.conf", format!("nameserver {address}\noptions timeout:30 attempts:5\n"));
     }
 }
 
 /// Whether servers can have hosts of their own, as by root.
 pub fn can_name_hosts() -> bool {
-    let host = Host { name: Some("pg-3".to_owned()), boot: None };
+    let host = Host { name: Some("pg-3".to_owned()), ..Host::default() };
     let named = host.command(Path::new("")).args(["uname", "-n"]).output();
     named.is_ok_and(|named| named.stdout == b"pg-3\n")
 }
