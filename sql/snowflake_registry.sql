@@ -49,14 +49,18 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
     restored_at bigint NOT NULL DEFAULT 0,
     restored_revision bigint NOT NULL DEFAULT 0,
     not_before bigint NOT NULL DEFAULT 0,
+    longest_lease bigint NOT NULL DEFAULT 3600000,
     secret uuid NOT NULL DEFAULT gen_random_uuid()
 );
 COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script that was run last';
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
     'of this cluster, as system_identifier; another one means that the registry was restored or has failed over';
-COMMENT ON COLUMN snowflake_registry.registry.restored_at IS 'when that was noticed last, in Unix milliseconds; 0 for never';
+COMMENT ON COLUMN snowflake_registry.registry.restored_at IS 
+    'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
+COMMENT ON COLUMN snowflake_registry.registry.longest_lease IS
+    'how far a grant reaches ahead of the registry''s clock at most, in milliseconds; so long not_before is after a restore';
 COMMENT ON COLUMN snowflake_registry.registry.secret IS 'for receipts, which no other can make';
 COMMENT ON COLUMN snowflake_registry.registry.not_before IS
     'no worker is given to another server before this time, in Unix milliseconds: leases may have been lost';
@@ -71,6 +75,7 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
     revision bigint NOT NULL DEFAULT 0,
     renewed timestamptz,
     since timestamptz,
+    holders bigint NOT NULL DEFAULT 0,
     rule text NOT NULL DEFAULT 'free' CHECK (rule IN ('free', 'reserved', 'forbidden')),
     comment text,
     server text,
@@ -91,6 +96,7 @@ COMMENT ON COLUMN snowflake_registry.lease.granted_until IS
     'timestamps of its IDs are below this time, in Unix milliseconds; those of the next server are not';
 COMMENT ON COLUMN snowflake_registry.lease.issued_until IS
     'timestamps of its IDs were below this time when it reported last, in Unix milliseconds';
+COMMENT ON COLUMN snowflake_registry.lease.holders IS 'how many times it was leased';
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
     'free: for any server; reserved: only for a server that is configured with this number; forbidden: for none';
 
@@ -148,7 +154,6 @@ DECLARE
     here snowflake_registry.registry;
     own_system bigint := (pg_control_system()).system_identifier;
     own_line bigint := snowflake_registry.own_timeline();
-    furthest bigint;
 BEGIN
     -- What was committed must not be lost in a crash, whatever the settings of this database or role are.
     IF current_setting('synchronous_commit') = 'off' THEN
@@ -166,13 +171,11 @@ BEGIN
     THEN
         RETURN here;
     END IF;
-    -- Leases that were lost end like those that are known. A minute more, since the clock may be another machine's.
-    SELECT greatest(3600000, max(l.granted_until - snowflake_registry.unix_ms(l.renewed))) + 60000 INTO furthest
-        FROM snowflake_registry.lease l;
     UPDATE snowflake_registry.registry SET system_identifier = own_system, timeline = own_line,
         restored_at = snowflake_registry.unix_ms(clock_timestamp()),
         restored_revision = nextval('snowflake_registry.revision'),
-        not_before = snowflake_registry.unix_ms(clock_timestamp()) + furthest
+        -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
+        not_before = snowflake_registry.unix_ms(clock_timestamp()) + longest_lease + 60000
         RETURNING * INTO STRICT here;
     PERFORM setval('snowflake_registry.revision', greatest(seen_revision, here.restored_revision));
     RETURN here;
@@ -197,7 +200,9 @@ INSERT INTO snowflake_registry.registry (version, system_identifier, timeline)
 --
 -- Each change takes a token that the server had, and leaves a new one that the server has chosen. So a copy of a server
 -- has an old token as soon as its original has renewed its lease. A call whose answer was lost is repeated with the
--- same new token, and changes nothing.
+-- same new token. The server has that, too, when it asks for a renewal.
+--
+-- A row is locked only once it is known that it is to be changed: whoever has a server's role could hold others up.
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
     held_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint, seen_revision bigint,
@@ -211,204 +216,291 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint) IS
     'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
+    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset bigint, OUT issued bigint, OUT layout text,
+    OUT server text, OUT system text, OUT host text, OUT port integer)
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT a.lease_ms, a.clock, a.clock_offset, a.issued, left(a.layout, 200), left(a.server, 100), left(a.system, 20),
+            left(a.host, 255), a.port
+        INTO lease_ms, clock, clock_offset, issued, layout, server, system, host, port
+        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset bigint, issued bigint, layout text,
+            server text, system text, host text, port integer);
+    IF clock IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000 THEN
+        RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.read_about(jsonb) IS
+    'what a server says of itself; clock is the latest of its clock, its IDs and its durable mark';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.grant_for(lease_ms bigint, server_clock bigint, now_ms bigint, longest bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server_clock >= now_ms + longest THEN
+        RAISE EXCEPTION 'clock or durable mark of the server is too far ahead of the registry''s clock'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = format('It is at %s, and the registry''s at %s. A lease reaches at most %s ahead.',
+                    snowflake_registry.display(server_clock), snowflake_registry.display(now_ms), longest * interval '1 ms'),
+                HINT = 'Correct the clocks, or call snowflake_registry.set_longest_lease() in the registry.';
+    END IF;
+    RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.grant_for(bigint, bigint, bigint, bigint) IS 'the end of a lease that is granted now';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.other_layout(of_layout text, now_ms bigint) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('Worker %s of data center %s, %s, has layout %s.', l.worker_id, l.datacenter_id,
+            snowflake_registry.holder(l), l.layout)
+        FROM snowflake_registry.lease l WHERE l.token IS NOT NULL AND l.granted_until > now_ms AND l.layout <> of_layout LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_registry.other_layout(text, bigint) IS
+    'a server with a lease and another layout, whose IDs can be equal';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
+    presented uuid[], datacenter bigint, configured bigint, greatest_worker bigint, not_before bigint, now_ms bigint,
+    OUT worker bigint, OUT other text)
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_lease snowflake_registry.lease;
+BEGIN
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
+        AND l.datacenter_id = datacenter AND l.worker_id <= greatest_worker
+        AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
+    -- What it has released ends within its reservation.
+    IF found_lease.rule <> 'forbidden' AND found_lease.granted_until <= now_ms + 5000 AND not_before <= now_ms THEN
+        worker := found_lease.worker_id;
+    ELSIF found_lease.worker_id IS NOT NULL THEN
+        other := snowflake_registry.holder(found_lease);
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint) IS
+    'the worker that a server had, locked, if it is free; or who has it';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
+    datacenter bigint, configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
+    RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_lease snowflake_registry.lease;
+BEGIN
+    INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, configured) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        RETURN CASE WHEN not_before <= now_ms THEN configured END;
+    END IF;
+    SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
+        WHERE l.datacenter_id = datacenter AND l.worker_id = configured;
+    IF found_lease.rule <> 'forbidden' AND greatest(found_lease.granted_until, not_before) <= now_ms THEN
+        -- Another server may have got it just now.
+        SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
+            WHERE l.datacenter_id = datacenter AND l.worker_id = configured FOR UPDATE;
+    END IF;
+    IF found_lease.rule = 'forbidden' THEN
+        RAISE EXCEPTION 'worker % is forbidden', configured USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = coalesce(found_lease.comment, 'The registry has no comment about it.');
+    ELSIF found_lease.granted_until <= now_ms THEN
+        RETURN CASE WHEN not_before <= now_ms THEN configured END;
+    ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
+        RAISE EXCEPTION 'worker % of data center % is still leased to this server, or to a copy of it', configured, datacenter
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = format('The lease ends at %s. It was made before the machine was booted, or in another state directory.',
+                    snowflake_registry.display(found_lease.granted_until)),
+                HINT = format('The server goes on then. If there is no copy that issues IDs, call '
+                    'snowflake_registry.release_worker(%s, %s) in the registry to end the lease now.', datacenter, configured);
+    END IF;
+    RAISE EXCEPTION 'worker % of data center % has another server', configured, datacenter
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('It is leased until %s to %s.', snowflake_registry.display(found_lease.granted_until),
+                snowflake_registry.holder(found_lease)),
+            HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
+                'IDs again, call snowflake_registry.release_worker(%s, %s) in the registry.', datacenter, configured);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, bigint, text, text, integer) IS
+    'the worker that a server is configured with, locked, if it is free';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_any(datacenter bigint, greatest_worker bigint, now_ms bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known bigint;
+    worker bigint;
+    counted record;
+    next_lease snowflake_registry.lease;
+BEGIN
+    -- One that nobody had before. Those who claim at the same time do not wait for each other: each tries the next
+    -- number if the lock of one is taken.
+    SELECT count(*) INTO known FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter;
+    FOR worker IN SELECT n FROM generate_series(0, least(greatest_worker, known + 1000)) n
+        WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = n)
+        ORDER BY n
+    LOOP
+        CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', 'snowflake_registry', datacenter, worker), 0));
+        INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, worker) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN worker;
+        END IF;
+    END LOOP;
+    -- Else the one whose lease ended first.
+    SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
+        WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
+            AND l.granted_until <= now_ms
+        ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        RETURN worker;
+    END IF;
+    SELECT count(*) FILTER (WHERE l.rule = 'free') AS leased, count(*) FILTER (WHERE l.rule <> 'free') AS kept INTO counted
+        FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker;
+    SELECT l.* INTO next_lease FROM snowflake_registry.lease l
+        WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
+        ORDER BY l.granted_until LIMIT 1;
+    RAISE EXCEPTION 'no worker of data center % is free', datacenter USING ERRCODE = 'configuration_limit_exceeded',
+        DETAIL = format('Of %s workers, %s are leased, and %s reserved or forbidden.%s', greatest_worker + 1,
+            counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
+                format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
+                    snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
+        HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers.';
+END $$;
+COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint) IS 'a free worker, locked';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
-    presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint,
-    lease_ms bigint, server_clock bigint, clock_offset bigint,
-    of_layout text, of_server text, of_system text, of_host text, of_port integer,
-    OUT worker bigint, OUT begins bigint, OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT other text)
+    presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint, about jsonb,
+    OUT worker bigint, OUT begins bigint, OUT is_first boolean, OUT granted bigint, OUT receipt text, OUT at_revision bigint,
+    OUT other text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
-    now_ms bigint;
+    now_ms bigint := snowflake_registry.unix_ms(clock_timestamp());
+    this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
-    is_new boolean;
-    known bigint;
-    unused bigint;
-    counted record;
 BEGIN
-    IF new_token IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000 THEN
+    IF new_token IS NULL OR datacenter IS NULL OR greatest_worker IS NULL
+        OR greatest(datacenter, configured, greatest_worker) > 2147483647 OR least(datacenter, configured, greatest_worker) < 0
+    THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    now_ms := snowflake_registry.unix_ms(clock_timestamp());
-    IF server_clock > now_ms + 86400000 THEN
-        RAISE EXCEPTION 'clock of the server is more than a day ahead of the registry''s'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = format('It shows %s, and the registry''s %s.', snowflake_registry.display(server_clock),
-                    snowflake_registry.display(now_ms));
-    END IF;
-    at_revision := nextval('snowflake_registry.revision');
+    layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 
     -- A claim whose answer was lost.
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token AND l.datacenter_id = datacenter;
     IF FOUND THEN
         worker := found_lease.worker_id;
         begins := found_lease.begins_at;
+        is_first := found_lease.holders = 1;
         granted := found_lease.granted_until;
         at_revision := found_lease.revision;
         receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
         RETURN;
     END IF;
 
-    -- The worker that this server had, if that is free.
-    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
-        AND l.datacenter_id = datacenter AND l.worker_id <= greatest_worker
-        AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
-    IF FOUND AND found_lease.rule <> 'forbidden'
-        -- What it has released ends within its reservation.
-        AND found_lease.granted_until <= now_ms + 5000 AND here.not_before <= now_ms
-    THEN
-        worker := found_lease.worker_id;
-        begins := greatest(found_lease.granted_until, here.not_before);
-    ELSIF FOUND THEN
-        other := snowflake_registry.holder(found_lease);
+    SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
+        presented, datacenter, configured, greatest_worker, here.not_before, now_ms) c;
+    IF worker IS NULL AND configured IS NOT NULL THEN
+        worker := snowflake_registry.claim_configured(
+            datacenter, configured, here.not_before, now_ms, this.system, this.host, this.port);
+    ELSIF worker IS NULL AND here.not_before <= now_ms THEN
+        worker := snowflake_registry.claim_any(datacenter, greatest_worker, now_ms);
     END IF;
-
-    -- The configured worker.
-    WHILE worker IS NULL AND configured IS NOT NULL LOOP
-        SELECT * INTO found_lease FROM snowflake_registry.lease l
-            WHERE l.datacenter_id = datacenter AND l.worker_id = configured FOR UPDATE;
-        is_new := NOT FOUND;
-        begins := greatest(found_lease.granted_until, here.not_before);
-        IF found_lease.rule = 'forbidden' THEN
-            RAISE EXCEPTION 'worker % is forbidden', configured USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = coalesce(found_lease.comment, 'The registry has no comment about it.');
-        ELSIF here.not_before > now_ms AND here.not_before >= begins THEN
-            EXIT;
-        ELSIF begins > now_ms THEN
-            RAISE EXCEPTION 'worker % of data center % has another server', configured, datacenter
-                USING ERRCODE = 'object_not_in_prerequisite_state',
-                    DETAIL = format('It is leased until %s to %s.', snowflake_registry.display(begins),
-                        snowflake_registry.holder(found_lease)),
-                    HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
-                        'IDs again, call snowflake_registry.release_worker(%s, %s) in the registry.', datacenter, configured);
-        ELSIF is_new THEN
-            INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, configured)
-                ON CONFLICT DO NOTHING;
-            CONTINUE WHEN NOT FOUND;
-        END IF;
-        worker := configured;
-    END LOOP;
-
-    -- Any worker: one that nobody had before. Those who claim at the same time do not wait for each other: each tries
-    -- the next number if the lock of one is taken.
-    IF worker IS NULL AND configured IS NULL AND here.not_before <= now_ms THEN
-        SELECT count(*) INTO known FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter;
-        FOR unused IN SELECT n FROM generate_series(0, least(greatest_worker, known + 1000)) n
-            WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = n)
-            ORDER BY n
-        LOOP
-            CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', 'snowflake_registry', datacenter, unused), 0));
-            INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, unused) ON CONFLICT DO NOTHING;
-            CONTINUE WHEN NOT FOUND;
-            worker := unused;
-            begins := here.not_before;
-            EXIT;
-        END LOOP;
-    END IF;
-    -- Else the one whose lease ended first.
-    IF worker IS NULL AND configured IS NULL AND here.not_before <= now_ms THEN
-        SELECT l.worker_id, greatest(l.granted_until, here.not_before) INTO worker, begins FROM snowflake_registry.lease l
-            WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
-                AND l.granted_until <= now_ms
-            ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
-    END IF;
-    IF worker IS NULL AND here.not_before > now_ms THEN
+    IF worker IS NULL THEN
         RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('Leases may have been lost. It gives no worker to another server before %s.',
-                snowflake_registry.display(here.not_before));
-    ELSIF worker IS NULL THEN
-        SELECT count(*) FILTER (WHERE l.rule = 'free') AS leased, count(*) FILTER (WHERE l.rule <> 'free') AS kept,
-                min(l.granted_until) FILTER (WHERE l.rule = 'free') AS next_end
-            INTO counted FROM snowflake_registry.lease l
-            WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker;
-        SELECT l.* INTO found_lease FROM snowflake_registry.lease l
-            WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
-            ORDER BY l.granted_until LIMIT 1;
-        RAISE EXCEPTION 'no worker of data center % is free', datacenter USING ERRCODE = 'configuration_limit_exceeded',
-            DETAIL = format('Of %s workers, %s are leased, and %s reserved or forbidden.%s', greatest_worker + 1,
-                counted.leased, counted.kept, CASE WHEN counted.next_end IS NOT NULL THEN
-                    format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', found_lease.worker_id,
-                        snowflake_registry.holder(found_lease), snowflake_registry.display(counted.next_end)) END),
-            HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers.';
+                snowflake_registry.display(here.not_before)),
+            HINT = 'If it has lost no transaction, call snowflake_registry.end_recovery() in the registry.';
     END IF;
 
     -- The row is this transaction's.
-    UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins,
-            granted_until = greatest(l.granted_until, begins, greatest(now_ms, server_clock) + lease_ms), issued_until = 0,
-            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), server = of_server,
-            system_identifier = of_system, host = of_host, port = of_port, address = inet_client_addr(), role = session_user,
-            layout = of_layout, clock_offset_ms = clock_offset
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker
-        RETURNING l.granted_until INTO STRICT granted;
+    SELECT greatest(l.granted_until, here.not_before), l.holders = 0 INTO STRICT begins, is_first
+        FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+    granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
+    at_revision := nextval('snowflake_registry.revision');
+    UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
+            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), holders = l.holders + 1,
+            server = this.server, system_identifier = this.system, host = this.host, port = this.port,
+            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
+        WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_claim(
-    uuid[], uuid, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text, integer) IS
+COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, jsonb) IS
     'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all that another server can have issued';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
+    row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
+    datacenter bigint, worker bigint, seen_revision bigint, lease_ms bigint, clock_offset bigint) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- After a restore, other holders and what came after a lease may have been lost. Only the last holder of a worker has
+    -- a grant beyond the time of the restore, also by its own clock: the registry's can be another one since.
+    IF here.restored_at > 0 AND (held_until > here.restored_at + least(60000, lease_ms / 10) + greatest(0, clock_offset))
+        IS NOT TRUE
+    THEN
+        RETURN false;
+    -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
+    ELSIF held_until >= row_of.begins_at AND row_of.token = ANY (presented) THEN
+        RETURN true;
+    ELSIF row_of.revision >= here.restored_revision AND row_of.revision > 0 THEN
+        RETURN false;
+    END IF;
+    -- By its receipt, the server has more than a row says that was not written since the restore.
+    RETURN coalesce(row_of.revision, 0) <= seen_revision
+        AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
+    bigint, bigint, bigint, bigint) IS 'whether a server has the worker of this row';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
-    lease_ms bigint, server_clock bigint, clock_offset bigint, issued bigint, seen_revision bigint,
-    of_layout text, of_server text, of_system text, of_host text, of_port integer,
-    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT other text)
+    seen_revision bigint, about jsonb,
+    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
     now_ms bigint;
+    this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
-    is_beyond boolean;
-    is_current boolean;
-    is_holder boolean;
 BEGIN
-    IF new_token IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000 THEN
+    IF new_token IS NULL THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO found_lease FROM snowflake_registry.lease l
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
+    FOR pass IN 1..2 LOOP
+        IF pass = 1 THEN
+            SELECT * INTO found_lease FROM snowflake_registry.lease l
+                WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+        ELSE
+            SELECT * INTO found_lease FROM snowflake_registry.lease l
+                WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
+        END IF;
+        IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker,
+            seen_revision, this.lease_ms, this.clock_offset) IS NOT TRUE
+        THEN
+            refusal := CASE WHEN found_lease.token IS NULL THEN 'The registry does not know the lease.'
+                WHEN found_lease.token = ANY (presented) THEN 'It had ended when the registry was restored or failed over.'
+                ELSE format('It has %s.', snowflake_registry.holder(found_lease)) END;
+            RETURN;
+        ELSIF found_lease.rule = 'forbidden' THEN
+            refusal := concat_ws(' ', 'It is forbidden:', coalesce(found_lease.comment, 'the registry has no comment about it'));
+            RETURN;
+        END IF;
+    END LOOP;
     now_ms := snowflake_registry.unix_ms(clock_timestamp());
-    at_revision := nextval('snowflake_registry.revision');
-    IF found_lease.token = new_token THEN
-        -- A renewal whose answer was lost.
-        granted := found_lease.granted_until;
-        at_revision := found_lease.revision;
-        receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
-        RETURN;
-    END IF;
-    -- After a restore, other holders and what came after a lease may have been lost. Only the last holder of a worker has
-    -- a grant beyond the time of the restore.
-    is_beyond := here.restored_at = 0 OR held_until > here.restored_at + least(60000, lease_ms / 10);
-    is_current := found_lease.revision >= here.restored_revision AND found_lease.revision > 0;
-    IF is_current THEN
-        -- The second condition: a claim that arrives late gives its token to the row again, after other holders.
-        is_holder := is_beyond AND held_until >= found_lease.begins_at AND found_lease.token = ANY (presented);
-    ELSE
-        is_holder := is_beyond AND coalesce(found_lease.revision, 0) <= seen_revision
-            AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
-    END IF;
-    IF is_holder IS NOT TRUE OR found_lease.rule = 'forbidden' OR server_clock > now_ms + 86400000 THEN
-        other := coalesce(snowflake_registry.holder(found_lease), '');
-        RETURN;
-    END IF;
-    IF found_lease.worker_id IS NULL THEN
-        INSERT INTO snowflake_registry.lease (datacenter_id, worker_id, since) VALUES (datacenter, worker, clock_timestamp())
-            ON CONFLICT DO NOTHING;
-        IF NOT FOUND THEN
+    granted := greatest(found_lease.granted_until,
+        snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
+    IF found_lease.revision IS NULL OR found_lease.revision < here.restored_revision THEN
+        granted := greatest(granted, held_until);
+        INSERT INTO snowflake_registry.lease (datacenter_id, worker_id, since, holders)
+            SELECT datacenter, worker, clock_timestamp(), 1 WHERE found_lease.worker_id IS NULL ON CONFLICT DO NOTHING;
+        IF found_lease.worker_id IS NULL AND NOT FOUND THEN
             RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
-    -- What the server says that it holds counts only by a receipt.
-    granted := greatest(found_lease.granted_until, CASE WHEN NOT is_current THEN held_until END,
-        greatest(now_ms, server_clock) + lease_ms);
-    UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = issued,
-            revision = at_revision, renewed = clock_timestamp(), server = of_server, system_identifier = of_system,
-            host = of_host, port = of_port, address = inet_client_addr(), role = session_user, layout = of_layout,
-            clock_offset_ms = clock_offset
+    at_revision := nextval('snowflake_registry.revision');
+    UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = this.issued,
+            revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
+            host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
+            clock_offset_ms = this.clock_offset
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
+    layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_renew(
-    uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text, integer) IS
-    'extend the lease of a server that goes on at its own mark; granted is NULL if it does not have the worker any more';
+COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb) IS
+    'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
     presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint,
@@ -490,7 +582,7 @@ DECLARE
 BEGIN
     SELECT * INTO found_lease FROM snowflake_registry.lease l
         WHERE l.datacenter_id = release_worker.datacenter_id AND l.worker_id = release_worker.worker_id FOR UPDATE;
-    IF NOT FOUND THEN
+    IF coalesce(found_lease.holders, 0) = 0 THEN
         RAISE EXCEPTION 'worker % of data center % was never leased', release_worker.worker_id, release_worker.datacenter_id
             USING ERRCODE = 'undefined_object';
     ELSIF lowered < found_lease.issued_until OR lowered < found_lease.begins_at THEN
@@ -507,10 +599,23 @@ COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, bigint, timestampt
     'end the lease of a server that will never issue IDs again; all its IDs must be below ids_end; returns when the worker is free';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
-    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'UPDATE snowflake_registry.registry SET not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()))';
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_registry.registry SET restored_at = 0, restored_revision = 0,
+        not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()))
+$$;
 COMMENT ON FUNCTION snowflake_registry.end_recovery() IS
     'give workers to other servers again after a restore or failover of the registry, if no transaction of it was lost';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.set_longest_lease(length interval) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF length NOT BETWEEN interval '5 seconds' AND interval '7 days' THEN
+        RAISE EXCEPTION 'longest lease must be between 5 seconds and 7 days' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    UPDATE snowflake_registry.registry SET longest_lease = extract(epoch FROM length) * 1000 WHERE length IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
+    'limit how far leases reach ahead of the registry''s clock, an hour at first; so long no worker is given to another server after a restore';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.version() RETURNS integer
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -529,10 +634,8 @@ GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint) TO snowflake_regist
 GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION
     snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint),
-    snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, bigint, bigint, text, text, text, text,
-        integer),
-    snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, text,
-        text, text, text, integer),
+    snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, jsonb),
+    snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb),
     snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint)
     TO snowflake_registry_server;
 GRANT EXECUTE ON FUNCTION
@@ -540,7 +643,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_registry.forbid_worker(bigint, bigint, text),
     snowflake_registry.allow_worker(bigint, bigint),
     snowflake_registry.release_worker(bigint, bigint, timestamptz),
-    snowflake_registry.end_recovery()
+    snowflake_registry.end_recovery(),
+    snowflake_registry.set_longest_lease(interval)
     TO snowflake_registry_admin;
 
 COMMIT;

@@ -6,7 +6,7 @@ mod mark_conflict;
 mod state_file;
 
 pub use configuration::ConfigurationError;
-pub use lease::LeaseError;
+pub use lease::{LeaseError, sentences};
 pub use state_file::{StateFileError, StatePath, While};
 
 use crate::libpq::Failure;

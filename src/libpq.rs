@@ -64,7 +64,23 @@ pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
     // SAFETY: a C string. No message is asked for.
     let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
     // SAFETY: a list of libpq's or null, which nothing else uses.
-    unsafe { take(options) }
+    let options = unsafe { take(options) };
+    options.map(|options| options.into_iter().map(|option| option.parameter).collect())
+}
+
+/// Whether a connection string has a password, or another value that libpq calls secret.
+pub fn has_secret(conninfo: &CStr) -> bool {
+    // SAFETY: as in `parse`.
+    let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
+    // SAFETY: as in `parse`.
+    let options = unsafe { take(options) };
+    options.is_some_and(|options| options.iter().any(|option| option.is_secret))
+}
+
+/// A parameter that has a value.
+struct Given {
+    parameter: Parameter,
+    is_secret: bool,
 }
 
 /// The parameters of a list that have a value, and frees the list; `None` if it is null.
@@ -72,7 +88,7 @@ pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
 /// # Safety
 ///
 /// Only for lists that libpq has made. They must not be used afterwards.
-unsafe fn take(options: *mut PQconninfoOption) -> Option<Vec<Parameter>> {
+unsafe fn take(options: *mut PQconninfoOption) -> Option<Vec<Given>> {
     if options.is_null() {
         return None;
     }
@@ -87,7 +103,8 @@ unsafe fn take(options: *mut PQconninfoOption) -> Option<Vec<Parameter>> {
         }
         let value = text(option.val);
         if !value.is_empty() {
-            parameters.push((text(option.keyword), value));
+            let is_secret = text(option.dispchar).starts_with('*');
+            parameters.push(Given { parameter: (text(option.keyword), value), is_secret });
         }
     }
     // SAFETY: the whole list.
@@ -148,7 +165,8 @@ impl Connection {
         // SAFETY: a connection.
         let options = unsafe { pq_sys::PQconninfo(self.raw()) };
         // SAFETY: a list of libpq's or null, which nothing else uses.
-        unsafe { take(options) }.unwrap_or_default()
+        let options = unsafe { take(options) }.unwrap_or_default();
+        options.into_iter().map(|option| option.parameter).collect()
     }
 
     /// Whether the server has asked for a password.

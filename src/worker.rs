@@ -4,6 +4,7 @@
 //! the worker ID, or keep other servers from one that is configured.
 
 use crate::config::{gucs, preload};
+use crate::durable::lease;
 use crate::errors::{ConfigurationError, IssueError, LeaseError};
 use crate::host_number::{self, Resolved, Unresolved};
 use crate::libpq::Failure;
@@ -118,10 +119,7 @@ fn number() -> Result<u64, IssueError> {
         return Err(LeaseError::Pending { failure: Failure::default() }.into());
     }
     if is_leased() {
-        return shared()
-            .lease
-            .worker()
-            .ok_or_else(|| LeaseError::Pending { failure: Failure::from_text(&shared().lease.failure.read()) }.into());
+        return shared().lease.worker().ok_or_else(|| LeaseError::Pending { failure: lease::last_failure() }.into());
     }
     Ok(WORKER.number()?)
 }

@@ -9,7 +9,7 @@ use crate::config::gucs;
 use crate::config::gucs::WalMark;
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan};
-use crate::durable::{extend, wal};
+use crate::durable::{extend, lease, wal};
 use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
@@ -67,8 +67,8 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
     let layout = loop {
-        match worker::layout_and_series() {
-            Ok((layout, _)) => break layout,
+        match worker::layout_and_series().and_then(|(layout, _)| lease::start().map(|_| layout)) {
+            Ok(layout) => break layout,
             Err(IssueError::Lease(_)) => sleep::on_latch(None, pg_sys::PG_WAIT_EXTENSION),
             Err(_) => return,
         }

@@ -7,6 +7,7 @@ use crate::errors::{IssueError, LeaseError};
 use crate::libpq::Failure;
 use crate::shared::shared;
 use crate::worker;
+use pgrx::pg_sys;
 use snowflake_core::layout::Layout;
 use snowflake_core::lease::LeaseStart;
 use snowflake_core::{Tick, UnixMs};
@@ -73,12 +74,23 @@ pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
 }
 
 /// What went wrong with the registry last.
-fn last_failure() -> Failure {
+pub fn last_failure() -> Failure {
     if gucs::registry::registry().is_empty() {
         return Failure {
             hint: "Set it, and reload the configuration.".to_owned(),
             ..Failure::local("snowflake_pg.registry is not set")
         };
     }
-    Failure::from_text(&shared().lease.failure.read())
+    let failure = Failure::from_text(&shared().lease.failure.read());
+    // SAFETY: set when the process started.
+    let is_single_user = unsafe { !pg_sys::IsUnderPostmaster };
+    if is_single_user {
+        return Failure::local("there are no background workers in single-user mode");
+    } else if failure.message.is_empty() && !shared().lease.has_client() {
+        return Failure {
+            hint: "You might need to increase max_worker_processes.".to_owned(),
+            ..Failure::local("the registry client does not run")
+        };
+    }
+    failure
 }

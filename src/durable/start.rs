@@ -4,12 +4,13 @@ use crate::config::gucs::{self, WalMark};
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{directory_lock, identity, lease, life_file, lock, wal};
-use crate::errors::{IssueError, warning};
+use crate::errors::{IssueError, StateFileError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::identity::{Identity, Numbers};
 use snowflake_core::layout::Layout;
+use snowflake_core::lease::LeaseStart;
 use snowflake_core::life::LastLife;
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::start_table::{StartContext, StartPoint, StartReason, decide};
@@ -91,11 +92,25 @@ pub fn lock_directory() -> Result<StateDirectory, IssueError> {
     Ok(directory)
 }
 
-/// Whether a server with this data center and worker goes on at its own mark, or above it, in this directory. Without
-/// what WAL knows.
-pub fn goes_on_as(directory: &StateDirectory, numbers: Numbers) -> Result<bool, IssueError> {
+/// The mark of this server, of whichever worker; 0 if it has none.
+pub fn own_mark(directory: &StateDirectory) -> UnixMs {
+    let found = directory.read().ok().flatten().zip(directory.inode().ok());
+    found.filter(|(record, inode)| record.identity.directory.same_inode(inode)).map_or(0, |(record, _)| record.mark)
+}
+
+/// Where a server begins that has found a lease of its own of this worker; `None` if it cannot go on with that, since its
+/// mark is lost, damaged or not its own. Without what WAL knows.
+pub fn with_lease(
+    directory: &StateDirectory,
+    numbers: Numbers,
+    begins: UnixMs,
+) -> Result<Option<LeaseStart>, IssueError> {
     let own = identity::of(directory.inode()?, numbers)?;
-    let (last_life, found) = (life_file::read(directory)?, directory.read()?);
+    let last_life = life_file::read(directory)?;
+    let found = match directory.read() {
+        Err(StateFileError::Damaged { .. }) => return Ok(None),
+        found => found?,
+    };
     let now = now_at_start(found.as_ref());
     let context = StartContext {
         lease: None,
@@ -104,7 +119,13 @@ pub fn goes_on_as(directory: &StateDirectory, numbers: Numbers) -> Result<bool, 
         reads_wal: false,
         ..context(&own.layout, now, last_life)
     };
-    Ok(decide(found.as_ref(), &own, &context).is_ok_and(|start_point| !start_point.reason.relies_on_clock()))
+    let has_begun = found.is_some_and(|record| record.mark_of(numbers) > 0)
+        || last_life.is_some_and(|last| last.life.numbers == numbers);
+    if !has_begun {
+        return Ok(Some(LeaseStart::First(begins)));
+    }
+    let start = decide(found.as_ref(), &own, &context);
+    Ok(start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(begins)))
 }
 
 /// Where IDs begin with the record in a directory that this server has locked.
@@ -250,8 +271,10 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
     let (level, found, detail) = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
-        StartReason::Leased if floor == 0 => {
-            return log!("snowflake_pg: IDs begin, of a worker that nobody had before");
+        StartReason::Missing | StartReason::OtherWorker if shared().lease.start().is_some() => {
+            return log!(
+                "snowflake_pg: IDs begin at {time}, of a worker that the registry had leased to nobody before"
+            );
         }
         StartReason::Leased => {
             return log!("snowflake_pg: IDs begin at {time} or later, above those of the worker's last lease");

@@ -69,14 +69,20 @@ impl From<LeaseError> for ErrorReport {
     }
 }
 
-/// Adds what the registry, or libpq, has said.
-fn explained(report: ErrorReport, failure: &Failure, hint: &str) -> ErrorReport {
-    let parts: Vec<_> = [&failure.message, &failure.detail]
+/// What the registry, or libpq, has said, as sentences in one line.
+pub fn sentences(failure: &Failure) -> String {
+    [&failure.message, &failure.detail]
         .into_iter()
         .filter(|part| !part.is_empty())
         .map(|part| part.lines().map(|line| shown(line.trim())).collect::<Vec<_>>().join(" "))
         .map(|part| if part.ends_with('.') { part } else { part + "." })
-        .collect();
-    let report = if parts.is_empty() { report } else { report.set_detail(format!("Registry: {}", parts.join(" "))) };
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Adds what the registry, or libpq, has said.
+fn explained(report: ErrorReport, failure: &Failure, hint: &str) -> ErrorReport {
+    let reason = sentences(failure);
+    let report = if reason.is_empty() { report } else { report.set_detail(format!("Registry: {reason}")) };
     report.set_hint(if failure.hint.is_empty() { hint.to_owned() } else { shown(&failure.hint) })
 }

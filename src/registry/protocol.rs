@@ -6,8 +6,8 @@ use crate::remote::Remote;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
-use snowflake_core::lease::{Lease, Token};
-use std::ffi::CStr;
+use snowflake_core::lease::{Lease, LeaseStart, Token};
+use std::ffi::{CStr, CString};
 use std::str::FromStr;
 use std::time::Instant;
 
@@ -44,12 +44,24 @@ pub struct About {
     pub issued_until: UnixMs,
 }
 
+/// Which worker a server wants.
+pub struct Claim {
+    /// The token of the new lease.
+    pub new_token: Token,
+    /// The data center.
+    pub datacenter: u64,
+    /// The worker that the server is configured with; `None` if any will do.
+    pub configured: Option<u64>,
+    /// The greatest one that the layout has room for.
+    pub greatest: u64,
+}
+
 /// A new lease of a worker.
 pub struct Claimed {
     /// The worker.
     pub worker: u32,
-    /// Where its IDs begin.
-    pub begins: UnixMs,
+    /// How its IDs begin, and where.
+    pub start: (fn(UnixMs) -> LeaseStart, UnixMs),
     /// What was granted.
     pub grant: Grant,
     /// Who has the worker that the server had before, if it still is somebody's.
@@ -64,13 +76,15 @@ pub struct Grant {
     pub receipt: [u8; 32],
     /// The state of the registry.
     pub revision: u64,
+    /// A server that has a lease and another layout.
+    pub other_layout: Option<String>,
 }
 
 /// What comes of a renewal.
 pub enum Renewed {
     /// It was granted.
     Granted(Grant),
-    /// The server does not have the worker any more. Who has it, if somebody has.
+    /// The server does not have the worker any more. Why, as a sentence.
     Refused(String),
 }
 
@@ -93,7 +107,7 @@ impl Session {
         ];
         let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1, $2, $3, $4, $5, $6)";
         let (sent, at) = (Instant::now(), clock::unix_ms());
-        let answer = remote.query(query, &parameters, until)?;
+        let answer = remote.query(query, &parameters, until).map_err(with_hint)?;
         let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
         let version: u64 = required(&answer, c"version")?;
         if version < VERSION {
@@ -108,85 +122,86 @@ impl Session {
         Ok(Self { remote, until, clock_offset_ms, clock_error_ms: error_ms + 1 })
     }
 
-    /// Leases a worker: the configured one, or else any up to the greatest. Where the server had a lease, its worker if
-    /// that is free.
-    pub fn claim(
-        &mut self,
-        had: Option<&Lease>,
-        new_token: Token,
-        datacenter: u64,
-        configured: Option<u64>,
-        greatest: u64,
-        about: &About,
-    ) -> Result<Claimed, Failure> {
+    /// Leases a worker. Where the server had a lease, its worker if that is free.
+    pub fn claim(&mut self, had: Option<&Lease>, claim: &Claim, about: &About) -> Result<Claimed, Failure> {
         let parameters = [
             presented(had),
-            Some(uuid(new_token)),
-            Some(datacenter.to_string()),
-            configured.map(|worker| worker.to_string()),
-            Some(greatest.to_string()),
-            Some(about.lease_ms.to_string()),
-            Some(about.clock.to_string()),
-            Some(self.clock_offset_ms.to_string()),
+            Some(uuid(claim.new_token)),
+            Some(claim.datacenter.to_string()),
+            claim.configured.map(|worker| worker.to_string()),
+            Some(claim.greatest.to_string()),
         ];
-        let query = c"SELECT worker, begins, granted, receipt, at_revision, other FROM snowflake_registry.server_claim(
-            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
-        let answer = self.ask(query, parameters.into_iter().chain(about.texts()))?;
+        let answer = self.ask_about("server_claim", &parameters, about)?;
+        let is_first = answer.value(0, c"is_first").is_some_and(|value| value == "t");
         Ok(Claimed {
             worker: required(&answer, c"worker")?,
-            begins: required(&answer, c"begins")?,
+            start: (if is_first { LeaseStart::First } else { LeaseStart::At }, required(&answer, c"begins")?),
             grant: grant(&answer)?,
             other: answer.value(0, c"other"),
         })
     }
 
-    /// Extends a lease.
-    pub fn renew(&mut self, lease: &Lease, new_token: Token, about: &About) -> Result<Renewed, Failure> {
+    /// Extends a lease, which has the other one of its tokens from then on.
+    pub fn renew(&mut self, lease: &Lease, about: &About) -> Result<Renewed, Failure> {
         let parameters = [
             presented(Some(lease)),
-            Some(uuid(new_token)),
+            Some(uuid(lease.tokens[1])),
             Some(lease.granted_until.to_string()),
             Some(hexadecimal(&lease.receipt)),
             Some(lease.numbers.0.to_string()),
             Some(lease.numbers.1.to_string()),
-            Some(about.lease_ms.to_string()),
-            Some(about.clock.to_string()),
-            Some(self.clock_offset_ms.to_string()),
-            Some(about.issued_until.to_string()),
             Some(lease.revision.to_string()),
         ];
-        let query = c"SELECT granted, receipt, at_revision, other FROM snowflake_registry.server_renew(
-            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
-        let answer = self.ask(query, parameters.into_iter().chain(about.texts()))?;
+        let answer = self.ask_about("server_renew", &parameters, about)?;
         Ok(match answer.value(0, c"granted") {
             Some(_) => Renewed::Granted(grant(&answer)?),
-            None => Renewed::Refused(answer.value(0, c"other").unwrap_or_default()),
+            None => Renewed::Refused(answer.value(0, c"refusal").unwrap_or_default()),
         })
     }
 
-    /// Ends a lease: the server issues nothing at or above the time to which it has lowered its grant.
-    pub fn release(&mut self, lease: &Lease, issued_until: UnixMs) -> Result<(), Failure> {
+    /// Ends a lease early, which is the lowered one from then on: the server issues nothing beyond that. Its new token is not
+    /// presented, so that a release that arrives late does not end the next renewal's grant.
+    pub fn release(&mut self, held: &Lease, lowered: &Lease, issued_until: UnixMs) -> Result<(), Failure> {
         let parameters = [
-            presented(Some(lease)),
-            Some(uuid(lease.tokens[0])),
-            Some(lease.numbers.0.to_string()),
-            Some(lease.numbers.1.to_string()),
-            Some(lease.granted_until.to_string()),
+            presented(Some(held)),
+            Some(uuid(lowered.tokens[1])),
+            Some(lowered.numbers.0.to_string()),
+            Some(lowered.numbers.1.to_string()),
+            Some(lowered.granted_until.to_string()),
             Some(issued_until.to_string()),
         ];
         let query = c"SELECT snowflake_registry.server_release($1, $2, $3, $4, $5, $6)";
-        self.ask(query, parameters.into_iter()).map(|_| ())
+        self.remote.query(query, &parameters, self.until).map(|_| ())
     }
 
-    fn ask(&mut self, query: &CStr, parameters: impl Iterator<Item = Option<String>>) -> Result<Answer, Failure> {
-        self.remote.query(query, &parameters.collect::<Vec<_>>(), self.until)
+    /// Calls a function with these parameters, and with what the server says of itself.
+    fn ask_about(&mut self, function: &str, parameters: &[Option<String>], about: &About) -> Result<Answer, Failure> {
+        let about = about.values(self.clock_offset_ms);
+        let numbered = (1..=parameters.len()).map(|nth| format!("${nth}, ")).collect::<String>();
+        let named =
+            about.iter().zip(parameters.len() + 1..).map(|((name, kind, _), nth)| format!("'{name}', ${nth}::{kind}"));
+        let named = named.collect::<Vec<_>>().join(", ");
+        let query = format!("SELECT * FROM snowflake_registry.{function}({numbered}jsonb_build_object({named}))");
+        let query = CString::new(query).expect("no zero byte");
+        let values: Vec<_> = parameters.iter().cloned().chain(about.into_iter().map(|(_, _, value)| value)).collect();
+        self.remote.query(&query, &values, self.until)
     }
 }
 
 impl About {
-    fn texts(&self) -> [Option<String>; 5] {
-        let Self { layout, server, system, host, port, .. } = self;
-        [Some(layout.clone()), server.clone(), Some(system.to_string()), Some(host.clone()), Some(port.to_string())]
+    /// Each value with its name and type.
+    fn values(&self, clock_offset_ms: i64) -> [(&'static str, &'static str, Option<String>); 9] {
+        [
+            ("lease_ms", "bigint", Some(self.lease_ms.to_string())),
+            ("clock", "bigint", Some(self.clock.to_string())),
+            ("clock_offset", "bigint", Some(clock_offset_ms.to_string())),
+            ("issued", "bigint", Some(self.issued_until.to_string())),
+            ("layout", "text", Some(self.layout.clone())),
+            ("server", "text", self.server.clone()),
+            ("system", "text", Some(self.system.to_string())),
+            ("host", "text", Some(self.host.clone())),
+            ("port", "integer", Some(self.port.to_string())),
+        ]
     }
 }
 
@@ -216,6 +231,7 @@ fn grant(answer: &Answer) -> Result<Grant, Failure> {
         until: required(answer, c"granted")?,
         receipt: bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| unexpected(c"receipt"))?,
         revision: required(answer, c"at_revision")?,
+        other_layout: answer.value(0, c"layout_note"),
     })
 }
 
@@ -229,6 +245,19 @@ fn required<T: FromStr>(answer: &Answer, column: &CStr) -> Result<T, Failure> {
 
 fn unexpected(column: &CStr) -> Failure {
     Failure::local(format!("the registry has sent an unexpected value of {}", column.to_string_lossy()))
+}
+
+/// What to do where the functions of the registry cannot be called.
+fn with_hint(failure: Failure) -> Failure {
+    const INVALID_SCHEMA: &str = "3F000";
+    const UNDEFINED_FUNCTION: &str = "42883";
+    const INSUFFICIENT_PRIVILEGE: &str = "42501";
+    let hint = match failure.sqlstate.as_deref() {
+        Some(INVALID_SCHEMA | UNDEFINED_FUNCTION) => "Run snowflake_registry.sql in the database of the registry.",
+        Some(INSUFFICIENT_PRIVILEGE) => "Grant snowflake_registry_server to the role of this server in the registry.",
+        _ => return failure,
+    };
+    Failure { hint: hint.to_owned(), ..failure }
 }
 
 /// Who the lease is of, for messages.

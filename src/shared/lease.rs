@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
 use snowflake_core::lease::LeaseStart;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, Ordering, fence};
 
 /// The lease, in shared memory. Written by the registry client; `granted_until` is lowered under the lock of the mark.
 pub struct SharedLease {
@@ -14,13 +14,13 @@ pub struct SharedLease {
     datacenter: AtomicU64,
     /// Where IDs begin at the earliest.
     begins: AtomicU64,
-    /// Whether they begin at the server's own mark.
-    is_continued: AtomicBool,
+    /// Which kind of [`LeaseStart`] that is, by its place in [`STARTS`].
+    start: AtomicU8,
     /// Every timestamp is below this.
     granted_until: AtomicU64,
     /// How far the clock is ahead of the registry's, in milliseconds; [`UNKNOWN`] before the first answer.
     clock_offset_ms: AtomicI64,
-    /// Whether the registry has said that the worker is not this server's any more.
+    /// Whether the registry has said that the worker is not this server's any more, when it was asked last.
     pub is_superseded: AtomicBool,
     /// What went wrong with the registry last.
     pub failure: SharedText,
@@ -30,6 +30,8 @@ pub struct SharedLease {
 
 const UNKNOWN: i64 = i64::MIN;
 
+const STARTS: [fn(UnixMs) -> LeaseStart; 3] = [LeaseStart::Continued, LeaseStart::First, LeaseStart::At];
+
 impl SharedLease {
     /// None.
     pub fn new() -> Self {
@@ -37,7 +39,7 @@ impl SharedLease {
             worker: AtomicU64::new(0),
             datacenter: AtomicU64::new(0),
             begins: AtomicU64::new(0),
-            is_continued: AtomicBool::new(false),
+            start: AtomicU8::new(0),
             granted_until: AtomicU64::new(0),
             clock_offset_ms: AtomicI64::new(UNKNOWN),
             is_superseded: AtomicBool::new(false),
@@ -48,8 +50,12 @@ impl SharedLease {
 
     /// Lets the server use a worker.
     pub fn publish(&self, (datacenter, worker): Numbers, start: LeaseStart, granted_until: UnixMs) {
-        let (LeaseStart::Continued(begins) | LeaseStart::At(begins)) = start;
-        self.is_continued.store(matches!(start, LeaseStart::Continued(_)), Ordering::Relaxed);
+        let (nth, begins) = match start {
+            LeaseStart::Continued(begins) => (0, begins),
+            LeaseStart::First(begins) => (1, begins),
+            LeaseStart::At(begins) => (2, begins),
+        };
+        self.start.store(nth, Ordering::Relaxed);
         self.datacenter.store(datacenter.into(), Ordering::Relaxed);
         self.begins.store(begins, Ordering::Relaxed);
         self.granted_until.store(granted_until, Ordering::Relaxed);
@@ -72,8 +78,7 @@ impl SharedLease {
     pub fn start(&self) -> Option<LeaseStart> {
         self.worker()?;
         let begins = self.begins.load(Ordering::Relaxed);
-        let start = if self.is_continued.load(Ordering::Relaxed) { LeaseStart::Continued } else { LeaseStart::At };
-        Some(start(begins))
+        Some(STARTS[usize::from(self.start.load(Ordering::Relaxed))](begins))
     }
 
     /// Every timestamp is below this time; 0 until there is a lease.
@@ -99,6 +104,11 @@ impl SharedLease {
     /// Makes the process with this latch the registry client; null is none.
     pub fn set_client(&self, latch: *mut pg_sys::Latch) {
         self.client.store(latch, Ordering::Release);
+    }
+
+    /// Whether there is a registry client.
+    pub fn has_client(&self) -> bool {
+        !self.client.load(Ordering::Acquire).is_null()
     }
 
     /// Wakes the registry client, if there is one.

@@ -1,9 +1,9 @@
 //! A registry that cannot be reached.
 
-use crate::fixture::{OF_NEXT_ID, ONE_WORKER, member, shown, start, take_a_thousand, worker_of};
+use crate::fixture::{OF_NEXT_ID, ONE_WORKER, member, numbered, shown, start, take_a_thousand, worker_of};
 use std::fs;
-use std::net::TcpListener;
-use testbed::{Registry, Signal, Witness, error, value};
+use std::net::{TcpListener, UdpSocket};
+use testbed::{Registry, Signal, Witness, can_name_hosts, error, value};
 
 #[test]
 fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
@@ -50,6 +50,26 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
     assert_eq!(worker_of(&server), "0", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// The registry has the next token then, and the server the one before.
+#[test]
+fn a_server_that_stops_before_it_has_the_answer_of_the_registry_keeps_its_number() {
+    for how in [Signal::KILL, Signal::INT] {
+        let registry = Registry::start();
+        let mut server = start(numbered(&registry, 5));
+        assert_eq!(shown(&server, OF_NEXT_ID), "5");
+        let mut dba = registry.connect();
+        dba.batch_execute("BEGIN; SELECT FROM snowflake_registry.lease WHERE worker_id = 5 FOR UPDATE")
+            .expect("a lock");
+        server.reload();
+        registry.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
+        server.stop(how);
+        dba.batch_execute("COMMIT").expect("a commit");
+        registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
+        server.start();
+        assert_eq!(shown(&server, OF_NEXT_ID), "5", "{how:?}: {}", server.log());
+    }
 }
 
 #[test]
@@ -113,6 +133,38 @@ fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
         "host=127.0.0.1,{} port={port},5432 connect_timeout=2 user=fleet dbname=postgres",
         registry.host().display()
     );
+    server.configure("snowflake_pg.registry", both);
+    server.start();
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+}
+
+/// libpq would ask it uninterruptibly.
+#[test]
+fn a_server_stops_and_other_hosts_are_tried_while_the_resolver_of_names_does_not_answer() {
+    if !can_name_hosts() {
+        println!("left out: only root can give a machine another resolver");
+        return;
+    }
+    let _silent = UdpSocket::bind("127.0.0.99:53").expect("a port");
+    let registry = Registry::start();
+    let mut server =
+        member(&registry).set("snowflake_pg.registry", "host=registry.example.com user=fleet dbname=postgres").create();
+    server.resolve_names_at("127.0.0.99");
+    server.start();
+    server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    server.wait_until(
+        "SELECT registry_error = 'could not translate host name \"registry.example.com\" to address: timeout expired'
+         FROM snowflake_status",
+    );
+    let mut client = server.connect();
+    client.batch_execute("SET statement_timeout = '1s'").expect("a setting");
+    let check = "SELECT problem FROM snowflake_check_fleet('{host=registry.example.com connect_timeout=600}')";
+    assert_eq!(error(&mut client, check).code().code(), "57014");
+    // The registry client asks again, and is in the middle of that.
+    server.stop(Signal::INT);
+    let both =
+        format!("host=registry.example.com,{} connect_timeout=2 user=fleet dbname=postgres", registry.host().display());
     server.configure("snowflake_pg.registry", both);
     server.start();
     assert_eq!(worker_of(&server), "0", "{}", server.log());

@@ -59,6 +59,74 @@ fn a_machine_that_is_booted_gets_the_worker_back_that_its_server_has_released() 
     assert_eq!(witness.report().duplicates(), 0);
 }
 
+/// Before its first mark is on disk, it has issued nothing.
+#[test]
+fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() {
+    let registry = Registry::start();
+    let mut server = start(numbered(&registry, 5).set("snowflake_pg.start_margin", "1min"));
+    for _ in 0..3 {
+        assert_eq!(worker_of(&server), "5", "{}", server.log());
+        server.restart(Signal::KILL);
+    }
+    server.stop(Signal::INT);
+    server.configure("snowflake_pg.start_margin", "1s");
+    server.start();
+    assert_eq!(shown(&server, OF_NEXT_ID), "5", "{}", server.log());
+}
+
+/// It cannot go on at its mark.
+#[test]
+fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    server.kill_all();
+    std::fs::write(server.mark_file(), b"rubbish").expect("a file");
+    server.start();
+    assert_eq!(worker_of(&server), "1", "{}", server.log());
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "XX001");
+    shown(&server, "SELECT snowflake_reset_state(now())");
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+#[test]
+fn a_numbered_server_is_told_that_its_worker_is_leased_to_itself_in_another_boot() {
+    if !can_name_hosts() {
+        println!("left out: only root can boot machines");
+        return;
+    }
+    let registry = Registry::start();
+    let mut server = start(numbered(&registry, 5));
+    assert_eq!(shown(&server, OF_NEXT_ID), "5");
+    server.kill_all();
+    server.boot(1);
+    server.start();
+    let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+    let expected =
+        "Registry: worker 5 of data center 0 is still leased to this server, or to a copy of it. The lease ends at ";
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with(expected)), "{refused:?}");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
+    shown(&registry, "SELECT snowflake_registry.release_worker(0, 5, now() + interval '3 seconds')");
+    server.wait_until("SELECT lease_until > now() FROM snowflake_status");
+    assert_eq!(shown(&server, OF_NEXT_ID), "5");
+}
+
+#[test]
+fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    worker_of(&server);
+    shown(&registry, "SELECT snowflake_registry.forbid_worker(0, 0, 'of the old system')");
+    server.reload();
+    server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
+    assert!(server.log().contains("It is forbidden: of the old system. IDs go on up to "), "{}", server.log());
+    shown(&registry, "SELECT snowflake_registry.allow_worker(0, 0)");
+    server.reload();
+    server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
+}
+
 #[test]
 fn a_keeper_of_the_lease_that_is_terminated_comes_back_with_the_same_worker() {
     let registry = Registry::start();
@@ -80,6 +148,7 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
     let first = start(numbered(&registry, 5).set("cluster_name", "first"));
     assert_eq!(shown(&first, OF_NEXT_ID), "5");
     assert_eq!(shown(&first, WORKER), "5 from configuration");
+    assert!(!first.log().contains("WARNING"), "{}", first.log());
     let mut second = start(numbered(&registry, 5));
     let refused = error(&mut second.connect(), "SELECT snowflake_nextval()");
     assert_eq!(

@@ -73,6 +73,20 @@ fn a_server_that_is_rewound_and_promoted_again_repeats_no_id() {
     assert_eq!(witness.report().duplicates(), 0);
 }
 
+/// The registry does not know of the original.
+#[test]
+fn a_copy_with_a_registry_gets_no_number_that_its_original_has_without_one() {
+    let registry = Registry::start();
+    let original = start(Cluster::builder().worker(5));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&original]);
+    let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
+    copy.start();
+    copy.wait_until("SELECT lease_until IS NOT NULL FROM snowflake_status");
+    let refused = testbed::error(&mut copy.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "this server is a copy of another one with the same worker ID", "{refused:?}");
+}
+
 /// The whole directory, as a volume is put back: with the inodes of its files.
 #[test]
 fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() {

@@ -5,5 +5,6 @@ mod claims;
 mod clocks;
 mod copies;
 mod fixture;
+mod misconfigured;
 mod restored;
 mod script;

@@ -1,6 +1,6 @@
 //! A registry that was restored to an older state, or has failed over.
 
-use crate::fixture::{member, shown, start, take_a_thousand, worker_of};
+use crate::fixture::{ONE_WORKER, member, shown, start, take_a_thousand, worker_of};
 use testbed::{Cluster, Registry, Signal, Witness, error};
 
 const REFUSED: &str = "Registry: registry was restored or has failed over. Leases may have been lost. \
@@ -124,6 +124,103 @@ fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     assert_eq!(refused.hint(), Some("Restart this server, so that it leases another worker."));
 }
 
+/// The lease that was lost ends before workers are given away.
+#[test]
+fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back() {
+    let mut registry = Registry::start_as(Cluster::builder().own_clock());
+    let standby = Cluster::builder().own_clock().standby_of(&registry);
+    standby.wait_for_commits_of(&registry);
+    standby.configure("primary_conninfo", "host=/nowhere");
+    standby.reload();
+    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
+    let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
+    let fleet =
+        || member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.registry_lease", "1d").own_clock();
+    let old = start(fleet());
+    assert_eq!(worker_of(&old), "0");
+    assert_eq!(shown(&old, "SELECT lease_until < now() + interval '61 minutes' FROM snowflake_status"), "t");
+    let new = fleet().create();
+    registry.kill_all();
+    // It asks the new primary only after a while.
+    let frozen = old.freeze();
+    standby.promote();
+    let mut new = new;
+    new.start();
+    new.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert!(
+        error(&mut new.connect(), "SELECT snowflake_nextval()")
+            .detail()
+            .is_some_and(|detail| detail.starts_with(REFUSED))
+    );
+    for server in [&standby, &old, &new] {
+        server.set_clock(3720.0);
+    }
+    assert_eq!(worker_of(&new), "0", "the lease is over");
+    shown(&new, "SELECT snowflake_accept_clock()");
+    drop(frozen);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&new]);
+    shown(&old, "SELECT snowflake_accept_clock()");
+    witness.connect(&old);
+    assert!(witness.refusal().message().starts_with("the lease of this server's worker ID ends at "));
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// By that clock, the lease has not ended before the failover.
+#[test]
+fn a_registry_that_fails_over_to_a_clock_that_is_behind_renews_no_lease_that_had_ended() {
+    let mut registry = Registry::start_as(Cluster::builder().own_clock());
+    let standby = Cluster::builder().own_clock().standby_of(&registry);
+    let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
+    let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
+    let fleet = |lease: &str| {
+        let member = member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.layout", ONE_WORKER);
+        start(member.set("snowflake_pg.registry_lease", lease))
+    };
+    let first = fleet("10s");
+    assert_eq!(worker_of(&first), "0");
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&first]);
+    let second = fleet("60s");
+    standby.wait_for_commits_of(&registry);
+    standby.configure("primary_conninfo", "host=/nowhere");
+    standby.reload();
+    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    let frozen = first.freeze();
+    assert_eq!(worker_of(&second), "0");
+    registry.kill_all();
+    standby.set_clock(-120.0);
+    standby.promote();
+    drop(frozen);
+    first.wait_until("SELECT registry_error LIKE 'the registry does not renew the lease%' FROM snowflake_status");
+    take_a_thousand(&mut witness, &[&second]);
+    witness.connect(&first);
+    assert!(witness.refusal().message().starts_with("the lease of this server's worker ID ends at "));
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// All leases have ended meanwhile, so that only a DBA can know that no other server has had the workers.
+#[test]
+fn a_dba_who_ends_the_recovery_lets_servers_go_on_whose_leases_had_ended() {
+    let mut registry = Registry::start();
+    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
+    worker_of(&server);
+    let standby = Cluster::builder().standby_of(&registry);
+    standby.wait_for_commits_of(&registry);
+    shown(&server, "SELECT snowflake_nextval()");
+    registry.kill_all();
+    server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
+    standby.promote();
+    let promoted = Registry::on(standby);
+    send_to(&server, &promoted);
+    server.wait_until("SELECT registry_error LIKE 'the registry does not renew the lease%' FROM snowflake_status");
+    shown(&promoted, "SELECT snowflake_registry.end_recovery()");
+    server.reload();
+    server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
+    shown(&server, "SELECT snowflake_nextval()");
+}
+
 /// A server proves its lease by the receipt that it got with it.
 #[test]
 fn a_restored_registry_believes_no_server_that_has_no_receipt() {
@@ -135,7 +232,8 @@ fn a_restored_registry_believes_no_server_that_has_no_receipt() {
     dba.batch_execute("UPDATE snowflake_registry.registry SET timeline = timeline - 1").expect("a restore");
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let renew = "SELECT granted FROM snowflake_registry.server_renew('{11111111-1111-1111-1111-111111111111}',
-        '21111111-1111-1111-1111-111111111111', 9e12::bigint, repeat('0', 64), 0, 0, 60000, 0, 0, 0, 0, '', '', '', '', 1)";
+        '21111111-1111-1111-1111-111111111111', 9e12::bigint, repeat('0', 64), 0, 0, 0,
+        '{\"lease_ms\": 60000, \"clock\": 0, \"clock_offset\": 0}')";
     assert_eq!(testbed::value(&mut thief, renew), "NULL");
     assert_eq!(shown(&registry, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t", "noticed");
 }

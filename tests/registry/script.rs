@@ -10,6 +10,13 @@ const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
     UNION ALL SELECT format('%s %s %s', oid, prosrc, proacl) FROM pg_proc WHERE pronamespace = 'snowflake_registry'::regnamespace
     UNION ALL SELECT format('%s %s', oid, relacl) FROM pg_class WHERE relnamespace = 'snowflake_registry'::regnamespace) x(t)";
 
+/// What a server says of itself.
+fn about(lease_ms: u32) -> String {
+    format!(
+        "jsonb_build_object('lease_ms', {lease_ms}, 'clock', 0, 'clock_offset', 0, 'issued', 0, 'layout', '', 'host', 'thief')"
+    )
+}
+
 #[test]
 fn the_script_changes_and_loses_nothing_when_it_is_run_again() {
     let registry = Registry::start();
@@ -63,7 +70,7 @@ fn a_hostile_database_gets_no_code_run_by_the_registry() {
     let server = start(member(&registry));
     assert_eq!(worker_of(&server), "0");
     let mut dba = registry.connect();
-    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 9); SELECT snowflake_registry.release_worker(0, 9); SELECT FROM snowflake_registry.workers")
+    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 9); SELECT snowflake_registry.release_worker(0, 0); SELECT FROM snowflake_registry.workers")
         .expect("functions");
     assert_eq!(shown(&registry, "SELECT pg_catalog.count(*) FROM public.trap"), "0");
     let open = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_registry'::pg_catalog.regnamespace
@@ -78,7 +85,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     worker_of(&server);
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = "11111111-1111-1111-1111-111111111111";
-    let about = "'t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z', 'thief', '1', 'thief', 5432";
+    let about = about(60_000);
     let before = known(&registry, "(workers.*)::text", 0);
     for forbidden in [
         "SELECT * FROM snowflake_registry.lease",
@@ -92,6 +99,8 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         "SELECT snowflake_registry.allow_worker(0, 0)",
         "SELECT snowflake_registry.set_rule(0, 0, 'forbidden', NULL)",
         "SELECT snowflake_registry.end_recovery()",
+        "SELECT snowflake_registry.set_longest_lease('1d')",
+        "SELECT snowflake_registry.claim_any(0, 31, 9e12::bigint)",
         "SELECT snowflake_registry.receipt_for(0, 0, NULL, 0, 0)",
         "SELECT snowflake_registry.check_restored(0)",
         "CREATE TABLE snowflake_registry.mine ()",
@@ -100,14 +109,13 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     }
     for presented in ["{}", &format!("{{{token}}}"), "{NULL}"] {
         let renewal = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, 60000, 0, 0, 0, 0, {about})"
+            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
         let release = format!("SELECT snowflake_registry.server_release('{presented}', '{token}', 0, 0, 1, 0)");
         testbed::value(&mut thief, &release);
     }
-    let claim =
-        format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, 60000, 0, 0, {about})");
+    let claim = format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, {about})");
     assert_eq!(error(&mut thief, &claim).code().code(), "55000");
     assert_eq!(known(&registry, "(workers.*)::text", 0), before);
 }
@@ -133,20 +141,54 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     assert_eq!(error(&mut dba, "SELECT * FROM snowflake_registry.lease").code().code(), "42501");
 }
 
+/// A session with a role that was stolen can stay in its transaction.
+#[test]
+fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    worker_of(&server);
+    let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let token = "11111111-1111-1111-1111-111111111111";
+    let calls = [
+        format!(
+            "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 0, 0, 0, {})",
+            about(60_000)
+        ),
+        format!("SELECT snowflake_registry.server_release('{{{token}}}', '{token}', 0, 0, 1, 0)"),
+    ];
+    thief.batch_execute("BEGIN").expect("a transaction");
+    for call in &calls {
+        value(&mut thief, call);
+    }
+    let before = known(&registry, "renewed", 0);
+    server.reload();
+    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
+}
+
+#[test]
+fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
+    let registry = Registry::start();
+    let one = start(member(&registry).set("cluster_name", "one"));
+    assert_eq!(worker_of(&one), "0");
+    assert!(!one.log().contains("WARNING"), "{}", one.log());
+    let other = start(member(&registry).set("snowflake_pg.layout", "t41 w10 s12"));
+    assert_eq!(worker_of(&other), "1");
+    let log = other.log();
+    assert!(log.contains("WARNING:  snowflake_pg: another server of the registry has another layout"), "{log}");
+    assert!(log.contains("DETAIL:  Worker 0 of data center 0, server \"one\" on host \""), "{log}");
+}
+
 /// With receipts of its own, also where the registry was restored.
 #[test]
 fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() {
     let registry = Registry::start();
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
-    let about = "'', 'thief', '1', 'thief', 5432";
+    let about = about(3_600_000);
     let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
     let claim = |nth: u32, datacenter: u32| {
-        format!(
-            "snowflake_registry.server_claim('{{}}', '{}', {datacenter}, NULL, 0, 86400000, 0, 0, {about})",
-            token(nth)
-        )
+        format!("snowflake_registry.server_claim('{{}}', '{}', {datacenter}, NULL, 0, {about})", token(nth))
     };
-    // It has worker 0 of data center 0 for a day, and gives it back.
+    // It has worker 0 of data center 0 for an hour, and gives it back.
     let held = |thief: &mut Client, columns: &str| value(thief, &format!("SELECT {columns} FROM {}", claim(1, 0)));
     let [granted, receipt, revision] = ["granted", "receipt", "at_revision"].map(|column| held(&mut thief, column));
     let foreign = format!("SELECT receipt FROM {}", claim(1, 3));
@@ -165,7 +207,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     registry.connect().batch_execute("UPDATE snowflake_registry.registry SET timeline = 0").expect("a restore");
     for revision in [revision, "100000".to_owned()] {
         let renew = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0, 0, 86400000, 0, 0, 0,
+            "SELECT granted FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0, 0,
              {revision}, {about})",
             token(1),
             token(3)
@@ -186,7 +228,8 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
         .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")
         .expect("a lease");
     let claim = format!(
-        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', 0, NULL, 0, 60000, 0, 0, '', '', '', '', 1)"
+        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', 0, NULL, 0, {})",
+        about(60_000)
     );
     assert_eq!(value(&mut client, &claim), "0 5000");
     value(&mut client, &format!("SELECT snowflake_registry.server_release('{{{token}}}', '{token}', 0, 0, 0, 0)"));

@@ -120,9 +120,8 @@ impl Server {
         let usable = self.disk.file.filter(|_| lease.is_some() || self.usable_lease(world).is_some());
         let of_use = usable.filter(|file| !is_lost(&file.lease));
         let tokens = self.disk.file.and_then(|file| file.forget_but_tokens(world));
-        // All that it can still do is to come to an end.
-        let ends = is_stopping || is_refused;
-        if lease.is_some_and(|lease| is_lost(&lease) && pending == 0 || is_spent(&lease) && ends) {
+        // All that a server that stops can still do is to come to an end.
+        if lease.is_some_and(|lease| is_lost(&lease) || is_spent(&lease) && is_stopping) {
             self.memory = Memory::default();
         } else if lease.is_none() && (is_refused || pending == 0) {
             self.disk.file = of_use.or(tokens);

@@ -4,7 +4,7 @@ use crate::promises::FIRST;
 use crate::registry::{Answer, At, Choice};
 use crate::rules::Rule;
 use crate::server::FRESH;
-use crate::state::{Image, Mark, Memory, Request, SERVERS, Server, State, Time, Worker};
+use crate::state::{Image, LeaseFile, Mark, Memory, Request, SERVERS, Server, State, Time, Worker};
 use crate::step::{Fate, Step, Way, steps};
 use crate::tokens::normalize;
 use crate::world::{Beyond, World};
@@ -157,19 +157,21 @@ impl State {
         match answer {
             Answer::Claimed { worker, begins, granted } => {
                 self.broken.i3 |= begins < self.can_be_issued(worker, world);
-                self.commit(worker, granted);
+                self.commit(worker, granted, request);
             }
-            Answer::Renewed { granted } => self.commit(choice.worker, granted),
+            Answer::Renewed { granted } => self.commit(choice.worker, granted, request),
             Answer::Refused | Answer::Released { .. } => {}
         }
         answer
     }
 
-    fn commit(&mut self, worker: Worker, granted: Time) {
+    fn commit(&mut self, worker: Worker, granted: Time, request: &Request) {
         let committed = &mut self.committed[usize::from(worker)];
         *committed = granted.max(*committed);
+        let (Request::Claim { new, .. } | Request::Renew { new, .. } | Request::Release { new, .. }) = request;
         if let Some(image) = &mut self.image {
-            image.is_superseded |= image.disk.file.is_some_and(|file| file.lease.worker == worker);
+            let is_other = |file: LeaseFile| file.lease.worker == worker && !file.lease.tokens.contains(new);
+            image.is_superseded |= image.disk.file.is_some_and(is_other);
         }
     }
 

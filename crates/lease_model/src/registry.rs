@@ -81,7 +81,7 @@ impl<'a> At<'a> {
                 Some(worker) => vec![Choice { worker, until: 0 }],
                 None => (0..self.world.workers).flat_map(|worker| self.claims_of(worker, presented)).collect(),
             },
-            Request::Renew { held, new } if self.repeated_renewal(held, *new).is_none() && self.is_holder(held) => {
+            Request::Renew { held, .. } if self.is_holder(held) => {
                 let known = self.row(held.worker).map_or(0, |row| row.granted).max(held.grant);
                 self.ends(known).map(|until| Choice { worker: held.worker, until }).collect()
             }
@@ -139,15 +139,8 @@ impl<'a> At<'a> {
         self.registry.rows[usize::from(worker)] = Some(row);
     }
 
-    fn repeated_renewal(&self, held: &Lease, new: Token) -> Option<Time> {
-        let row = self.row(held.worker).filter(|row| same(row.token, new));
-        row.filter(|_| self.keeps(Rule::RepeatChangesNothing)).map(|row| row.granted)
-    }
-
     fn renew(&mut self, held: &Lease, new: Token, Choice { until, .. }: Choice) -> Answer {
-        if let Some(granted) = self.repeated_renewal(held, new) {
-            return Answer::Renewed { granted };
-        } else if !self.is_holder(held) {
+        if !self.is_holder(held) {
             return Answer::Refused;
         }
         let found = self.row(held.worker);

@@ -21,7 +21,7 @@ pub enum Rule {
     ReleasePresentsToken,
     /// Registry: a release does not lower the grant below where the row's holder began.
     ReleaseNotBelowBeginning,
-    /// Registry: a request that was served before gets the same answer, and changes nothing.
+    /// Registry: a claim that was served before gets the same answer, and changes nothing.
     RepeatChangesNothing,
     /// Registry: after a restore, no worker is given to another server before the grants of before have ended.
     NotBefore,
@@ -46,9 +46,10 @@ pub enum Rule {
     BeginsAtMark,
     /// Server: the lease file has where the lease began, and a start does not begin below.
     BeginningInLeaseFile,
-    /// Server: the token of a claim is not used for a renewal. A registry that has got the claim would take the renewal
-    /// for one that it has answered.
+    /// Server: the token of a claim is not used for a renewal.
     ClaimsStayClaims,
+    /// Server: the token of a renewal is in the lease file before the registry has it.
+    TokenInLeaseFile,
     /// Server: a lease file counts only beside a mark of its worker.
     LeaseBesideMark,
     /// Server: the limit is raised only after the answer.
@@ -63,7 +64,8 @@ pub enum Rule {
     CapBeforeRelease,
     /// Server: a planned stop writes the lease file before it sends the release.
     LeaseFileBeforeRelease,
-    /// Server: a release brings a new token.
+    /// Server: a release brings a new token, which is the one of the next renewal. A release that arrives late would lower
+    /// the grant of a server that has started again.
     NewTokenWithRelease,
 }
 

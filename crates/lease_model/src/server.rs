@@ -27,34 +27,51 @@ impl Server {
 
     /// What it asks of the registry next.
     pub fn request(&self, world: &World) -> Option<Request> {
-        let Memory { lease, is_refused, is_stopping, pending, .. } = self.memory;
-        let new = if pending == 0 { FRESH } else { pending };
+        let Memory { lease, is_stopping, pending, .. } = self.memory;
+        let or_fresh = |token| if token == 0 { FRESH } else { token };
         match lease.or(self.lease_at_start(world)) {
             Some(held) if is_stopping => {
                 // Without the rule, the limit is above what is released.
                 let grant = held.grant.min(self.memory.next);
-                let tokens = [pending, held.tokens[0]];
-                Some(Request::Release { held: Lease { tokens, grant, has_receipt: false, ..held }, new: pending })
+                Some(Request::Release { held: Lease { grant, has_receipt: false, ..held }, new: pending })
             }
-            Some(_) if is_refused => None,
-            Some(held) => Some(Request::Renew { held, new }),
+            Some(held) => {
+                let may_mix = pending > 0 && !world.off.keeps(Rule::ClaimsStayClaims);
+                let new = if may_mix { pending } else { or_fresh(held.tokens[1]) };
+                Some(Request::Renew { held: Lease { tokens: [held.tokens[0], new], ..held }, new })
+            }
             None => {
                 // A choice among free workers alone, if no server claims its worker early.
                 let found = self.disk.file.filter(|file| file.is_own && world.early > 0);
-                Some(Request::Claim { presented: found.map_or([0, 0], |file| file.lease.tokens), new })
+                Some(Request::Claim {
+                    presented: found.map_or([0, 0], |file| file.lease.tokens),
+                    new: or_fresh(pending),
+                })
             }
         }
     }
 
     /// Notes what was asked, since the answer may not come.
     pub fn wait_for(&mut self, request: &Request, world: &World) {
-        if let Request::Claim { new, .. } | Request::Renew { new, .. } = *request {
-            self.memory.pending = new;
+        match *request {
+            Request::Claim { new, .. } => {
+                self.memory.pending = new;
+                if !world.off.keeps(Rule::ClaimsStayClaims) {
+                    self.memory.is_refused = false;
+                }
+            }
+            Request::Renew { held, .. } => self.note(held, world),
+            Request::Release { .. } => {}
         }
-        if let Request::Claim { .. } = request
-            && !world.off.keeps(Rule::ClaimsStayClaims)
-        {
-            self.memory.is_refused = false;
+    }
+
+    /// Has the token of a renewal in its lease, and in the lease file.
+    fn note(&mut self, held: Lease, world: &World) {
+        if let Some(lease) = &mut self.memory.lease {
+            lease.tokens = held.tokens;
+        }
+        if world.off.keeps(Rule::TokenInLeaseFile) {
+            self.disk.write_lease(held, world);
         }
     }
 
@@ -76,13 +93,14 @@ impl Server {
     }
 
     fn renewed(&mut self, held: Lease, new: Token, grant: Time, world: &World) {
-        let replaced = [new, held.tokens[0]];
-        let tokens = if world.off.keeps(Rule::NewTokenWithRenewal) { replaced } else { held.tokens };
+        let token = if world.off.keeps(Rule::NewTokenWithRenewal) { new } else { held.tokens[0] };
+        let tokens = [token, 0];
         let lease = Lease { tokens, grant, has_receipt: true, ..held };
         if world.off.keeps(Rule::LeaseFileBeforeLimit) {
             self.disk.write_lease(lease, world);
         }
         self.begin(lease, world);
+        self.memory.is_refused = false;
         self.memory.pending = 0;
     }
 
@@ -117,7 +135,7 @@ impl Server {
             self.memory.lease = Some(capped);
         }
         if world.off.keeps(Rule::LeaseFileBeforeRelease) {
-            let tokens = [self.memory.pending, lease.tokens[0]];
+            let tokens = [lease.tokens[0], self.memory.pending];
             self.disk.write_lease(Lease { tokens, has_receipt: false, ..capped }, world);
         }
     }
@@ -140,7 +158,7 @@ impl Server {
             at.disk.write_lease(lease, world);
         }
         if !world.off.keeps(Rule::LeaseFileBeforeRelease) && at.memory.is_stopping {
-            let tokens = [at.memory.pending, lease.tokens[0]];
+            let tokens = [lease.tokens[0], at.memory.pending];
             at.disk.write_lease(Lease { tokens, has_receipt: false, ..lease }, world);
         }
         at

@@ -47,13 +47,13 @@ pub struct Registry {
 pub struct Lease {
     /// The worker ID.
     pub worker: Worker,
-    /// The newest, and the one before.
+    /// The one of the grant, and the one of the renewal that is under way; 0 if none is.
     pub tokens: [Token; 2],
     /// Where its IDs began.
     pub begins: Time,
     /// The grant held: timestamps are below.
     pub grant: Time,
-    /// Whether the receipt is of the newest token with this grant.
+    /// Whether the receipt is of the first token with this grant.
     pub has_receipt: bool,
 }
 
@@ -104,7 +104,7 @@ pub struct Memory {
     pub is_refused: bool,
     /// Whether it has begun a planned stop.
     pub is_stopping: bool,
-    /// The new token of a request without an answer.
+    /// The new token of a claim without an answer, or of a release.
     pub pending: Token,
 }
 
@@ -124,7 +124,7 @@ pub struct Image {
     pub disk: Disk,
     /// Of which server, where that matters.
     pub server: usize,
-    /// Whether the lease on it was renewed since.
+    /// Whether the lease on it was renewed since, by a token that is not on it.
     pub is_superseded: bool,
 }
 

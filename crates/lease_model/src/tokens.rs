@@ -1,7 +1,7 @@
 //! Numbers tokens anew after each step. Only whether two are equal matters, so states that differ in their numbers
 //! alone are one; a token that nothing can be compared with any more is none.
 
-use crate::rules::Rule;
+use crate::rules::{Off, Rule};
 use crate::server::FRESH;
 use crate::state::{Lease, Registry, Request, Server, State, Token};
 use crate::world::World;
@@ -30,17 +30,56 @@ pub fn normalize(state: &mut State, world: &World) {
     // Without these rules, a token that is presented may come into a row, or the other way round.
     let needed = [Rule::NewTokenWithRenewal, Rule::NewTokenWithRelease, Rule::LeaseFileBeforeRelease];
     let stays = needed.iter().any(|&rule| !world.off.keeps(rule));
+    let can_be_in_row = if world.off == Off::NOTHING { tokens_of_rows(state) } else { [true; COUNT] };
     let (mut names, mut last) = ([0; COUNT], 0);
     each(state, &mut |token, _| {
         let at = usize::from(*token);
         let [rows, new, presented] = counts[at];
         let is_compared = stays || rows + new > 0 && presented > 0 || rows + new > 1 && new > 0;
+        let is_compared = is_compared && can_be_in_row[at];
         if at > 0 && is_compared && names[at] == 0 {
             last += 1;
             names[at] = last;
         }
         *token = names[at];
     });
+}
+
+/// The tokens that are in a row, or can come into one.
+fn tokens_of_rows(state: &State) -> [bool; COUNT] {
+    let mut found = [false; COUNT];
+    let registries = [Some(state.registry), state.backup];
+    let rows = registries.into_iter().flatten().flat_map(|registry| registry.rows).flatten();
+    rows.for_each(|row| found[usize::from(row.token)] = true);
+    let by_receipt = state.restores_left > 0 || state.registry.rows.iter().flatten().any(|row| !row.is_current);
+    // A renewal or a release writes its new token over one that is in the row.
+    let mut changes: Vec<(Lease, Token)> = Vec::new();
+    for server in &state.servers {
+        let leases = [server.memory.lease, server.disk.file.map(|file| file.lease)].into_iter().flatten();
+        changes.extend(leases.clone().map(|lease| (lease, lease.tokens[1])));
+        match server.memory.lease {
+            Some(lease) => changes.push((lease, server.memory.pending)),
+            None => found[usize::from(server.memory.pending)] = true,
+        }
+    }
+    changes.extend(state.image.and_then(|image| image.disk.file).map(|file| (file.lease, file.lease.tokens[1])));
+    for request in state.late.iter().flatten() {
+        match *request {
+            Request::Claim { new, .. } => found[usize::from(new)] = true,
+            Request::Renew { held, new } | Request::Release { held, new } => changes.push((held, new)),
+        }
+    }
+    found[0] = false;
+    loop {
+        let before = found;
+        for (held, new) in &changes {
+            let is_presented = held.tokens.iter().any(|&token| found[usize::from(token)]);
+            found[usize::from(*new)] |= *new > 0 && (is_presented || by_receipt && held.has_receipt);
+        }
+        if found == before {
+            return found;
+        }
+    }
 }
 
 fn each(state: &mut State, visit: &mut impl FnMut(&mut Token, Place)) {

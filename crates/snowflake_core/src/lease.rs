@@ -52,7 +52,8 @@ pub struct Place {
 pub struct Lease {
     /// The data center and the worker.
     pub numbers: Numbers,
-    /// The token that the registry has been given last, and the one before, which it has if the last one was lost.
+    /// The token of the grant, and the one of a renewal whose answer has not come, which the registry can have instead;
+    /// the same one twice if there is none.
     pub tokens: [Token; 2],
     /// Where IDs of this lease began.
     pub begins: UnixMs,
@@ -71,6 +72,9 @@ pub struct Lease {
 pub enum LeaseStart {
     /// At its own mark, and not below where the lease began: it had the lease before.
     Continued(UnixMs),
+    /// Here or later, as without a registry: the registry has leased the worker to nobody before, but servers that it does
+    /// not know can have had it.
+    First(UnixMs),
     /// Here, above everything that was granted before.
     At(UnixMs),
 }

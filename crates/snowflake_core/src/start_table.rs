@@ -146,13 +146,37 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
 ///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
-/// another layout matters.
+/// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker does, too.
 pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
-    let begun = match context.lease {
-        Some(LeaseStart::Continued(begins)) => begins,
-        _ => 0,
+    let by_record = || decide_by_record(found, own, context);
+    let (begins, start) = match context.lease {
+        None => (0, by_record()?),
+        Some(LeaseStart::Continued(begins)) => (begins, by_record()?),
+        Some(LeaseStart::First(begins)) if is_known(found, own, context) => (begins, by_record()?),
+        Some(LeaseStart::First(_) | LeaseStart::At(_))
+            if found.is_some_and(|record| record.identity.layout != own.layout) =>
+        {
+            return Err(MarkConflict::OtherLayout);
+        }
+        Some(LeaseStart::First(begins)) => {
+            let reason = if found.is_some() { StartReason::OtherWorker } else { StartReason::Missing };
+            (begins, StartPoint { floor: above_start_margin(0, context), reason })
+        }
+        Some(LeaseStart::At(begins)) => {
+            let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(in_wal(context));
+            (begins, StartPoint { floor: known, reason: StartReason::Leased })
+        }
     };
-    decide_by_record(found, own, context).map(|start| StartPoint { floor: start.floor.max(begun), ..start })
+    // IDs of one server ascend, also if it was another worker before.
+    let had = context.lease.and(found).filter(|record| is_here(record, own)).map_or(0, |record| record.mark);
+    Ok(StartPoint { floor: start.floor.max(begins).max(had), ..start })
+}
+
+/// Whether this worker is known here, or in WAL.
+fn is_known(found: Option<&Record>, own: &Identity, context: &StartContext) -> bool {
+    found.is_some_and(|record| record.mark_of(own.numbers) > 0)
+        || context.last_life.is_some_and(|last| last.life.numbers == own.numbers)
+        || context.wal_mark.is_some()
 }
 
 fn decide_by_record(
@@ -165,18 +189,6 @@ fn decide_by_record(
     let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
-    if let Some(LeaseStart::At(begins)) = context.lease {
-        return match found {
-            Some(record) if record.identity.layout != own.layout => Err(MarkConflict::OtherLayout),
-            _ => {
-                let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(in_wal);
-                // Also above what this server has issued as another worker: IDs of one server ascend.
-                let before = found.filter(|record| is_here(record, own)).map_or(0, |record| record.mark);
-                let known = known.max(before);
-                Ok(StartPoint { floor: begins.max(known), reason: StartReason::Leased })
-            }
-        };
-    }
     let Some(record) = found else {
         let left_behind = is_elsewhere && !wal_knows;
         return if left_behind { Err(MarkConflict::LeftBehind) } else { by_wal_or(StartReason::Missing) };

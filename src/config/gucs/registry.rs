@@ -69,21 +69,19 @@ pub(super) fn define() {
     );
 }
 
-/// Why this is no connection string for the registry. The reason does not quote it, since it may have a password.
+/// Why this is no connection string for the registry, and a hint. They do not quote it, since it may have a password.
 ///
 /// PostgreSQL logs the new value when a parameter is changed, so a password cannot be in it.
-pub fn objection(conninfo: &CStr) -> Option<&'static CStr> {
-    match libpq::parse(conninfo) {
-        None => Some(c"snowflake_pg.registry is not a connection string"),
-        Some(parameters) if parameters.iter().any(|(name, _)| name == "password" || name == "sslpassword") => {
-            Some(c"snowflake_pg.registry must not contain a password")
-        }
-        Some(_) => None,
+pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
+    if libpq::parse(conninfo).is_none() {
+        Some((c"snowflake_pg.registry is not a connection string", c"See the manual of libpq."))
+    } else if libpq::has_secret(conninfo) {
+        let hint = c"Use a password file: see passfile in the manual of libpq.";
+        Some((c"snowflake_pg.registry must not contain a password", hint))
+    } else {
+        None
     }
 }
-
-/// What to do about a password.
-pub const PASSWORD_HINT: &str = "Use a password file: see passfile in the manual of libpq.";
 
 /// Refuses such a value. A server that starts with it says so, and leases no worker.
 #[pg_guard]
@@ -96,11 +94,15 @@ unsafe extern "C-unwind" fn check_registry(
     let value = unsafe { *new_value };
     // SAFETY: the new value is a C string, since the default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
-    let Some(reason) = objection(text).filter(|_| !preload::is_under_way()) else { return true };
+    let Some((reason, hint)) = objection(text).filter(|_| !preload::is_under_way()) else { return true };
     // PostgreSQL's own message would quote the value. SAFETY: copies a C string into PostgreSQL's memory.
     let message = unsafe { pg_sys::pstrdup(reason.as_ptr()) };
+    // SAFETY: as above.
+    let hint = unsafe { pg_sys::pstrdup(hint.as_ptr()) };
     // SAFETY: as GUC_check_errmsg() does; PostgreSQL reads it right after the hook, in the same thread.
     unsafe { pg_sys::GUC_check_errmsg_string = message };
+    // SAFETY: as GUC_check_errhint() does.
+    unsafe { pg_sys::GUC_check_errhint_string = hint };
     false
 }
 

@@ -8,7 +8,6 @@ use crate::registry::protocol::{Session, new_token};
 use crate::shared::shared;
 use snowflake_core::UnixMs;
 use snowflake_core::lease::Lease;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long that may take. A registry that does not answer must not hold up a shutdown.
@@ -17,27 +16,35 @@ const FAREWELL: Duration = Duration::from_millis(500);
 impl Client {
     /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends.
     pub(super) fn release(&mut self) {
-        let Some(lease) = self.lease else { return };
-        let Some(lowered) = self.lower_grant() else { return };
-        let tokens = [new_token(), lease.tokens[0]];
-        let lease = Lease { tokens, granted_until: lowered.min(lease.granted_until), receipt: [0; 32], ..lease };
+        let Some(held) = self.lease else { return };
+        let Some(lowered) = self.lower_grant(&held) else { return };
+        // A registry that does not answer must not hold up the shutdown.
+        let is_told = self.failures == 0;
+        // The next renewal has another token: a release that arrives after it must not lower what it grants.
+        let tokens = if is_told { [held.tokens[0], new_token()] } else { held.tokens };
+        let lease = Lease { tokens, granted_until: lowered, receipt: [0; 32], ..held };
         let is_kept = StateDirectory::open(&gucs::state_directory())
             .is_ok_and(|directory| lease_file::write(&directory, &lease).is_ok());
-        if !is_kept || shared().lease.is_superseded.load(Ordering::Relaxed) {
-            return;
+        if is_kept && is_told {
+            let until = Instant::now() + FAREWELL;
+            let session = Session::begin(&gucs::registry::registry(), Some(&held), until, || Ok(()));
+            let _ = session.and_then(|mut session| session.release(&held, &lease, self.issued_until()));
         }
-        let session = Session::begin(&gucs::registry::registry(), Some(&lease), Instant::now() + FAREWELL, || Ok(()));
-        let _ = session.and_then(|mut session| session.release(&lease, self.issued_until()));
     }
 
     /// Lowers the grant to the mark that is on disk, so that the mark is not extended any more.
-    fn lower_grant(&self) -> Option<UnixMs> {
+    fn lower_grant(&self, lease: &Lease) -> Option<UnixMs> {
         let until = Instant::now() + FAREWELL;
         while Instant::now() < until {
             if let Some(_lock) = lock::try_take() {
                 let generator = &shared().generator;
-                let lowered = generator.is_started().then(|| self.layout.time_of(generator.covered_until()))?;
-                shared().lease.grant(lowered.min(shared().lease.granted_until()));
+                let mark = if generator.is_started() {
+                    self.layout.time_of(generator.covered_until())
+                } else {
+                    self.found_mark
+                };
+                let lowered = mark.max(lease.begins).min(shared().lease.granted_until());
+                shared().lease.grant(lowered);
                 return Some(lowered);
             }
             std::thread::sleep(Duration::from_millis(1));

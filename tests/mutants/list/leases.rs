@@ -30,15 +30,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the next holder of a worker begins at its clock",
-        edits: &[("src/registry/client.rs", "LeaseStart::At(begins), until", "LeaseStart::At(begins - begins), until")],
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "publish(numbers, first(begins),",
+            "publish(numbers, first(begins - begins),",
+        )],
         against: Servers { binary: "registry", tests: "the_next_holder" },
     },
     Mutant {
         name: "the registry forgets where the last lease ended",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "SELECT l.worker_id, greatest(l.granted_until, here.not_before) INTO worker, begins",
-            "SELECT l.worker_id, 0 INTO worker, begins",
+            "SELECT greatest(l.granted_until, here.not_before), l.holders = 0 INTO STRICT begins, is_first",
+            "SELECT 0, l.holders = 0 INTO STRICT begins, is_first",
         )],
         against: Servers { binary: "registry", tests: "the_next_holder" },
     },
@@ -46,15 +50,70 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the registry gives away a worker before its lease has ended",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "AND l.rule = 'free'\n                AND l.granted_until <= now_ms\n",
+            "AND l.rule = 'free'\n            AND l.granted_until <= now_ms\n",
             "AND l.rule = 'free'\n",
         )],
         against: Servers { binary: "registry", tests: "where_all_workers" },
     },
     Mutant {
+        name: "a lease can be longer than the registry keeps workers back",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);",
+            "RETURN greatest(now_ms, server_clock) + lease_ms;",
+        )],
+        against: Servers { binary: "registry", tests: "is_never_longer" },
+    },
+    Mutant {
+        name: "the registry believes its own clock alone when leases had ended",
+        edits: &[("sql/snowflake_registry.sql", " + greatest(0, clock_offset))", " + 0 * clock_offset)")],
+        against: Servers { binary: "registry", tests: "to_a_clock_that_is_behind" },
+    },
+    Mutant {
+        name: "a worker that the registry does not know begins without a margin",
+        edits: &[(
+            "src/registry/protocol.rs",
+            "if is_first { LeaseStart::First } else { LeaseStart::At }",
+            "if is_first { LeaseStart::At } else { LeaseStart::At }",
+        )],
+        against: Servers { binary: "registry", tests: "a_copy_with_a_registry" },
+    },
+    Mutant {
+        name: "the token of a renewal is on disk only after the answer",
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "    lease_file::write(directory, &lease).map_err(IssueError::from)?;\n    Ok(lease)",
+            "    Ok(lease)",
+        )],
+        against: Servers { binary: "registry", tests: "before_it_has_the_answer" },
+    },
+    Mutant {
+        name: "a server that was killed before its first mark leases another worker",
+        edits: &[(
+            "src/durable/start.rs",
+            "        return Ok(Some(LeaseStart::First(begins)));",
+            "        return Ok(None);",
+        )],
+        against: Servers { binary: "registry", tests: "killed_again_and_again" },
+    },
+    Mutant {
+        name: "a call without a token locks the worker",
+        edits: &[("sql/snowflake_registry.sql", "        IF pass = 1 THEN\n", "        IF pass = 0 THEN\n")],
+        against: Servers { binary: "registry", tests: "holds_nobody_up" },
+    },
+    Mutant {
+        name: "a server that was refused never asks again",
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "is_superseded.store(refusal.is_some(), Ordering::Relaxed);",
+            "is_superseded.fetch_or(refusal.is_some(), Ordering::Relaxed);\n        if shared().lease.is_superseded.load(Ordering::Relaxed) {\n            return Err(Failure::local(\"never again\"));\n        }",
+        )],
+        against: Servers { binary: "registry", tests: "forbidden_and_allowed" },
+    },
+    Mutant {
         name: "a lease is used on another machine",
         edits: &[(
-            "src/registry/client.rs",
+            "src/registry/client/exchange.rs",
             "Some(lease) if Some(lease.place) == place && self.is_wanted(&lease) => {",
             "Some(lease) if self.is_wanted(&lease) => {",
         )],
@@ -64,8 +123,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a lease is renewed for any token",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "AND held_until >= found_lease.begins_at AND found_lease.token = ANY (presented);",
-            "AND held_until >= found_lease.begins_at;",
+            "ELSIF held_until >= row_of.begins_at AND row_of.token = ANY (presented) THEN",
+            "ELSIF held_until >= row_of.begins_at THEN",
         )],
         against: Servers { binary: "registry", tests: "put_back_to_before" },
     },
@@ -74,7 +133,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[(
             "src/registry/client/farewell.rs",
             "lease_file::write(&directory, &lease).is_ok()",
-            "lease_file::write(&directory, &self.lease.unwrap_or(lease)).is_ok()",
+            "lease_file::write(&directory, &held).is_ok()",
         )],
         against: Servers { binary: "registry", tests: "restarts_while_the_registry" },
     },
@@ -82,8 +141,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a registry that was restored gives workers to new servers",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "IF worker IS NULL AND configured IS NULL AND here.not_before <= now_ms THEN\n        SELECT count(*)",
-            "IF worker IS NULL AND configured IS NULL THEN\n        SELECT count(*)",
+            "ELSIF worker IS NULL AND here.not_before <= now_ms THEN",
+            "ELSIF worker IS NULL THEN",
         )],
         against: Servers { binary: "registry", tests: "a_registry" },
     },
@@ -91,8 +150,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a restored registry renews leases that had ended before",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "is_beyond := here.restored_at = 0 OR held_until > here.restored_at + least(60000, lease_ms / 10);",
-            "is_beyond := true;",
+            "    IF here.restored_at > 0 AND",
+            "    IF false AND here.restored_at > 0 AND",
         )],
         against: Servers { binary: "registry", tests: "a_lease_that_had_ended" },
     },
@@ -100,7 +159,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a restored registry believes every server",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "\n            AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);",
+            "\n        AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);",
             ";",
         )],
         against: Servers { binary: "registry", tests: "a_restored_registry_believes" },
@@ -117,7 +176,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a running server changes its worker",
         edits: &[(
-            "src/registry/client.rs",
+            "src/registry/client/exchange.rs",
             "        if shared().lease.worker().is_some() {",
             "        if shared().lease.worker().is_none() {",
         )],
@@ -125,7 +184,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a clock that is off is not compared",
-        edits: &[("src/registry/client.rs", "<= allowed {", "<= u64::MAX.max(allowed) {")],
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "saturating_sub(error) > allowed;",
+            "saturating_sub(error) > u64::MAX.max(allowed);",
+        )],
         against: Servers { binary: "registry", tests: "with_clock_offset_error" },
     },
     Mutant {
@@ -142,8 +205,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a password can be in the connection string",
         edits: &[(
             "src/config/gucs/registry.rs",
-            "parameters.iter().any(|(name, _)| name == \"password\" || name == \"sslpassword\")",
-            "parameters.is_empty()",
+            "} else if libpq::has_secret(conninfo) {",
+            "} else if false && libpq::has_secret(conninfo) {",
         )],
         against: Servers { binary: "registry", tests: "a_password_in" },
     },

@@ -45,6 +45,16 @@ const PROMISES: &[Promise] = &[
         "servers_that_crash_over_a_long_time_issue_nothing_twice",
         World { end: 8, longest_grant: 4, ..World::CRASHES },
     ),
+    large("requests_that_arrive_late_and_much_later_let_nothing_be_issued_twice", World { end: 4, ..LATE }),
+    large("requests_from_long_before_a_restore_let_nothing_be_issued_twice", World { end: 4, ..LATE_AND_RESTORED }),
+    large("many_requests_from_before_a_restore_let_nothing_be_issued_twice", World { late: 2, ..LATE_AND_RESTORED }),
+    large("requests_from_before_two_restores_let_nothing_be_issued_twice", World { restores: 2, ..LATE_AND_RESTORED }),
+    large("late_requests_and_early_claims_let_nothing_be_issued_twice", World { early: 1, ..LATE_AND_RESTORED }),
+    large("copied_disks_and_a_restored_registry_let_nothing_be_issued_twice", World { end: 4, ..EARLY }),
+    large("two_workers_and_a_late_request_let_nothing_be_issued_twice", World { late: 1, ..TWO_WORKERS }),
+    large("two_workers_and_a_restored_registry_let_nothing_be_issued_twice", World { restores: 1, ..TWO_WORKERS }),
+    large("three_servers_and_two_workers_let_nothing_be_issued_twice", World { servers: 3, ..TWO_WORKERS }),
+    large("three_servers_and_a_restored_registry_let_nothing_be_issued_twice", World { servers: 3, ..RESTORED }),
 ];
 
 pub fn trials() -> Vec<Trial> {

@@ -1,0 +1,268 @@
+//! What the registry client asks of the registry, and what it does with the answer.
+
+use super::{Client, check_interrupts};
+use crate::config::gucs;
+use crate::config::gucs::registry::ClockOffset;
+use crate::durable::state_file::StateDirectory;
+use crate::durable::{lease_file, start};
+use crate::errors::{IssueError, warning};
+use crate::libpq::Failure;
+use crate::registry::protocol::{Claim, Claimed, Grant, Renewed, Session, new_token, worker_of};
+use crate::server_encoding::shown;
+use crate::shared::shared;
+use crate::worker;
+use pgrx::{PgLogLevel, log};
+use snowflake_core::lease::{Lease, LeaseStart, Place};
+use snowflake_core::{UnixMs, display_time};
+use std::ffi::CString;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long an exchange with the registry may take.
+const EXCHANGE: Duration = Duration::from_secs(20);
+
+/// The same when the server can begin without it.
+const BRIEF: Duration = Duration::from_secs(2);
+
+impl Client {
+    /// Asks the registry for what is due.
+    pub(super) fn exchange(&mut self) -> Result<(), Failure> {
+        match self.lease {
+            Some(lease) => {
+                let directory = StateDirectory::open(&gucs::state_directory()).map_err(IssueError::from)?;
+                self.renew(&directory, lease)
+            }
+            None => self.begin(),
+        }
+    }
+
+    /// Begins with the lease that the server has, or leases a worker.
+    fn begin(&mut self) -> Result<(), Failure> {
+        let directory = start::lock_directory()?;
+        if shared().lease.worker().is_some() {
+            // The process was restarted. The worker of a running server never changes.
+            let found = lease_file::read(&directory).map_err(IssueError::from)?;
+            let Some(lease) = found.filter(|lease| shared().lease.numbers() == Some(lease.numbers)) else {
+                return Err(Failure::local("the file with the lease of this server is lost"));
+            };
+            self.keep(lease);
+            return self.renew(&directory, lease);
+        }
+        self.lease_in(&directory).inspect_err(|_| start::let_others_lock())
+    }
+
+    fn lease_in(&mut self, directory: &StateDirectory) -> Result<(), Failure> {
+        let place = lease_file::place(directory);
+        let found = lease_file::read(directory).map_err(IssueError::from)?;
+        self.found_mark = start::own_mark(directory);
+        let start = match found {
+            Some(lease) if Some(lease.place) == place && self.is_wanted(&lease) => {
+                start::with_lease(directory, lease.numbers, lease.begins)?
+            }
+            _ => None,
+        };
+        if let (Some(lease), Some(start)) = (found, start)
+            && self.go_on(directory, lease, start)?
+        {
+            return Ok(());
+        }
+        let mut session = self.session(found.as_ref(), EXCHANGE)?;
+        self.check_clock(&session)?;
+        let datacenter = worker::datacenter_number()?;
+        let (configured, greatest) = (worker::configured(), *self.layout.workers().end());
+        let claim = Claim { new_token: self.claim_token, datacenter, configured, greatest };
+        let Claimed { worker, start: (first, begins), grant, other } =
+            session.claim(found.as_ref(), &claim, &self.about())?;
+        if let (Some(lease), Some(other), None) = (found, other, start) {
+            self.warn_of_refusal(&lease, &format!("It has {other}."));
+        }
+        self.warn_of_layout(&grant);
+        let numbers = (u32::try_from(datacenter).expect("a data center of the layout"), worker);
+        let lease = Lease {
+            numbers,
+            tokens: [self.claim_token, self.claim_token],
+            begins,
+            granted_until: grant.until,
+            receipt: grant.receipt,
+            revision: grant.revision,
+            place: place.unwrap_or(Place { boot: 0, device: 0 }),
+        };
+        self.take(directory, lease)?;
+        shared().lease.publish(numbers, first(begins), lease.granted_until);
+        log_lease("leased", &lease, "");
+        Ok(())
+    }
+
+    /// Whether this is a lease as the configuration wants it.
+    fn is_wanted(&self, lease: &Lease) -> bool {
+        let (datacenter, leased) = lease.numbers;
+        worker::datacenter_number().is_ok_and(|number| number == u64::from(datacenter))
+            && worker::configured().is_none_or(|number| number == u64::from(leased))
+            && self.layout.workers().contains(&u64::from(leased))
+    }
+
+    /// Begins with a lease that the server had before; false if the registry does not renew it. Without the registry,
+    /// while the lease lasts: that is an error, too.
+    fn go_on(&mut self, directory: &StateDirectory, mut lease: Lease, start: LeaseStart) -> Result<bool, Failure> {
+        let renewed = self.session(Some(&lease), BRIEF).and_then(|mut session| {
+            self.check_clock(&session)?;
+            lease = with_next_token(directory, lease)?;
+            self.renew_by(&mut session, directory, lease)
+        });
+        match renewed {
+            Ok(None) => {
+                shared().lease.publish(lease.numbers, start, self.granted_until());
+                self.lease.iter().for_each(|lease| log_lease("renewed the lease of", lease, ""));
+                Ok(true)
+            }
+            Ok(Some(refusal)) => {
+                self.warn_of_refusal(&lease, &refusal);
+                Ok(false)
+            }
+            Err(failure) => {
+                if !self.must_not_start && self.clock() < lease.granted_until {
+                    self.keep(lease);
+                    shared().lease.publish(lease.numbers, start, lease.granted_until);
+                    log_lease("begins with the lease of", &lease, ", without the registry");
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Extends the lease in force.
+    fn renew(&mut self, directory: &StateDirectory, lease: Lease) -> Result<(), Failure> {
+        let mut session = self.session(Some(&lease), EXCHANGE)?;
+        let _ = self.check_clock(&session);
+        let lease = with_next_token(directory, lease)?;
+        self.lease = Some(lease);
+        let refusal = self.renew_by(&mut session, directory, lease)?;
+        shared().lease.is_superseded.store(refusal.is_some(), Ordering::Relaxed);
+        if let Some(refusal) = refusal {
+            return Err(Failure {
+                detail: refusal,
+                hint: "Restart this server, so that it leases another worker.".to_owned(),
+                ..Failure::local(format!("the registry does not renew the lease of {}", worker_of(lease.numbers)))
+            });
+        }
+        shared().lease.grant(self.granted_until());
+        Ok(())
+    }
+
+    /// Asks for a longer lease, and makes it durable. Returns why the registry refuses, if it does.
+    fn renew_by(
+        &mut self,
+        session: &mut Session,
+        directory: &StateDirectory,
+        lease: Lease,
+    ) -> Result<Option<String>, Failure> {
+        match session.renew(&lease, &self.about())? {
+            Renewed::Refused(refusal) => Ok(Some(refusal)),
+            Renewed::Granted(grant) => {
+                self.warn_of_layout(&grant);
+                // The clock of a grant can have been another one: a grant is never shorter than before.
+                let granted_until = grant.until.max(lease.granted_until);
+                let tokens = [lease.tokens[1]; 2];
+                let (receipt, revision) = (grant.receipt, grant.revision);
+                self.take(directory, Lease { tokens, granted_until, receipt, revision, ..lease })?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Makes a lease durable. Only then it may be used.
+    fn take(&mut self, directory: &StateDirectory, lease: Lease) -> Result<(), Failure> {
+        lease_file::write(directory, &lease).map_err(IssueError::from)?;
+        self.keep(lease);
+        Ok(())
+    }
+
+    fn keep(&mut self, lease: Lease) {
+        let left = Duration::from_millis(lease.granted_until.saturating_sub(self.clock()));
+        self.term = left.clamp(Duration::from_secs(1), gucs::registry::registry_lease());
+        self.lease = Some(lease);
+    }
+
+    fn granted_until(&self) -> UnixMs {
+        self.lease.map_or(0, |lease| lease.granted_until)
+    }
+
+    fn session(&self, known: Option<&Lease>, at_most: Duration) -> Result<Session, Failure> {
+        let conninfo = gucs::registry::registry();
+        if conninfo.is_empty() {
+            return Err(Failure::local("snowflake_pg.registry is not set"));
+        }
+        let text = CString::new(conninfo.as_str()).unwrap_or_default();
+        if let Some((reason, hint)) = gucs::registry::objection(&text) {
+            let hint = hint.to_string_lossy().into_owned();
+            return Err(Failure { hint, ..Failure::local(reason.to_string_lossy()) });
+        }
+        Session::begin(&conninfo, known, Instant::now() + at_most, check_interrupts)
+    }
+
+    /// Records how far the clock is off, and warns if that is far. An error if the server must not start then.
+    fn check_clock(&mut self, session: &Session) -> Result<(), Failure> {
+        let (offset, error) = (session.clock_offset_ms, session.clock_error_ms);
+        shared().lease.record_clock_offset(offset);
+        let allowed = gucs::registry::max_clock_offset_ms();
+        let is_off = offset.unsigned_abs().saturating_sub(error) > allowed;
+        self.must_not_start = is_off && gucs::registry::clock_offset() == ClockOffset::Error;
+        if !is_off {
+            self.clock_warnings.reset();
+            return Ok(());
+        }
+        let which = if offset > 0 { "ahead of" } else { "behind" };
+        let message = format!("the clock is {} ms {which} the registry's", offset.unsigned_abs());
+        let detail = format!("snowflake_pg.max_clock_offset is {allowed} ms.");
+        let hint = "Check the clocks of this server and of the registry.";
+        if self.must_not_start {
+            return Err(Failure { detail, hint: hint.to_owned(), ..Failure::local(message) });
+        }
+        if self.clock_warnings.is_due() {
+            warning(&message).set_detail(detail).set_hint(hint).report(PgLogLevel::WARNING);
+        }
+        Ok(())
+    }
+
+    /// IDs of two layouts can be equal, whatever their workers are.
+    fn warn_of_layout(&self, grant: &Grant) {
+        if let Some(other) = grant.other_layout.as_ref().filter(|_| self.layout_warnings.is_due()) {
+            warning("another server of the registry has another layout")
+                .set_detail(format!(
+                    "{} This server has {}. IDs of two layouts can be equal.",
+                    shown(other),
+                    self.layout
+                ))
+                .set_hint("Set the same snowflake_pg.layout on all servers of a fleet.")
+                .report(PgLogLevel::WARNING);
+        }
+    }
+
+    fn warn_of_refusal(&self, lease: &Lease, refusal: &str) {
+        if self.refusal_warnings.is_due() {
+            warning(&format!("the registry does not renew the lease of {}", worker_of(lease.numbers)))
+                .set_detail(format!(
+                    "{} The state directory is a copy, was put back to an earlier state, or the lease was over.",
+                    shown(refusal)
+                ))
+                .report(PgLogLevel::WARNING);
+        }
+    }
+}
+
+/// The lease with the token of its next renewal, which is on disk: the answer can be lost, and this process too. Then the
+/// server has the token that the registry has.
+fn with_next_token(directory: &StateDirectory, lease: Lease) -> Result<Lease, Failure> {
+    let [token, next] = lease.tokens;
+    if next != token {
+        return Ok(lease);
+    }
+    let lease = Lease { tokens: [token, new_token()], ..lease };
+    lease_file::write(directory, &lease).map_err(IssueError::from)?;
+    Ok(lease)
+}
+
+fn log_lease(what: &str, lease: &Lease, how: &str) {
+    let until = display_time(lease.granted_until);
+    log!("snowflake_pg: {what} {}, until {until}{how}", worker_of(lease.numbers));
+}

@@ -1,0 +1,68 @@
+//! What a server says that cannot use its registry, and what a DBA is to do.
+
+use crate::fixture::{member, numbered, shown, start};
+use testbed::postgres::error::DbError;
+use testbed::{Cluster, Registry, error};
+
+fn refusal(server: &Cluster) -> DbError {
+    error(&mut server.connect(), "SELECT snowflake_nextval()")
+}
+
+#[test]
+fn a_database_without_the_registry_names_the_script() {
+    let registry = Registry::start();
+    let conninfo = format!("host={} user=fleet dbname=template1", registry.host().display());
+    let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
+    let refused = refusal(&server);
+    assert_eq!(refused.detail(), Some("Registry: schema \"snowflake_registry\" does not exist."));
+    assert_eq!(refused.hint(), Some("Run snowflake_registry.sql in the database of the registry."));
+}
+
+#[test]
+fn a_role_without_the_right_to_lease_names_the_role_that_has_it() {
+    let registry = Registry::start();
+    registry.connect().batch_execute("REVOKE snowflake_registry_server FROM fleet").expect("a role");
+    let refused = refusal(&start(member(&registry)));
+    assert_eq!(refused.detail(), Some("Registry: permission denied for schema snowflake_registry."));
+    let expected = "Grant snowflake_registry_server to the role of this server in the registry.";
+    assert_eq!(refused.hint(), Some(expected));
+}
+
+#[test]
+fn a_number_for_which_the_layout_has_no_room_is_leased_to_nobody() {
+    let registry = Registry::start();
+    let server = start(numbered(&registry, 99));
+    assert_eq!(refusal(&server).code().code(), "F0000");
+    assert_eq!(shown(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
+}
+
+#[test]
+fn a_server_without_room_for_background_workers_says_so() {
+    let registry = Registry::start();
+    let server = start(member(&registry).set("max_worker_processes", 1).set("max_logical_replication_workers", 0));
+    let refused = refusal(&server);
+    assert_eq!(refused.detail(), Some("Registry: the registry client does not run."));
+    assert_eq!(refused.hint(), Some("You might need to increase max_worker_processes."));
+}
+
+#[test]
+fn a_server_in_single_user_mode_issues_nothing_and_says_why() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    server.stop(testbed::Signal::INT);
+    server.single_user("SELECT snowflake_nextval();\n");
+    assert!(
+        server.log().contains("DETAIL:  Registry: there are no background workers in single-user mode."),
+        "{}",
+        server.log()
+    );
+}
+
+#[test]
+fn a_connection_string_that_is_none_is_refused_without_being_quoted() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    let refused = error(&mut server.connect(), "ALTER SYSTEM SET snowflake_pg.registry = 'hunter2'");
+    assert_eq!(refused.message(), "snowflake_pg.registry is not a connection string");
+    assert_eq!(refused.hint(), Some("See the manual of libpq."));
+}
