@@ -44,6 +44,9 @@ pub enum Unresolved {
     /// A registry gives it, to a worker.
     #[error("A registry leases only workers")]
     Leased,
+    /// The keeper finds it, for a worker.
+    #[error("Only a worker can be the group of a Citus node")]
+    InCitus,
     /// The text names no source.
     #[error("{0}")]
     Invalid(#[from] SourceError),
@@ -99,6 +102,7 @@ pub fn resolve(text: &str, data_directory: &Path) -> Result<Resolved, Unresolved
     let plus = |offset: u64| if offset > 0 { format!(" + {offset}") } else { String::new() };
     let (number, source) = match source {
         NumberSource::Unset => return Err(Unresolved::Unset),
+        NumberSource::Citus => return Err(Unresolved::InCitus),
         NumberSource::Registry => return Err(Unresolved::Leased),
         NumberSource::Number(number) => (number, CONFIGURATION.to_owned()),
         NumberSource::HostName(offset) => {

@@ -5,9 +5,11 @@
 
 pub mod lease;
 pub mod statistics;
+pub mod text;
 pub mod throttle;
 pub mod wait_queue;
 
+use crate::citus::SharedGroup;
 use crate::config::gucs;
 use lease::SharedLease;
 use once_cell::sync::OnceCell;
@@ -77,6 +79,8 @@ pub struct Shared {
     pub configuration_logged: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
     keeper: AtomicPtr<pg_sys::Latch>,
+    /// The group of this node in a Citus cluster, if that is the worker.
+    pub citus: SharedGroup,
     /// The lease of the worker, if it is leased.
     pub lease: SharedLease,
     /// Held while the generator is started and while the mark is written; for [`crate::durable::lock`].
@@ -126,6 +130,7 @@ impl Shared {
             keeper_error: AtomicI32::new(0),
             configuration_logged: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
+            citus: SharedGroup::new(),
             lease: SharedLease::new(),
             mark_lock: UnsafeCell::default(),
             mark_changed: UnsafeCell::default(),

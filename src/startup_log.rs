@@ -78,7 +78,10 @@ fn log_configuration() {
     );
     match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_)) | IssueError::Lease(_)) => {}
+        Err(
+            IssueError::Configuration(ConfigurationError::WorkerUnset(_) | ConfigurationError::NoGroup)
+            | IssueError::Lease(_),
+        ) => {}
         Err(error) => error.log(PgLogLevel::WARNING),
     }
     for (variable, value) in

@@ -47,6 +47,11 @@ pub fn find() {
     HAS_REGISTRY.get_or_init(|| !gucs::registry::registry().is_empty());
 }
 
+/// Whether the worker is the group of this node in a Citus cluster.
+pub fn is_in_citus() -> bool {
+    matches!(WORKER.find(), Err(Unresolved::InCitus))
+}
+
 /// Whether any worker of a registry will do.
 fn is_leased() -> bool {
     matches!(WORKER.find(), Err(Unresolved::Leased))
@@ -54,12 +59,12 @@ fn is_leased() -> bool {
 
 /// Whether a registry must have granted the worker to this server before it issues IDs.
 pub fn needs_lease() -> bool {
-    is_leased() || HAS_REGISTRY.get() == Some(&true) && WORKER.find().is_ok()
+    is_leased() || HAS_REGISTRY.get() == Some(&true) && (WORKER.find().is_ok() || is_in_citus())
 }
 
-/// The worker ID that a registry must grant; `None` if any will do.
-pub fn configured() -> Option<u64> {
-    WORKER.find().as_ref().ok().map(|found| found.number)
+/// The worker ID that a registry must grant; `None` if any will do. An error if it is not known yet.
+pub fn configured() -> Result<Option<u64>, IssueError> {
+    if is_leased() { Ok(None) } else { number().map(Some) }
 }
 
 /// The worker ID and where it comes from, whether or not the layout has room for it; `None` if there is none yet.
@@ -67,9 +72,13 @@ pub fn worker() -> Option<Resolved> {
     match WORKER.find() {
         Ok(found) => Some(found.clone()),
         // There is no shared memory yet.
-        Err(Unresolved::Leased) if preload::is_under_way() => None,
+        Err(Unresolved::Leased | Unresolved::InCitus) if preload::is_under_way() => None,
         Err(Unresolved::Leased) => {
             shared().lease.worker().map(|number| Resolved { number, source: "registry".to_owned() })
+        }
+        Err(Unresolved::InCitus) => {
+            let source = || format!("citus in database {}", gucs::wal_mark_database().to_string_lossy());
+            shared().citus.get().map(|number| Resolved { number, source: source() })
         }
         Err(_) => None,
     }
@@ -85,9 +94,10 @@ pub fn datacenter_number() -> Result<u64, IssueError> {
     Ok(DATACENTER.number()?)
 }
 
-/// Whether the configuration lets this server issue IDs, now or when it has a lease. Also before there is shared memory.
+/// Whether the configuration lets this server issue IDs, now or when its worker is known. Also before there is shared
+/// memory.
 pub fn may_issue() -> bool {
-    if is_leased() {
+    if is_leased() || is_in_citus() {
         gucs::invalid_setting().is_none() && layout_in_force().is_ok() && DATACENTER.number().is_ok()
     } else {
         layout_and_series().is_ok()
@@ -120,6 +130,10 @@ fn number() -> Result<u64, IssueError> {
     }
     if is_leased() {
         return shared().lease.worker().ok_or_else(|| LeaseError::Pending { failure: lease::last_failure() }.into());
+    }
+    if is_in_citus() {
+        let group = (!preload::is_under_way()).then(|| shared().citus.get()).flatten();
+        return Ok(group.ok_or(ConfigurationError::NoGroup)?);
     }
     Ok(WORKER.number()?)
 }

@@ -5,7 +5,7 @@ use testbed::{Cluster, Signal, error, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 const SOURCES: &str = "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
- for a worker \"registry\".";
+ for a worker \"citus\" or \"registry\".";
 
 fn assert_refused(error: &DbError, code: &str, message: &str, detail: Option<&str>, hint: &str) {
     assert_eq!(

@@ -175,7 +175,7 @@ fn alter_system_refuses_a_source_that_gives_this_server_no_worker() {
         (
             "pod",
             "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
- for a worker \"registry\".",
+ for a worker \"citus\" or \"registry\".",
         ),
         ("010", "A number must not begin with 0."),
         ("hostname+x", "\"+\" must be followed by a number, as in \"hostname+100\"."),
@@ -191,4 +191,19 @@ fn alter_system_refuses_a_source_that_gives_this_server_no_worker() {
     for text in ["-1", "5", "0x1F", "env:POD", "env:POD+24"] {
         client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.worker_id = '{text}'")).expect(text);
     }
+}
+
+/// With Citus: see `tests/citus`.
+#[test]
+fn a_server_without_citus_has_no_group_for_its_worker() {
+    let server = start(fleet("citus"));
+    let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+    assert_eq!((refused.code().code(), refused.message()), ("F0000", "could not determine snowflake_pg.worker_id"));
+    assert_eq!(refused.detail(), Some("It is \"citus\". Database \"postgres\" has no metadata of Citus."));
+    assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_pg.wal_mark_database")), "{refused:?}");
+    assert!(!server.log().contains("WARNING"), "{}", server.log());
+    let other = start(fleet("0").set("snowflake_pg.datacenter_id", "citus"));
+    let refused = error(&mut other.connect(), "SELECT snowflake_nextval()");
+    let expected = "It is \"citus\". Only a worker can be the group of a Citus node.";
+    assert_eq!(refused.detail(), Some(expected));
 }

@@ -15,7 +15,7 @@ use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::worker;
-use crate::{sleep, trusted_clock};
+use crate::{citus, sleep, trusted_clock};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
@@ -66,6 +66,12 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     let latch = unsafe { pg_sys::MyLatch };
     shared().set_keeper(latch);
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
+    if worker::is_in_citus() {
+        wal::connect();
+        while !citus::find() {
+            rest(RETRY);
+        }
+    }
     let layout = loop {
         match worker::layout_and_series().and_then(|(layout, _)| lease::start().map(|_| layout)) {
             Ok(layout) => break layout,
@@ -74,7 +80,9 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
         }
         end_if_told();
     };
-    wal::connect();
+    if !worker::is_in_citus() {
+        wal::connect();
+    }
     Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new(), has_read: false, logged: 0 }
         .run();
 }

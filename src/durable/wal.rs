@@ -96,11 +96,13 @@ pub fn known_floor() -> UnixMs {
     shared().wal_floor.load(Ordering::Relaxed)
 }
 
-/// As the keeper: connects to the database of the sequence, if the mark goes through WAL. Otherwise it connects to no
-/// database, but still connects, so that pg_stat_activity shows it. Ends the process if the database does not exist.
+/// As the keeper: connects to the database of the sequence, if the mark goes through WAL, or if the metadata of Citus is
+/// there. Otherwise it connects to no database, but still connects, so that pg_stat_activity shows it. Ends the process
+/// if the database does not exist.
 pub fn connect() {
     let database = gucs::wal_mark_database();
-    BackgroundWorker::connect_worker_to_spi(is_wanted().then_some(&database.to_string_lossy()), None);
+    let needs_database = is_wanted() || worker::is_in_citus();
+    BackgroundWorker::connect_worker_to_spi(needs_database.then_some(&database.to_string_lossy()), None);
     for (name, value) in SETTINGS {
         let (context, source) = (pg_sys::GucContext::PGC_SUSET, pg_sys::GucSource::PGC_S_SESSION);
         // SAFETY: two C strings.

@@ -4,6 +4,7 @@ use super::error_report;
 use crate::config::gucs::InvalidSetting;
 use crate::host_number::{Resolved, Unresolved};
 use crate::server_encoding::{characters, quoted, shown};
+use crate::shared::shared;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError};
@@ -25,6 +26,8 @@ pub enum ConfigurationError {
         /// Why.
         reason: &'static Unresolved,
     },
+    /// The worker is the group of this node in a Citus cluster, which the keeper does not know.
+    NoGroup,
     /// `snowflake_pg.layout` is this text, which is not a layout.
     InvalidLayout(CString, LayoutError),
     /// The layout can only be decoded, or the worker or the data center does not fit it.
@@ -79,6 +82,15 @@ impl From<ConfigurationError> for ErrorReport {
                     .set_detail(format!("It is {}. {}.", quoted(&text), shown(&reason.to_string())))
                     .set_hint(format!("Correct that, or set {variable} to another value, and restart the server."))
             }
+            ConfigurationError::NoGroup => error_report(
+                ERRCODE_CONFIG_FILE_ERROR,
+                "could not determine snowflake_pg.worker_id",
+            )
+            .set_detail(format!("It is \"citus\". {}.", shown(&shared().citus.reason())))
+            .set_hint(
+                "Add this server to the cluster, or set snowflake_pg.wal_mark_database to the database with the \
+                         metadata of Citus.",
+            ),
             ConfigurationError::InvalidLayout(text, failure) => invalid_value(
                 "snowflake_pg.layout",
                 &quoted(&characters(text.to_bytes())),

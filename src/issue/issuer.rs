@@ -5,11 +5,11 @@
 
 use crate::config::{gucs, preload};
 use crate::durable::{extend, lease, mark, request, start};
-use crate::errors::{ClockLimit, IssueError};
+use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::shared::shared;
 use crate::worker;
-use crate::{clock, trusted_clock, tsc};
+use crate::{citus, clock, trusted_clock, tsc};
 use once_cell::sync::OnceCell;
 use snowflake_core::generator::{Generator, Outcome, Span};
 use snowflake_core::layout::{Layout, Series};
@@ -72,6 +72,11 @@ fn issuer() -> Result<&'static Issuer, IssueError> {
             return Err(IssueError::NotPreloaded);
         }
         let (layout, series) = match worker::layout_and_series() {
+            Err(IssueError::Configuration(ConfigurationError::NoGroup)) => {
+                start::check_may_start()?;
+                citus::wait();
+                worker::layout_and_series()?
+            }
             Err(IssueError::Lease(_)) => {
                 start::check_may_start()?;
                 lease::wait_for_grant(&worker::layout_in_force()?, 0)?;

@@ -3,6 +3,7 @@
 //! with a table of what was seen.
 
 mod clauses;
+mod groups;
 mod nodes;
 mod statements;
 
@@ -10,7 +11,6 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use nodes::{CONTROL, Citus, KINDS, NODES, OURS, SENT_TO};
 use statements::{STATEMENTS, Statement};
 use std::collections::{BTreeSet, HashSet};
-use std::iter::once;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use testbed::{pg_config, twitter};
@@ -59,12 +59,16 @@ fn main() -> ExitCode {
     let functions = Trial::test("functions_that_depend_on_the_layout_work_in_every_clause", move || {
         clauses::run(lock(&here).citus())
     });
+    let here = Arc::clone(&seen);
+    let groups = Trial::test("nodes_with_one_configuration_have_their_groups_as_workers", move || {
+        groups::run(lock(&here).citus())
+    });
     let trials = STATEMENTS.iter().map(|statement| {
         let seen = Arc::clone(&seen);
         let name = format!("{}_gives_each_row_an_id_of_its_own", statement.identifier());
         Trial::test(name, move || lock(&seen).run(statement))
     });
-    let conclusion = libtest_mimic::run(&arguments, once(functions).chain(trials).collect());
+    let conclusion = libtest_mimic::run(&arguments, [functions, groups].into_iter().chain(trials).collect());
     lock(&seen).show();
     conclusion.exit_code()
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use testbed::postgres::{Client, Error, SimpleQueryMessage};
 use testbed::{Cluster, value};
 
-/// The nodes, by their worker IDs.
+/// The nodes, by their groups, which are their worker IDs.
 pub const NODES: [&str; 3] = ["coordinator", "node 1", "node 2"];
 
 /// The nodes that statements are sent to.
@@ -67,7 +67,7 @@ pub struct Citus {
 
 impl Citus {
     pub fn start() -> Self {
-        let nodes: Vec<_> = (0..NODES.len()).map(node).collect();
+        let nodes: Vec<_> = NODES.iter().map(|_| node()).collect();
         let mut coordinator = nodes[0].connect();
         let port = value(&mut coordinator, "SHOW port");
         let run = |client: &mut Client, statement: &str| {
@@ -137,10 +137,10 @@ impl Citus {
     }
 }
 
-fn node(worker: usize) -> Cluster {
-    let worker = i32::try_from(worker).expect("a few");
+/// A server with Citus. All have the same configuration.
+pub fn node() -> Cluster {
     let mut node = Cluster::builder()
-        .worker(worker)
+        .worker("citus")
         .set("shared_preload_libraries", "citus, snowflake_pg")
         .set("citus.node_conninfo", "sslmode=disable")
         .set("citus.enable_statistics_collection", "off")

@@ -10,6 +10,7 @@
 //! file:/etc/worker          the number in a file
 //! ipv4                      the number of the server's private IPv4 address in its block (RFC 1918, RFC 6598)
 //! ipv4:10.20.0.0/22         the number of the server's address in this network
+//! citus                     the group of this node in a Citus cluster; a worker ID only
 //! registry                  leased from a registry; a worker ID only
 //! ```
 //!
@@ -40,6 +41,8 @@ pub enum NumberSource {
     File(String),
     /// The server's address; in this network, if one is given.
     Ipv4(Option<Network>),
+    /// The metadata of Citus, in a database: the group of the node is its worker.
+    Citus,
     /// A registry, which leases workers.
     Registry,
 }
@@ -50,7 +53,7 @@ pub enum SourceError {
     /// It begins with none of the words.
     #[error(
         "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
-         for a worker \"registry\""
+         for a worker \"citus\" or \"registry\""
     )]
     Unknown,
     /// There is no number after the plus sign.
@@ -140,6 +143,7 @@ impl NumberSource {
             ("file", Some(path)) if path.starts_with('/') => Ok(Self::File(path.to_owned())),
             ("file", Some(path)) => Err(SourceError::RelativePath(path.to_owned())),
             ("ipv4", None) => Ok(Self::Ipv4(None)),
+            ("citus", None) => Ok(Self::Citus),
             ("registry", None) => Ok(Self::Registry),
             ("ipv4", Some(rest)) => {
                 let network: Network = rest.parse().map_err(|()| SourceError::Network(rest.to_owned()))?;
@@ -166,6 +170,7 @@ impl fmt::Display for NumberSource {
             Self::File(path) => write!(f, "file:{path}"),
             Self::Ipv4(None) => f.write_str("ipv4"),
             Self::Ipv4(Some(network)) => write!(f, "ipv4:{network}"),
+            Self::Citus => f.write_str("citus"),
             Self::Registry => f.write_str("registry"),
         }
     }

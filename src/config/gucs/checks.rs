@@ -69,7 +69,10 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
     let value = unsafe { *new_value };
     // SAFETY: the new value is a C string, since the default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
-    let needs_no_check = || matches!(resolve(&text.to_string_lossy()), Err(Unresolved::Unset | Unresolved::Leased));
+    let needs_no_check = || {
+        let resolved = resolve(&text.to_string_lossy());
+        matches!(resolved, Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus))
+    };
     preload::is_under_way() || needs_no_check() || accept(check_source(text, Layout::workers))
 }
 

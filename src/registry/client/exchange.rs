@@ -69,7 +69,10 @@ impl Client {
         let mut session = self.session(found.as_ref(), EXCHANGE)?;
         self.check_clock(&session)?;
         let datacenter = worker::datacenter_number()?;
-        let (configured, greatest) = (worker::configured(), *self.layout.workers().end());
+        let (configured, greatest) = (worker::configured()?, *self.layout.workers().end());
+        if configured.is_some_and(|number| number > greatest) {
+            return Err(Failure::local("the layout has no room for the worker ID"));
+        }
         let claim = Claim { new_token: self.claim_token, datacenter, configured, greatest };
         let Claimed { worker, start: (first, begins), grant, other } =
             session.claim(found.as_ref(), &claim, &self.about())?;
@@ -97,7 +100,7 @@ impl Client {
     fn is_wanted(&self, lease: &Lease) -> bool {
         let (datacenter, leased) = lease.numbers;
         worker::datacenter_number().is_ok_and(|number| number == u64::from(datacenter))
-            && worker::configured().is_none_or(|number| number == u64::from(leased))
+            && worker::configured().is_ok_and(|wanted| wanted.is_none_or(|number| number == u64::from(leased)))
             && self.layout.workers().contains(&u64::from(leased))
     }
 

@@ -23,6 +23,7 @@ fn every_word_names_its_source() {
     assert_eq!(parsed("env:POD_INDEX"), NumberSource::Environment("POD_INDEX".into(), 0));
     assert_eq!(parsed("env:node_id+8"), NumberSource::Environment("node_id".into(), 8));
     assert_eq!(parsed("file:/etc/snowflake/worker+1"), NumberSource::File("/etc/snowflake/worker+1".into()));
+    assert_eq!(parsed("citus"), NumberSource::Citus);
     assert_eq!(parsed("registry"), NumberSource::Registry);
     assert_eq!(parsed("ipv4"), NumberSource::Ipv4(None));
     assert_eq!(parsed("ipv4:10.20.0.0/22"), NumberSource::Ipv4(Some(network("10.20.0.0/22"))));
@@ -51,6 +52,7 @@ fn what_is_no_source_is_refused_with_what_is_wrong() {
         "env POD",
         "ipv6",
         "command:id",
+        "citus:app",
         "5+1",
     ] {
         assert!(refused(text).starts_with("Valid values are"), "{text}: {}", refused(text));

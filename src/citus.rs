@@ -1,0 +1,83 @@
+//! The group of this node in a Citus cluster, which is the worker ID of a server with `worker_id = citus`.
+//!
+//! It is in Citus's metadata, in a database. The keeper reads it there once, when the server has started.
+
+use crate::config::gucs;
+use crate::durable::{lock, request};
+use crate::shared::shared;
+use crate::shared::text::SharedText;
+use pgrx::bgworkers::BackgroundWorker;
+use pgrx::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The group, in shared memory.
+pub struct SharedGroup {
+    /// The group, plus 1; 0 until it is known.
+    group: AtomicU64,
+    /// Why it is not known.
+    reason: SharedText,
+}
+
+impl SharedGroup {
+    /// Not known.
+    pub fn new() -> Self {
+        Self { group: AtomicU64::new(0), reason: SharedText::new() }
+    }
+
+    /// The group of this node; `None` until it is known.
+    pub fn get(&self) -> Option<u64> {
+        self.group.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Why it is not known, as a sentence without its full stop.
+    pub fn reason(&self) -> String {
+        let reason = self.reason.read();
+        if reason.is_empty() { "The keeper has not read the metadata of Citus".to_owned() } else { reason }
+    }
+}
+
+/// As the keeper, connected to the database: looks for the group. Returns whether it is known.
+pub fn find() -> bool {
+    let group = &shared().citus;
+    if group.get().is_some() {
+        return true;
+    }
+    match BackgroundWorker::transaction(read) {
+        Ok(number) => group.group.store(number + 1, Ordering::Release),
+        Err(reason) => group.reason.write(&reason),
+    }
+    lock::wake_waiters();
+    group.get().is_some()
+}
+
+/// Waits until the keeper knows the group, no longer than a call may wait.
+pub fn wait() {
+    let until = Instant::now() + request::max_wait();
+    let is_known = || shared().citus.get().is_some();
+    while Instant::now() < until && !is_known() {
+        shared().wake_keeper();
+        lock::wait_for_change(is_known, Duration::from_millis(100));
+    }
+}
+
+/// Each name is qualified, as in [`wal`](crate::durable::wal).
+fn read() -> Result<u64, String> {
+    const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
+        AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
+    // A node that was not added to a cluster has group 0, as the coordinator has.
+    const GROUP: &str = "SELECT groupid FROM pg_catalog.pg_dist_local_group
+        WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_node)";
+    let database = gucs::wal_mark_database();
+    let database = database.to_string_lossy();
+    if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
+        return Err(format!("Database \"{database}\" has no metadata of Citus"));
+    }
+    let found = Spi::connect(|client| {
+        let rows = client.select(GROUP, Some(1), &[]).ok()?;
+        rows.first().get_one::<i32>().ok().flatten()
+    });
+    found
+        .and_then(|group| u64::try_from(group).ok())
+        .ok_or_else(|| format!("By the metadata in database \"{database}\", this node is in no Citus cluster"))
+}
