@@ -557,7 +557,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.reserve_worker(datacenter_id bigin
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT snowflake_registry.set_rule($1, $2, ''reserved'', $3)';
 COMMENT ON FUNCTION snowflake_registry.reserve_worker(bigint, bigint, text) IS
-    'keep a worker for a server that is configured with this number; a server that has it keeps it while it runs';
+    'keep a worker for a server that is configured with this number; a server that has it keeps it';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(datacenter_id bigint, worker_id bigint, comment text DEFAULT NULL)
     RETURNS void

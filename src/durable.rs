@@ -17,6 +17,7 @@
 //! [`lease`] says how far the registry lets the mark go, and [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
 //! [`shutdown`] lowers the mark when the server stops as planned.
 
+pub mod citus_group;
 pub mod directory_lock;
 pub mod extend;
 pub mod identity;

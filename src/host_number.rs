@@ -5,7 +5,8 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{SockaddrIn, SockaddrStorage};
 use rustix::system::uname;
 use snowflake_core::number_source::{
-    Network, NoNumber, NumberSource, SourceError, address_in, number_at_end, number_of_host, only_number,
+    Network, NoNumber, NumberSource, SourceError, address_in, is_alone_in_its_set, number_at_end, number_of_host,
+    only_number,
 };
 use std::env;
 use std::fs::{self, File};
@@ -129,6 +130,13 @@ pub fn resolve(text: &str, data_directory: &Path) -> Result<Resolved, Unresolved
         }
     };
     Ok(Resolved { number, source })
+}
+
+/// The name of this host, if this text takes a number from it that the hosts of all servers are likely to have.
+pub fn common_host_name(text: &str) -> Option<String> {
+    let name = uname().nodename().to_string_lossy().into_owned();
+    let takes_name = matches!(NumberSource::parse(text), Ok(NumberSource::HostName(_)));
+    Some(name).filter(|name| takes_name && is_alone_in_its_set(name))
 }
 
 /// The content of a file, which must not be in the data directory.

@@ -8,8 +8,7 @@
 //! - [`issue`]: gives IDs to a backend, and waits for the clock.
 //! - [`registry`]: leases the worker ID of this server.
 //! - [`durable`]: keeps the durable mark ahead of them, through crashes, promotions and shutdowns.
-//! - [`trusted_clock`]: the clock, as far as it is trusted; [`worker`]: which worker this server is; [`citus`]: which group
-//!   of a Citus cluster.
+//! - [`trusted_clock`]: the clock, as far as it is trusted; [`worker`]: which worker this server is.
 //! - [`errors`]: why no ID can be issued, and what to do.
 //! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
 //! - [`config`]: variables and layouts.
@@ -21,7 +20,6 @@
 use config::{gucs, preload};
 use pgrx::prelude::*;
 
-mod citus;
 mod clock;
 mod config;
 mod durable;

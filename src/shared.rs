@@ -3,14 +3,15 @@
 //! PostgreSQL sets it up when the server starts, and again after a crash of a backend. The generator then issues
 //! nothing until it is started above the durable mark (see [`crate::durable`]).
 
+pub mod citus_group;
 pub mod lease;
 pub mod statistics;
 pub mod text;
 pub mod throttle;
 pub mod wait_queue;
 
-use crate::citus::SharedGroup;
 use crate::config::gucs;
+use citus_group::SharedGroup;
 use lease::SharedLease;
 use once_cell::sync::OnceCell;
 use pgrx::prelude::*;

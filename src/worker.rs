@@ -4,12 +4,12 @@
 //! the worker ID, or keep other servers from one that is configured.
 
 use crate::config::{gucs, preload};
-use crate::durable::lease;
 use crate::errors::{ConfigurationError, IssueError, LeaseError};
 use crate::host_number::{self, Resolved, Unresolved};
 use crate::libpq::Failure;
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
+use pgrx::pg_sys;
 use snowflake_core::identity::Numbers;
 use snowflake_core::layout::{FieldKind, Layout, Series, SeriesError};
 
@@ -129,11 +129,15 @@ fn number() -> Result<u64, IssueError> {
         return Err(LeaseError::Pending { failure: Failure::default() }.into());
     }
     if is_leased() {
-        return shared().lease.worker().ok_or_else(|| LeaseError::Pending { failure: lease::last_failure() }.into());
+        return shared().lease.worker().ok_or_else(|| LeaseError::Pending { failure: why_no_lease() }.into());
     }
     if is_in_citus() {
-        let group = (!preload::is_under_way()).then(|| shared().citus.get()).flatten();
-        return Ok(group.ok_or(ConfigurationError::NoGroup)?);
+        // There is no shared memory yet.
+        if preload::is_under_way() {
+            return Err(ConfigurationError::NoGroup(String::new()).into());
+        }
+        let group = &shared().citus;
+        return Ok(group.get().ok_or_else(|| ConfigurationError::NoGroup(group.reason()))?);
     }
     Ok(WORKER.number()?)
 }
@@ -148,4 +152,26 @@ pub fn numbers() -> Result<(Numbers, Layout), IssueError> {
     let (layout, _) = layout_and_series()?;
     let small = |id: u64| u32::try_from(id).expect("a number that fits the layout");
     Ok(((small(DATACENTER.number()?), small(number()?)), layout))
+}
+
+/// What went wrong with the registry last.
+pub fn why_no_lease() -> Failure {
+    if gucs::registry::registry().is_empty() {
+        return Failure {
+            hint: "Set it, and reload the configuration.".to_owned(),
+            ..Failure::local("snowflake_pg.registry is not set")
+        };
+    }
+    let failure = Failure::from_text(&shared().lease.failure.read());
+    // SAFETY: set when the process started.
+    let is_single_user = unsafe { !pg_sys::IsUnderPostmaster };
+    if is_single_user {
+        return Failure::local("there are no background workers in single-user mode");
+    } else if failure.message.is_empty() && !shared().lease.has_client() {
+        return Failure {
+            hint: "You might need to increase max_worker_processes.".to_owned(),
+            ..Failure::local("the registry client does not run")
+        };
+    }
+    failure
 }

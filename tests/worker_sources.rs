@@ -53,6 +53,20 @@ fn servers_with_one_configuration_get_their_workers_from_their_host_names() {
     assert!(second.log().contains("datacenter_id = 4 (hostname pg-3 + 1)"), "{}", second.log());
 }
 
+/// All of them would be worker 0.
+#[test]
+fn a_host_name_as_an_operator_gives_to_every_instance_is_warned_of() {
+    if !can_name_hosts() {
+        println!("left out: only root can give hosts names");
+        return;
+    }
+    let server = start(fleet("hostname").host_name("hippo-instance1-bqdj-0"));
+    let warning = "WARNING:  snowflake_pg: the host's name ends with -0, as all names of its fleet seem to do";
+    assert!(server.log().contains(warning), "{}", server.log());
+    let other = start(fleet("hostname").host_name("pg-0"));
+    assert!(!other.log().contains("WARNING"), "{}", other.log());
+}
+
 /// The host says who a server is, and nothing in the data directory does.
 #[test]
 fn a_standby_of_a_server_with_the_same_configuration_has_its_own_worker() {

@@ -73,8 +73,8 @@ pub fn define() {
         (
             c"snowflake_pg.worker_id",
             c"Sets the worker ID of this server, or where it comes from.",
-            c"A number, or hostname, env:VARIABLE, file:/path, ipv4 or ipv4:network/bits. No two servers of a data center \
-                may have the same number. -1 means that none is set: no ID is issued then.",
+            c"A number, or hostname, env:VARIABLE, file:/path, ipv4, ipv4:network/bits, citus or registry. No two servers of \
+                a data center may have the same number. -1 means that none is set: no ID is issued then.",
             &WORKER_ID,
             check_worker as CheckHook,
         ),
@@ -162,7 +162,7 @@ pub fn define() {
     GucRegistry::define_string_guc(
         c"snowflake_pg.wal_mark_database",
         c"Sets the database whose sequences take the durable mark to WAL.",
-        c"The extension must exist in it.",
+        c"The extension must exist in it. With worker_id = citus, the database with the metadata of Citus.",
         &WAL_MARK_DATABASE,
         GucContext::Postmaster,
         GucFlags::default(),

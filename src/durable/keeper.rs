@@ -9,13 +9,13 @@ use crate::config::gucs;
 use crate::config::gucs::WalMark;
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan};
-use crate::durable::{extend, lease, wal};
+use crate::durable::{citus_group, extend, lease, wal};
 use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::worker;
-use crate::{citus, sleep, trusted_clock};
+use crate::{sleep, trusted_clock};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
@@ -68,7 +68,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
     if worker::is_in_citus() {
         wal::connect();
-        while !citus::find() {
+        while !citus_group::find() {
             rest(RETRY);
         }
     }

@@ -1,13 +1,10 @@
 //! How far the registry lets the mark go. A leased worker has a grant, and the mark never passes it: every timestamp
 //! issued is below both.
 
-use crate::config::gucs;
 use crate::durable::{lock, request};
 use crate::errors::{IssueError, LeaseError};
-use crate::libpq::Failure;
 use crate::shared::shared;
 use crate::worker;
-use pgrx::pg_sys;
 use snowflake_core::layout::Layout;
 use snowflake_core::lease::LeaseStart;
 use snowflake_core::{Tick, UnixMs};
@@ -37,7 +34,7 @@ pub fn start() -> Result<Option<LeaseStart>, IssueError> {
     if !worker::needs_lease() {
         return Ok(None);
     }
-    shared().lease.start().map(Some).ok_or_else(|| LeaseError::Pending { failure: last_failure() }.into())
+    shared().lease.start().map(Some).ok_or_else(|| LeaseError::Pending { failure: worker::why_no_lease() }.into())
 }
 
 /// The error when the grant does not cover a tick.
@@ -45,7 +42,7 @@ pub fn ended() -> IssueError {
     LeaseError::Ended {
         until: shared().lease.granted_until(),
         is_superseded: shared().lease.is_superseded.load(Ordering::Relaxed),
-        failure: last_failure(),
+        failure: worker::why_no_lease(),
     }
     .into()
 }
@@ -71,26 +68,4 @@ pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
     }
     start()?;
     Err(ended())
-}
-
-/// What went wrong with the registry last.
-pub fn last_failure() -> Failure {
-    if gucs::registry::registry().is_empty() {
-        return Failure {
-            hint: "Set it, and reload the configuration.".to_owned(),
-            ..Failure::local("snowflake_pg.registry is not set")
-        };
-    }
-    let failure = Failure::from_text(&shared().lease.failure.read());
-    // SAFETY: set when the process started.
-    let is_single_user = unsafe { !pg_sys::IsUnderPostmaster };
-    if is_single_user {
-        return Failure::local("there are no background workers in single-user mode");
-    } else if failure.message.is_empty() && !shared().lease.has_client() {
-        return Failure {
-            hint: "You might need to increase max_worker_processes.".to_owned(),
-            ..Failure::local("the registry client does not run")
-        };
-    }
-    failure
 }

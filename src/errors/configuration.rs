@@ -4,7 +4,6 @@ use super::error_report;
 use crate::config::gucs::InvalidSetting;
 use crate::host_number::{Resolved, Unresolved};
 use crate::server_encoding::{characters, quoted, shown};
-use crate::shared::shared;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError};
@@ -26,8 +25,8 @@ pub enum ConfigurationError {
         /// Why.
         reason: &'static Unresolved,
     },
-    /// The worker is the group of this node in a Citus cluster, which the keeper does not know.
-    NoGroup,
+    /// The worker is the group of this node in a Citus cluster, which the keeper does not know: why.
+    NoGroup(String),
     /// `snowflake_pg.layout` is this text, which is not a layout.
     InvalidLayout(CString, LayoutError),
     /// The layout can only be decoded, or the worker or the data center does not fit it.
@@ -82,11 +81,11 @@ impl From<ConfigurationError> for ErrorReport {
                     .set_detail(format!("It is {}. {}.", quoted(&text), shown(&reason.to_string())))
                     .set_hint(format!("Correct that, or set {variable} to another value, and restart the server."))
             }
-            ConfigurationError::NoGroup => error_report(
+            ConfigurationError::NoGroup(reason) => error_report(
                 ERRCODE_CONFIG_FILE_ERROR,
                 "could not determine snowflake_pg.worker_id",
             )
-            .set_detail(format!("It is \"citus\". {}.", shown(&shared().citus.reason())))
+            .set_detail(format!("It is \"citus\". {}.", shown(&reason)))
             .set_hint(
                 "Add this server to the cluster, or set snowflake_pg.wal_mark_database to the database with the \
                          metadata of Citus.",

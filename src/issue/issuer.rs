@@ -4,12 +4,12 @@
 //! PostgreSQL. [`take`] does the rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
-use crate::durable::{extend, lease, mark, request, start};
+use crate::durable::{citus_group, extend, lease, mark, request, start};
 use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::shared::shared;
 use crate::worker;
-use crate::{citus, clock, trusted_clock, tsc};
+use crate::{clock, trusted_clock, tsc};
 use once_cell::sync::OnceCell;
 use snowflake_core::generator::{Generator, Outcome, Span};
 use snowflake_core::layout::{Layout, Series};
@@ -72,9 +72,9 @@ fn issuer() -> Result<&'static Issuer, IssueError> {
             return Err(IssueError::NotPreloaded);
         }
         let (layout, series) = match worker::layout_and_series() {
-            Err(IssueError::Configuration(ConfigurationError::NoGroup)) => {
+            Err(IssueError::Configuration(ConfigurationError::NoGroup(_))) => {
                 start::check_may_start()?;
-                citus::wait();
+                citus_group::wait();
                 worker::layout_and_series()?
             }
             Err(IssueError::Lease(_)) => {

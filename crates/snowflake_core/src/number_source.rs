@@ -223,6 +223,16 @@ pub fn number_of_host(name: &str, offset: u64) -> Result<u64, NoNumber> {
     number_at_end(name.split('.').next().unwrap_or_default(), offset)
 }
 
+/// Whether a host has a name as Crunchy's operator gives: it makes a StatefulSet of one pod for each instance, whose name
+/// ends with four random characters. Then the names of all hosts end with `-0`.
+pub fn is_alone_in_its_set(name: &str) -> bool {
+    // As Kubernetes draws them: k8s.io/apimachinery/pkg/util/rand.
+    const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let mut parts = name.split('.').next().unwrap_or_default().rsplit('-');
+    let is_random = |part: &str| part.len() == 4 && part.chars().all(|character| RANDOM.contains(character));
+    parts.next() == Some("0") && parts.next().is_some_and(is_random) && parts.count() >= 2
+}
+
 /// The only number in a text, with white space around it.
 pub fn only_number(text: &str) -> Result<u64, NoNumber> {
     let text = text.trim();

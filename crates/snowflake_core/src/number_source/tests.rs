@@ -30,6 +30,16 @@ fn every_word_names_its_source() {
 }
 
 #[test]
+fn hosts_of_an_operator_that_numbers_each_for_itself_are_told_from_those_of_one_set() {
+    for name in ["hippo-instance1-bqdj-0", "hippo-ha-00-9x2c-0.hippo-pods", "a-b-2456-0"] {
+        assert!(is_alone_in_its_set(name), "{name}");
+    }
+    for name in ["pg-0", "hippo-instance1-bqdj-1", "my-shop-main-0", "shop-bqdj-0", "hippo-instance1-bqd-0", ""] {
+        assert!(!is_alone_in_its_set(name), "{name}");
+    }
+}
+
+#[test]
 fn nothing_and_minus_one_are_unset() {
     for text in ["", "  ", "-1"] {
         assert_eq!(parsed(text), NumberSource::Unset, "{text:?}");

@@ -5,37 +5,9 @@
 use crate::config::gucs;
 use crate::durable::{lock, request};
 use crate::shared::shared;
-use crate::shared::text::SharedText;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// The group, in shared memory.
-pub struct SharedGroup {
-    /// The group, plus 1; 0 until it is known.
-    group: AtomicU64,
-    /// Why it is not known.
-    reason: SharedText,
-}
-
-impl SharedGroup {
-    /// Not known.
-    pub fn new() -> Self {
-        Self { group: AtomicU64::new(0), reason: SharedText::new() }
-    }
-
-    /// The group of this node; `None` until it is known.
-    pub fn get(&self) -> Option<u64> {
-        self.group.load(Ordering::Acquire).checked_sub(1)
-    }
-
-    /// Why it is not known, as a sentence without its full stop.
-    pub fn reason(&self) -> String {
-        let reason = self.reason.read();
-        if reason.is_empty() { "The keeper has not read the metadata of Citus".to_owned() } else { reason }
-    }
-}
 
 /// As the keeper, connected to the database: looks for the group. Returns whether it is known.
 pub fn find() -> bool {
@@ -44,8 +16,8 @@ pub fn find() -> bool {
         return true;
     }
     match BackgroundWorker::transaction(read) {
-        Ok(number) => group.group.store(number + 1, Ordering::Release),
-        Err(reason) => group.reason.write(&reason),
+        Ok(number) => group.set(number),
+        Err(reason) => group.set_reason(&reason),
     }
     lock::wake_waiters();
     group.get().is_some()
@@ -61,7 +33,7 @@ pub fn wait() {
     }
 }
 
-/// Each name is qualified, as in [`wal`](crate::durable::wal).
+/// Each name is qualified, as in [`wal`](super::wal).
 fn read() -> Result<u64, String> {
     const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
         AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
