@@ -28,6 +28,8 @@ pub const COARSE: Contender = ours("snowflake_nextval(), ticks of 10 ms", Settin
 pub const HISTORY: Contender = ours("snowflake_nextval(), regression history", Setting::History);
 /// Every ID reads the clock.
 pub const CLOCKED: Contender = ours("snowflake_nextval(), counter off", Setting::Clocked);
+/// A registry leases the worker.
+pub const LEASED: Contender = ours("snowflake_nextval(), worker leased", Setting::Leased);
 
 /// PostgreSQL's reading of the clock: what an ID can't cost less than.
 pub const CLOCK: Contender = other("clock_timestamp()", "clock_timestamp()", "timestamptz");
@@ -127,7 +129,7 @@ pub fn set_up(client: &mut Client) -> Vec<Contender> {
 /// Everything that issues something, ours first; `peers` are the contenders that not every server has.
 pub fn all(peers: &[Contender]) -> Vec<Contender> {
     let mut all =
-        vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, CLOCK, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
+        vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, LEASED, CLOCK, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
     all.extend_from_slice(peers);
     all.extend([NAIVE, PLPGSQL]);
     all

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
+use testbed::{Cluster, Registry, value};
 
 /// One server for each configuration, all in the same machine. Those that are not asked for anything do nothing.
 pub struct Servers {
     clusters: BTreeMap<Setting, Cluster>,
+    /// Leases the worker of one of them.
+    _registry: Registry,
     peers: Vec<Contender>,
 }
 
@@ -19,11 +21,14 @@ impl Servers {
     /// Starts them all, with everything that contenders need.
     pub fn start() -> Self {
         let mut clusters = BTreeMap::new();
+        let registry = Registry::start();
         for (setting, values) in SETTINGS {
             let builder = Cluster::builder().worker(0).set("max_connections", 100);
             let mut cluster = values.iter().fold(builder, |builder, (name, value)| builder.set(name, value)).create();
-            if setting == Setting::Default {
-                preload_naive(&cluster);
+            match setting {
+                Setting::Default => preload_naive(&cluster),
+                Setting::Leased => cluster.configure("snowflake_pg.registry", registry.conninfo()),
+                _ => {}
             }
             cluster.start();
             clusters.insert(setting, cluster);
@@ -37,7 +42,7 @@ impl Servers {
                 peers = contenders::set_up(&mut client);
             }
         }
-        Self { clusters, peers }
+        Self { clusters, _registry: registry, peers }
     }
 
     /// The server of a configuration.

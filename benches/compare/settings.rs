@@ -10,14 +10,16 @@ pub enum Setting {
     Coarse,
     History,
     Clocked,
+    Leased,
 }
 
 /// What each of them sets.
-pub const SETTINGS: [(Setting, &[(&str, &str)]); 6] = [
+pub const SETTINGS: [(Setting, &[(&str, &str)]); 7] = [
     (Setting::Default, &[]),
     (Setting::Wide, &[("snowflake_pg.layout", "t41 w2 s20")]),
     (Setting::Borrow, &[("snowflake_pg.sequence_exhaustion", "borrow")]),
     (Setting::Coarse, &[("snowflake_pg.layout", "t38 w5 s20 unit=10ms epoch=2024-01-01T00:00:00Z")]),
     (Setting::History, &[("snowflake_pg.clock_regression", "history")]),
     (Setting::Clocked, &[("snowflake_pg.time_stamp_counter", "off")]),
+    (Setting::Leased, &[("snowflake_pg.worker_id", "registry")]),
 ];
