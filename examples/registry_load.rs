@@ -31,6 +31,7 @@ struct Server {
 
 fn main() -> Result<()> {
     let registry = Registry::start_as(Cluster::builder().set("max_connections", 100));
+    value(&mut registry.connect(), "SELECT snowflake_registry.set_longest_lease('3 hours')");
     println!(
         "==> {SERVERS} servers start at once, with clocks up to five hours apart; leases of {} s",
         LEASE_MS / 1000
@@ -116,10 +117,13 @@ fn session(registry: &Registry) -> Result<Client> {
     Ok(client)
 }
 
-const ABOUT: &str = "'t41 d5 w10 s7', 'simulated', '1', 'simulated', 5432";
-
-fn clock(offset_ms: i64) -> i64 {
-    i64::try_from(real_time()).expect("this age") + offset_ms
+/// What a server says of itself.
+fn about(lease_ms: i64, clock_offset_ms: i64) -> String {
+    let clock = i64::try_from(real_time()).expect("this age") + clock_offset_ms;
+    format!(
+        "'{{\"lease_ms\": {lease_ms}, \"clock\": {clock}, \"clock_offset\": {clock_offset_ms}, \"issued\": 0,
+            \"layout\": \"t41 d5 w10 s7\", \"system\": \"1\", \"host\": \"simulated\", \"port\": 5432}}'"
+    )
 }
 
 fn one(rows: Vec<Row>) -> Result<Row> {
@@ -130,8 +134,8 @@ fn claim(registry: &Registry, nth: usize, clock_offset_ms: i64) -> Result<Server
     let token = format!("00000000-0000-4000-8000-{nth:012}");
     let query = format!(
         "SELECT worker, begins, granted, receipt FROM snowflake_registry.server_claim(
-            '{{}}', '{token}', 0, NULL, {GREATEST}, {LEASE_MS}, {}, {clock_offset_ms}, {ABOUT})",
-        clock(clock_offset_ms)
+            '{{}}', '{token}', 0, NULL, {GREATEST}, {})",
+        about(LEASE_MS, clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;
     let (worker, begins, granted, receipt) = (row.get(0), row.get(1), row.get(2), row.get(3));
@@ -143,8 +147,8 @@ fn renew(registry: &Registry, server: &Server) -> Result<Server> {
     let next = token.replacen("0000-4", "0001-4", 1);
     let query = format!(
         "SELECT granted, receipt FROM snowflake_registry.server_renew('{{{token}}}', '{next}', {granted}, '{receipt}',
-            0, {worker}, 3600000, {}, {clock_offset_ms}, 0, 0, {ABOUT})",
-        clock(*clock_offset_ms)
+            0, {worker}, 0, {})",
+        about(3_600_000, *clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;
     let granted: Option<i64> = row.get(0);
