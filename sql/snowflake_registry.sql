@@ -133,7 +133,7 @@ COMMENT ON FUNCTION snowflake_registry.display(bigint) IS 'the same as a text fo
 
 CREATE OR REPLACE FUNCTION snowflake_registry.holder(lease snowflake_registry.lease) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN format('%s on host "%s"%s', coalesce('server "' || (lease).server || '"', 'system identifier ' || (lease).system_identifier),
+    RETURN format('%s on host "%s"%s', coalesce('server "' || (lease).server || '"', 'a server with system identifier ' || (lease).system_identifier),
         (lease).host, coalesce(', address ' || host((lease).address), ''));
 COMMENT ON FUNCTION snowflake_registry.holder(snowflake_registry.lease) IS 'the server of a lease, for messages';
 
@@ -308,10 +308,10 @@ BEGIN
                 HINT = format('The server goes on then. If there is no copy that issues IDs, call '
                     'snowflake_registry.release_worker(%s, %s) in the registry to end the lease now.', datacenter, configured);
     END IF;
-    RAISE EXCEPTION 'worker % of data center % has another server', configured, datacenter
+    RAISE EXCEPTION 'worker % of data center % is leased to another server', configured, datacenter
         USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('It is leased until %s to %s.', snowflake_registry.display(found_lease.granted_until),
-                snowflake_registry.holder(found_lease)),
+            DETAIL = format('It is %s. The lease ends at %s.', snowflake_registry.holder(found_lease),
+                snowflake_registry.display(found_lease.granted_until)),
             HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
                 'IDs again, call snowflake_registry.release_worker(%s, %s) in the registry.', datacenter, configured);
 END $$;
@@ -472,7 +472,7 @@ BEGIN
         THEN
             refusal := CASE WHEN found_lease.token IS NULL THEN 'The registry does not know the lease.'
                 WHEN found_lease.token = ANY (presented) THEN 'It had ended when the registry was restored or failed over.'
-                ELSE format('It has %s.', snowflake_registry.holder(found_lease)) END;
+                ELSE format('It is leased to %s.', snowflake_registry.holder(found_lease)) END;
             RETURN;
         ELSIF found_lease.rule = 'forbidden' THEN
             refusal := concat_ws(' ', 'It is forbidden:', coalesce(found_lease.comment, 'the registry has no comment about it'));

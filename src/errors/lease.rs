@@ -71,13 +71,9 @@ impl From<LeaseError> for ErrorReport {
 
 /// What the registry, or libpq, has said, as sentences in one line.
 pub fn sentences(failure: &Failure) -> String {
-    [&failure.message, &failure.detail]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .map(|part| part.lines().map(|line| shown(line.trim())).collect::<Vec<_>>().join(" "))
-        .map(|part| if part.ends_with('.') { part } else { part + "." })
-        .collect::<Vec<_>>()
-        .join(" ")
+    let lines = [&failure.message, &failure.detail].into_iter().flat_map(|part| part.lines().map(str::trim));
+    let lines = lines.filter(|line| !line.is_empty()).map(shown);
+    lines.map(|line| if line.ends_with(['.', '?', '!', ':']) { line } else { line + "." }).collect::<Vec<_>>().join(" ")
 }
 
 /// Adds what the registry, or libpq, has said.

@@ -5,7 +5,7 @@ use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
 use crate::durable::identity;
-use crate::errors::{ConfigurationError, IssueError, error_report, may_read_all_settings};
+use crate::errors::{ConfigurationError, IssueError, error_report, may_read_all_settings, sentences};
 use crate::host_number::Resolved;
 use crate::libpq::Failure;
 use crate::server_encoding::shown;
@@ -42,8 +42,8 @@ fn status() -> [Column; COLUMNS] {
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
     let time = |counter: &AtomicU64| column(interval_us(counter.load(Ordering::Relaxed)));
     let largest_regression = interval(statistics.largest_regression_ms.load(Ordering::Relaxed));
-    let failure = Some(Failure::from_text(&lease.failure.read()).message).filter(|failure| !failure.is_empty());
-    let registry_error = failure.filter(|_| may_read_all_settings()).map(|failure| shown(failure.trim_end()));
+    let failure = sentences(&Failure::from_text(&lease.failure.read()));
+    let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     [
         column(state()),

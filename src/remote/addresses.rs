@@ -34,11 +34,16 @@ pub fn with_addresses(
                 let with = |address: IpAddr| [given[0].clone(), address.to_string(), given[2].clone()];
                 found.extend(addresses.into_iter().map(with));
             }
-            Err(error) => failures.push(format!("could not translate host name \"{}\" to address: {error}", given[0])),
+            Err(error) => {
+                let reason = error.to_string();
+                // What Rust puts in front of the resolver's reason.
+                let reason = reason.trim_start_matches("failed to lookup address information: ");
+                failures.push(format!("could not translate host name \"{}\" to address: {reason}", given[0]));
+            }
         }
     }
     if found.is_empty() {
-        return Err(Failure::local(failures.join(" ")));
+        return Err(Failure::local(failures.join("\n")));
     }
     let list = |nth: usize| found.iter().map(|host| host[nth].as_str()).collect::<Vec<_>>().join(",");
     let others = parameters.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).cloned();

@@ -205,7 +205,7 @@ impl Fleet {
         self.registry = Registry::on(standby);
         self.members.iter().for_each(|member| member.send_to(&self.registry.conninfo()));
         sleep(LEASE);
-        self.later += 14_400.0;
+        self.later += 14_520.0;
         self.registry.set_clock(self.later);
         for (member, clock) in self.members.iter().zip(CLOCKS) {
             member.cluster.set_clock(clock + self.later);

@@ -154,7 +154,7 @@ fn a_server_stops_and_other_hosts_are_tried_while_the_resolver_of_names_does_not
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
     server.wait_until(
-        "SELECT registry_error = 'could not translate host name \"registry.example.com\" to address: timeout expired'
+        "SELECT registry_error = 'could not translate host name \"registry.example.com\" to address: timeout expired.'
          FROM snowflake_status",
     );
     let mut client = server.connect();

@@ -77,7 +77,7 @@ impl Client {
         let Claimed { worker, start: (first, begins), grant, other } =
             session.claim(found.as_ref(), &claim, &self.about())?;
         if let (Some(lease), Some(other), None) = (found, other, start) {
-            self.warn_of_refusal(&lease, &format!("It has {other}."));
+            self.warn_of_refusal(&lease, &format!("It is leased to {other}."));
         }
         self.warn_of_layout(&grant);
         let numbers = (u32::try_from(datacenter).expect("a data center of the layout"), worker);
