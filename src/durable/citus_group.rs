@@ -3,7 +3,7 @@
 //! It is in Citus's metadata, in a database. The keeper reads it there once, when the server has started.
 
 use crate::config::gucs;
-use crate::durable::{lock, request};
+use crate::durable::lock;
 use crate::shared::shared;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
@@ -25,7 +25,7 @@ pub fn find() -> bool {
 
 /// Waits until the keeper knows the group, no longer than a call may wait.
 pub fn wait() {
-    let until = Instant::now() + request::max_wait();
+    let until = Instant::now() + lock::max_wait();
     let is_known = || shared().citus.get().is_some();
     while Instant::now() < until && !is_known() {
         shared().wake_keeper();

@@ -1,6 +1,5 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
-use crate::cluster::Cluster;
 use crate::scratch::processes;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -49,19 +48,6 @@ impl Host {
     pub fn put(&mut self, place: &'static str, content: String) {
         self.files.retain(|(other, _)| *other != place);
         self.files.push((place, content));
-    }
-}
-
-/// Both take a machine of its own, as the server sees it, from its next start on: see [`can_name_hosts`].
-impl Cluster {
-    /// Boots the machine. The number tells its boots apart.
-    pub fn boot(&mut self, number: u8) {
-        self.on_host.put("/proc/sys/kernel/random/boot_id", format!("00000000-0000-4000-8000-{number:012}"));
-    }
-
-    /// Has names of hosts resolved by a server at this address, for which the machine waits for minutes.
-    pub fn resolve_names_at(&mut self, address: &str) {
-        self.on_host.put("/etc/resolv.conf", format!("nameserver {address}\noptions timeout:30 attempts:5\n"));
     }
 }
 

@@ -11,6 +11,7 @@ mod faults;
 mod host;
 mod installation;
 mod load;
+mod machine;
 mod overlay;
 mod query;
 mod registry;

@@ -1,0 +1,16 @@
+//! A machine of its own for a server, which is booted and has a resolver of names.
+
+use crate::cluster::Cluster;
+
+/// Each counts from the next start of the server on, and only where [`can_name_hosts`](crate::can_name_hosts).
+impl Cluster {
+    /// Boots the machine. The number tells its boots apart.
+    pub fn boot(&mut self, number: u8) {
+        self.on_host.put("/proc/sys/kernel/random/boot_id", format!("00000000-0000-4000-8000-{number:012}"));
+    }
+
+    /// Has names of hosts resolved by a server at this address, for which the machine waits for minutes.
+    pub fn resolve_names_at(&mut self, address: &str) {
+        self.on_host.put("/etc/resolv.conf", format!("nameserver {address}\noptions timeout:30 attempts:5\n"));
+    }
+}
