@@ -304,7 +304,7 @@ COMMENT ON COLUMN snowflake_status.lease_until IS
 COMMENT ON COLUMN snowflake_status.clock_offset IS
     'how far the clock was ahead of the registry''s when they were compared last';
 COMMENT ON COLUMN snowflake_status.registry_error IS
-    'why the registry could not be asked last; NULL if it could, or unless the user may read all settings';
+    'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued; this and all following columns count since stats_reset';
 COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last ID was issued';
 COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
@@ -360,7 +360,7 @@ COMMENT ON COLUMN snowflake_fleet_member.problem IS 'what is wrong; NULL if noth
 
 -- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session.
 CREATE FUNCTION snowflake_check_fleet(conninfo text[]) RETURNS SETOF snowflake_fleet_member
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
 COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
     'asks other servers by their connection strings which they are: a row for this server and one for each, with what is wrong';
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;

@@ -56,7 +56,7 @@ COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script that was run last';
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
     'of this cluster, as system_identifier; another one means that the registry was restored or has failed over';
-COMMENT ON COLUMN snowflake_registry.registry.restored_at IS 
+COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
     'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
 COMMENT ON COLUMN snowflake_registry.registry.longest_lease IS
@@ -129,13 +129,18 @@ COMMENT ON FUNCTION snowflake_registry.time_of(bigint) IS 'the time of Unix mill
 CREATE OR REPLACE FUNCTION snowflake_registry.display(unix_ms bigint) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN to_char(snowflake_registry.time_of(unix_ms) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"');
-COMMENT ON FUNCTION snowflake_registry.display(bigint) IS 'the same as a text for messages';
+COMMENT ON FUNCTION snowflake_registry.display(bigint) IS 'the time of Unix milliseconds, as a text for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.holder(lease snowflake_registry.lease) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN format('%s on host "%s"%s', coalesce('server "' || (lease).server || '"', 'a server with system identifier ' || (lease).system_identifier),
         (lease).host, coalesce(', address ' || host((lease).address), ''));
 COMMENT ON FUNCTION snowflake_registry.holder(snowflake_registry.lease) IS 'the server of a lease, for messages';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.comment_of(lease snowflake_registry.lease) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(format('Its comment is "%s".', nullif((lease).comment, '')), 'It has no comment.');
+COMMENT ON FUNCTION snowflake_registry.comment_of(snowflake_registry.lease) IS 'what people have said of a worker, for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.own_timeline() RETURNS bigint
     LANGUAGE sql STABLE
@@ -146,7 +151,7 @@ COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
     RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM snowflake_registry.revision);
-COMMENT ON FUNCTION snowflake_registry.last_revision() IS 'the state of this registry';
+COMMENT ON FUNCTION snowflake_registry.last_revision() IS 'the number of the last change of this registry';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint) RETURNS snowflake_registry.registry
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -178,6 +183,9 @@ BEGIN
         not_before = snowflake_registry.unix_ms(clock_timestamp()) + longest_lease + 60000
         RETURNING * INTO STRICT here;
     PERFORM setval('snowflake_registry.revision', greatest(seen_revision, here.restored_revision));
+    RAISE LOG 'snowflake_registry was restored or has failed over'
+        USING DETAIL = format('No worker is given to another server before %s.', snowflake_registry.display(here.not_before)),
+            HINT = 'If no transaction was lost, call snowflake_registry.end_recovery().';
     RETURN here;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.check_restored(bigint) IS
@@ -257,9 +265,15 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.other_layout(text, bigint) IS
     'a server with a lease and another layout, whose IDs can be equal';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.margin(lease_ms bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN least(60000, lease_ms / 10);
+COMMENT ON FUNCTION snowflake_registry.margin(bigint) IS
+    'how long before its end a server may claim a lease of its own anew, in milliseconds';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
-    presented uuid[], datacenter bigint, configured bigint, greatest_worker bigint, not_before bigint, now_ms bigint,
-    OUT worker bigint, OUT other text)
+    presented uuid[], datacenter bigint, configured bigint, greatest_worker bigint, lease_ms bigint, not_before bigint,
+    now_ms bigint, OUT worker bigint, OUT other text)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_lease snowflake_registry.lease;
@@ -267,14 +281,16 @@ BEGIN
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
         AND l.datacenter_id = datacenter AND l.worker_id <= greatest_worker
         AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
-    -- What it has released ends within its reservation.
-    IF found_lease.rule <> 'forbidden' AND found_lease.granted_until <= now_ms + 5000 AND not_before <= now_ms THEN
+    -- What it has released ends within its reservation. Not earlier than is_holder() reckons with.
+    IF found_lease.rule <> 'forbidden' AND not_before <= now_ms
+        AND found_lease.granted_until <= now_ms + snowflake_registry.margin(lease_ms)
+    THEN
         worker := found_lease.worker_id;
     ELSIF found_lease.worker_id IS NOT NULL THEN
         other := snowflake_registry.holder(found_lease);
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint) IS
     'the worker that a server had, locked, if it is free; or who has it';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
@@ -296,8 +312,11 @@ BEGIN
             WHERE l.datacenter_id = datacenter AND l.worker_id = configured FOR UPDATE;
     END IF;
     IF found_lease.rule = 'forbidden' THEN
-        RAISE EXCEPTION 'worker % is forbidden', configured USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = coalesce(found_lease.comment, 'The registry has no comment about it.');
+        RAISE EXCEPTION 'worker % of data center % is forbidden', configured, datacenter
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = snowflake_registry.comment_of(found_lease),
+                HINT = format('Configure another worker, or call snowflake_registry.allow_worker(%s, %s) in the registry.',
+                    datacenter, configured);
     ELSIF found_lease.granted_until <= now_ms THEN
         RETURN CASE WHEN not_before <= now_ms THEN configured END;
     ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
@@ -347,17 +366,19 @@ BEGIN
     IF FOUND THEN
         RETURN worker;
     END IF;
-    SELECT count(*) FILTER (WHERE l.rule = 'free') AS leased, count(*) FILTER (WHERE l.rule <> 'free') AS kept INTO counted
+    SELECT count(*) FILTER (WHERE l.granted_until > now_ms) AS leased,
+            count(*) FILTER (WHERE l.granted_until <= now_ms AND l.rule <> 'free') AS kept INTO counted
         FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker;
     SELECT l.* INTO next_lease FROM snowflake_registry.lease l
         WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
         ORDER BY l.granted_until LIMIT 1;
     RAISE EXCEPTION 'no worker of data center % is free', datacenter USING ERRCODE = 'configuration_limit_exceeded',
-        DETAIL = format('Of %s workers, %s are leased, and %s reserved or forbidden.%s', greatest_worker + 1,
+        DETAIL = format('Of %s workers, %s are leased, and %s are reserved or forbidden.%s', greatest_worker + 1,
             counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
                 format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
                     snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
-        HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers.';
+        HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers'
+            || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint) IS 'a free worker, locked';
 
@@ -392,7 +413,7 @@ BEGIN
     END IF;
 
     SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
-        presented, datacenter, configured, greatest_worker, here.not_before, now_ms) c;
+        presented, datacenter, configured, greatest_worker, this.lease_ms, here.not_before, now_ms) c;
     IF worker IS NULL AND configured IS NOT NULL THEN
         worker := snowflake_registry.claim_configured(
             datacenter, configured, here.not_before, now_ms, this.system, this.host, this.port);
@@ -428,8 +449,8 @@ CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
 BEGIN
     -- After a restore, other holders and what came after a lease may have been lost. Only the last holder of a worker has
     -- a grant beyond the time of the restore, also by its own clock: the registry's can be another one since.
-    IF here.restored_at > 0 AND (held_until > here.restored_at + least(60000, lease_ms / 10) + greatest(0, clock_offset))
-        IS NOT TRUE
+    IF here.restored_at > 0
+        AND (held_until > here.restored_at + snowflake_registry.margin(lease_ms) + greatest(0, clock_offset)) IS NOT TRUE
     THEN
         RETURN false;
     -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
@@ -448,7 +469,7 @@ COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowf
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
     seen_revision bigint, about jsonb,
-    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT layout_note text)
+    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
@@ -470,12 +491,20 @@ BEGIN
         IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker,
             seen_revision, this.lease_ms, this.clock_offset) IS NOT TRUE
         THEN
-            refusal := CASE WHEN found_lease.token IS NULL THEN 'The registry does not know the lease.'
-                WHEN found_lease.token = ANY (presented) THEN 'It had ended when the registry was restored or failed over.'
-                ELSE format('It is leased to %s.', snowflake_registry.holder(found_lease)) END;
+            IF found_lease.worker_id IS NULL OR found_lease.holders = 0 THEN
+                refusal := 'The registry does not know the lease.';
+            ELSIF found_lease.token IS NULL THEN
+                refusal := 'It was released by hand.';
+            ELSIF found_lease.token = ANY (presented) THEN
+                refusal := 'It had ended when the registry was restored or failed over.';
+                hint := 'If the registry has lost no transaction, call snowflake_registry.end_recovery() in it.';
+            ELSE
+                refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
+            END IF;
             RETURN;
         ELSIF found_lease.rule = 'forbidden' THEN
-            refusal := concat_ws(' ', 'It is forbidden:', coalesce(found_lease.comment, 'the registry has no comment about it'));
+            refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
+            hint := format('Call snowflake_registry.allow_worker(%s, %s) in the registry to let the server go on.', datacenter, worker);
             RETURN;
         END IF;
     END LOOP;
@@ -503,15 +532,13 @@ COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, 
     'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
-    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint,
-    OUT at_revision bigint)
+    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 BEGIN
     PERFORM snowflake_registry.check_restored(NULL);
-    at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l
         SET token = new_token, granted_until = least(l.granted_until, greatest(lowered, issued, l.begins_at)), issued_until = issued,
-            revision = at_revision, renewed = clock_timestamp()
+            revision = nextval('snowflake_registry.revision'), renewed = clock_timestamp()
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker AND l.token = ANY (presented)
             AND new_token IS NOT NULL AND lowered IS NOT NULL;
 END $$;
@@ -543,21 +570,44 @@ COMMENT ON COLUMN snowflake_registry.workers.until IS
 COMMENT ON COLUMN snowflake_registry.workers.reported_mark IS 'timestamps of its IDs were below this time when the server reported last';
 COMMENT ON COLUMN snowflake_registry.workers.clock_offset IS 'how far the clock of the server was ahead of the registry''s';
 
+CREATE OR REPLACE VIEW snowflake_registry.status AS
+    SELECT r.version, r.longest_lease * interval '1 ms' AS longest_lease,
+        CASE WHEN r.restored_at > 0 THEN snowflake_registry.time_of(r.restored_at) END AS restored,
+        CASE WHEN snowflake_registry.time_of(r.not_before) > clock_timestamp()
+            THEN snowflake_registry.time_of(r.not_before) END AS recovering_until
+    FROM snowflake_registry.registry r;
+COMMENT ON VIEW snowflake_registry.status IS 'one row: the registry itself';
+COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far leases reach ahead of its clock at most';
+COMMENT ON COLUMN snowflake_registry.status.restored IS
+    'when it was noticed that the registry was restored or has failed over; NULL for never, or after end_recovery()';
+COMMENT ON COLUMN snowflake_registry.status.recovering_until IS
+    'until then no worker is given to another server, since leases may have been lost; NULL at other times';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.check_numbers(datacenter bigint, worker bigint) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF datacenter IS NULL OR worker IS NULL OR least(datacenter, worker) < 0 OR greatest(datacenter, worker) > 2147483647 THEN
+        RAISE EXCEPTION 'data center and worker must be between 0 and 2147483647' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.check_numbers(bigint, bigint) IS 'an error if these can be no data center and no worker';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(datacenter bigint, worker bigint, new_rule text, new_comment text)
     RETURNS void
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_registry.lease AS l (datacenter_id, worker_id, rule, comment, granted_until)
-        SELECT datacenter, worker, new_rule, new_comment, r.not_before FROM snowflake_registry.registry r FOR UPDATE
+    SELECT snowflake_registry.check_numbers(datacenter, worker);
+    INSERT INTO snowflake_registry.lease AS l (datacenter_id, worker_id, rule, comment)
+        VALUES (datacenter, worker, new_rule, new_comment)
         ON CONFLICT (datacenter_id, worker_id) DO UPDATE SET rule = excluded.rule, comment = excluded.comment
 $$;
-COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, bigint, text, text) IS 'for the three functions that follow';
+COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, bigint, text, text) IS 'change who may lease a worker';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.reserve_worker(datacenter_id bigint, worker_id bigint, comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT snowflake_registry.set_rule($1, $2, ''reserved'', $3)';
 COMMENT ON FUNCTION snowflake_registry.reserve_worker(bigint, bigint, text) IS
-    'keep a worker for a server that is configured with this number; a server that has it keeps it';
+    'keep a worker for a server that is configured with this number; a server that has it renews it';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(datacenter_id bigint, worker_id bigint, comment text DEFAULT NULL)
     RETURNS void
@@ -568,7 +618,8 @@ COMMENT ON FUNCTION snowflake_registry.forbid_worker(bigint, bigint, text) IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.allow_worker(datacenter_id bigint, worker_id bigint) RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.set_rule($1, $2, ''free'', NULL)';
+    AS 'SELECT snowflake_registry.check_numbers($1, $2);
+        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE (l.datacenter_id, l.worker_id) = ($1, $2)';
 COMMENT ON FUNCTION snowflake_registry.allow_worker(bigint, bigint) IS
     'undo reserve_worker() and forbid_worker()';
 
@@ -578,8 +629,13 @@ CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
 #variable_conflict use_column
 DECLARE
     found_lease snowflake_registry.lease;
-    lowered bigint := snowflake_registry.unix_ms(release_worker.ids_end);
+    lowered bigint;
 BEGIN
+    PERFORM snowflake_registry.check_numbers(release_worker.datacenter_id, release_worker.worker_id);
+    IF isfinite(release_worker.ids_end) IS NOT TRUE THEN
+        RAISE EXCEPTION 'ids_end must be a time' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    lowered := snowflake_registry.unix_ms(release_worker.ids_end);
     SELECT * INTO found_lease FROM snowflake_registry.lease l
         WHERE l.datacenter_id = release_worker.datacenter_id AND l.worker_id = release_worker.worker_id FOR UPDATE;
     IF coalesce(found_lease.holders, 0) = 0 THEN
@@ -596,7 +652,7 @@ BEGIN
     RETURN snowflake_registry.time_of(lowered);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, bigint, timestamptz) IS
-    'end the lease of a server that will never issue IDs again; all its IDs must be below ids_end; returns when the worker is free';
+    'end the lease of a server that will never issue IDs again; all its IDs must be below ids_end; returns when the lease ends';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -609,10 +665,10 @@ COMMENT ON FUNCTION snowflake_registry.end_recovery() IS
 CREATE OR REPLACE FUNCTION snowflake_registry.set_longest_lease(length interval) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF length NOT BETWEEN interval '5 seconds' AND interval '7 days' THEN
+    IF (length BETWEEN interval '5 seconds' AND interval '7 days') IS NOT TRUE THEN
         RAISE EXCEPTION 'longest lease must be between 5 seconds and 7 days' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    UPDATE snowflake_registry.registry SET longest_lease = extract(epoch FROM length) * 1000 WHERE length IS NOT NULL;
+    UPDATE snowflake_registry.registry SET longest_lease = extract(epoch FROM length) * 1000;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
     'limit how far leases reach ahead of the registry''s clock, an hour at first; so long no worker is given to another server after a restore';
@@ -629,7 +685,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA snowflake_registry FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA snowflake_registry FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
-GRANT SELECT ON snowflake_registry.workers TO snowflake_registry_admin, pg_monitor;
+GRANT SELECT ON snowflake_registry.workers, snowflake_registry.status TO snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint) TO snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION

@@ -61,20 +61,19 @@ pub type Parameter = (String, String);
 /// The parameters of a connection string that have a value; `None` if it is none. libpq's own message would quote a part
 /// of it, which may be a password.
 pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
-    // SAFETY: a C string. No message is asked for.
-    let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
-    // SAFETY: a list of libpq's or null, which nothing else uses.
-    let options = unsafe { take(options) };
-    options.map(|options| options.into_iter().map(|option| option.parameter).collect())
+    given(conninfo).map(|options| options.into_iter().map(|option| option.parameter).collect())
 }
 
 /// Whether a connection string has a password, or another value that libpq calls secret.
 pub fn has_secret(conninfo: &CStr) -> bool {
-    // SAFETY: as in `parse`.
+    given(conninfo).is_some_and(|options| options.iter().any(|option| option.is_secret))
+}
+
+fn given(conninfo: &CStr) -> Option<Vec<Given>> {
+    // SAFETY: a C string. No message is asked for.
     let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
-    // SAFETY: as in `parse`.
-    let options = unsafe { take(options) };
-    options.is_some_and(|options| options.iter().any(|option| option.is_secret))
+    // SAFETY: a list of libpq's or null, which nothing else uses.
+    unsafe { take(options) }
 }
 
 /// A parameter that has a value.

@@ -62,6 +62,11 @@ pub fn needs_lease() -> bool {
     is_leased() || HAS_REGISTRY.get() == Some(&true) && (WORKER.find().is_ok() || is_in_citus())
 }
 
+/// Whether a registry is configured that counts only from the next start on.
+pub fn ignores_registry() -> bool {
+    !needs_lease() && WORKER.find().is_ok() && !gucs::registry::registry().is_empty()
+}
+
 /// The worker ID that a registry must grant; `None` if any will do. An error if it is not known yet.
 pub fn configured() -> Result<Option<u64>, IssueError> {
     if is_leased() { Ok(None) } else { number().map(Some) }

@@ -215,7 +215,10 @@ fn a_server_without_citus_has_no_group_for_its_worker() {
     assert_eq!((refused.code().code(), refused.message()), ("F0000", "could not determine snowflake_pg.worker_id"));
     assert_eq!(refused.detail(), Some("It is \"citus\". Database \"postgres\" has no metadata of Citus."));
     assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_pg.wal_mark_database")), "{refused:?}");
-    assert!(!server.log().contains("WARNING"), "{}", server.log());
+    let log = server.log();
+    assert_eq!(log.matches("WARNING:  snowflake_pg: could not determine snowflake_pg.worker_id").count(), 1, "{log}");
+    let standby = Cluster::builder().standby_of(&server);
+    assert_eq!(shown(&standby, "SELECT state FROM snowflake_status"), "standby");
     let other = start(fleet("0").set("snowflake_pg.datacenter_id", "citus"));
     let refused = error(&mut other.connect(), "SELECT snowflake_nextval()");
     let expected = "It is \"citus\". Only a worker can be the group of a Citus node.";

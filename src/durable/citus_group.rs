@@ -4,7 +4,12 @@
 
 use crate::config::gucs;
 use crate::durable::lock;
+use crate::errors::warning;
+use crate::server_encoding::shown;
 use crate::shared::shared;
+use crate::shared::throttle::Throttle;
+use once_cell::sync::OnceCell;
+use pgrx::PgLogLevel;
 use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use std::time::{Duration, Instant};
@@ -17,7 +22,15 @@ pub fn find() -> bool {
     }
     match BackgroundWorker::transaction(read) {
         Ok(number) => group.set(number),
-        Err(reason) => group.set_reason(&reason),
+        Err(reason) => {
+            static WARNINGS: OnceCell<Throttle> = OnceCell::new();
+            if WARNINGS.get_or_init(Throttle::default).is_due() {
+                warning("could not determine snowflake_pg.worker_id")
+                    .set_detail(format!("It is \"citus\". {}.", shown(&reason)))
+                    .report(PgLogLevel::WARNING);
+            }
+            group.set_reason(&reason);
+        }
     }
     lock::wake_waiters();
     group.get().is_some()
@@ -25,7 +38,7 @@ pub fn find() -> bool {
 
 /// Waits until the keeper knows the group, no longer than a call may wait.
 pub fn wait() {
-    let until = Instant::now() + lock::max_wait();
+    let until = Instant::now() + Duration::from_millis(gucs::max_wait_ms());
     let is_known = || shared().citus.get().is_some();
     while Instant::now() < until && !is_known() {
         shared().wake_keeper();

@@ -10,7 +10,7 @@ use crate::config::gucs::WalMark;
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan};
 use crate::durable::{citus_group, extend, lease, wal};
-use crate::errors::IssueError;
+use crate::errors::{IssueError, warning};
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
@@ -159,6 +159,11 @@ impl Keeper {
             if BackgroundWorker::sighup_received() {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+                if worker::ignores_registry() {
+                    warning("snowflake_pg.registry takes effect when the server is restarted")
+                        .set_detail("Until then the registry does not know the worker ID of this server.")
+                        .report(PgLogLevel::WARNING);
+                }
             }
             match self.work() {
                 Ok(next) => {

@@ -1,6 +1,7 @@
 //! How far the registry lets the mark go. A leased worker has a grant, and the mark never passes it: every timestamp
 //! issued is below both.
 
+use crate::config::gucs;
 use crate::durable::lock;
 use crate::errors::{IssueError, LeaseError};
 use crate::shared::shared;
@@ -58,7 +59,7 @@ pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
     if !worker::needs_lease() || covers() {
         return Ok(());
     }
-    let until = Instant::now() + lock::max_wait();
+    let until = Instant::now() + Duration::from_millis(gucs::max_wait_ms());
     while Instant::now() < until && !covers() && !cannot_be_helped() {
         shared().lease.wake_client();
         lock::wait_for_change(|| covers() || cannot_be_helped(), Duration::from_millis(100));

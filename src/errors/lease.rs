@@ -40,31 +40,36 @@ impl LeaseError {
 impl From<LeaseError> for ErrorReport {
     fn from(error: LeaseError) -> Self {
         use PgSqlErrorCode::{ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
-        match error {
+        const SEE_LOG: &str = "See the server log for the reason.";
+        let (code, message, failure, hint) = match error {
             LeaseError::Pending { failure } => {
-                let none_free = failure.sqlstate.as_deref() == Some("53400");
-                let code = if none_free {
-                    ERRCODE_CONFIGURATION_LIMIT_EXCEEDED
-                } else {
-                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
+                let code = match failure.sqlstate.as_deref() {
+                    Some("53400") => ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                    _ => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 };
-                let report = error_report(code, "the registry has not leased a worker ID to this server");
-                explained(report, &failure, "See the server log for the reason.")
+                (code, "the registry has not leased a worker ID to this server".to_owned(), failure, SEE_LOG)
             }
-            LeaseError::Ended { until, is_superseded: true, failure } => {
-                let report = error_report(
-                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("the lease of this server's worker ID ends at {}", display_time(until)),
-                );
-                explained(report, &failure, "Restart the server, so that it leases another worker.")
+            LeaseError::Ended { until, is_superseded, failure } => {
+                let message = format!("the lease of this server's worker ID ends at {}", display_time(until));
+                let hint = if is_superseded { SEE_LOG } else { "IDs continue when the registry can be reached again." };
+                (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, failure, hint)
             }
-            LeaseError::Ended { until, is_superseded: false, failure } => {
-                let report = error_report(
-                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("the lease of this server's worker ID ends at {}", display_time(until)),
-                );
-                explained(report, &failure, "IDs continue when the registry can be reached again. See the server log.")
-            }
+        };
+        let report = error_report(code, message);
+        let reason = sentences(&failure);
+        let hint = match (reason.is_empty(), failure.hint.is_empty()) {
+            (_, false) => Some(shown(&failure.hint)),
+            (false, _) if hint == SEE_LOG => None,
+            _ => Some(hint.to_owned()),
+        };
+        let report = match failure.sqlstate {
+            _ if reason.is_empty() => report,
+            Some(_) => report.set_detail(format!("Registry: {reason}")),
+            None => report.set_detail(reason),
+        };
+        match hint {
+            Some(hint) => report.set_hint(hint),
+            None => report,
         }
     }
 }
@@ -72,13 +77,18 @@ impl From<LeaseError> for ErrorReport {
 /// What the registry, or libpq, has said, as sentences in one line.
 pub fn sentences(failure: &Failure) -> String {
     let lines = [&failure.message, &failure.detail].into_iter().flat_map(|part| part.lines().map(str::trim));
-    let lines = lines.filter(|line| !line.is_empty()).map(shown);
-    lines.map(|line| if line.ends_with(['.', '?', '!', ':']) { line } else { line + "." }).collect::<Vec<_>>().join(" ")
+    lines.filter(|line| !line.is_empty()).map(sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds what the registry, or libpq, has said.
-fn explained(report: ErrorReport, failure: &Failure, hint: &str) -> ErrorReport {
-    let reason = sentences(failure);
-    let report = if reason.is_empty() { report } else { report.set_detail(format!("Registry: {reason}")) };
-    report.set_hint(if failure.hint.is_empty() { hint.to_owned() } else { shown(&failure.hint) })
+fn sentence(line: &str) -> String {
+    let mut line = shown(line);
+    // Names stay as they are.
+    let is_name = line.split_whitespace().next().is_some_and(|word| word.contains(['_', '.']));
+    if let Some(first) = line.get_mut(..1).filter(|_| !is_name) {
+        first.make_ascii_uppercase();
+    }
+    if !line.ends_with(['.', '?', '!', ':']) {
+        line.push('.');
+    }
+    line
 }

@@ -33,7 +33,9 @@ struct Server {
 
 /// A row for this server, and one for each connection string.
 #[pg_extern(sql = false)]
-fn snowflake_check_fleet(conninfo: Array<'_, &[u8]>) -> SetOfIterator<'static, Row<9>> {
+fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row<9>> {
+    // Without a row, a fleet that nobody has asked would look sound.
+    let conninfo = conninfo.unwrap_or_else(|| raise(null()));
     let (fleet, problems) = without_statement(|| check(&conninfo));
     let rows = problems.into_iter().enumerate();
     SetOfIterator::new(rows.map(move |(at, problems)| row(at, &problems, &fleet)))
@@ -72,7 +74,7 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
 }
 
 fn null() -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not contain nulls")
+    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not be null or contain nulls")
 }
 
 /// Else a user could connect as the one who runs the server, or by a password or a key that this one has.

@@ -86,10 +86,13 @@ pub fn state() -> &'static str {
         return "not preloaded";
     }
     let Shared { generator, lease, .. } = shared();
+    // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
+    let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
     match worker::layout_and_series() {
         Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
-        // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-        Ok(_) | Err(IssueError::Lease(_)) if unsafe { pg_sys::RecoveryInProgress() } => {
+        Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
+            if in_recovery =>
+        {
             if identity::is_shared_with_source() {
                 "shared worker"
             } else {

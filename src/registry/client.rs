@@ -102,6 +102,8 @@ struct Client {
     rest: Duration,
     /// How many times in a row it was asked in vain.
     failures: u32,
+    /// What went wrong last. Anything else is told at once.
+    last_failure: String,
     failure_warnings: Throttle,
     clock_warnings: Throttle,
     layout_warnings: Throttle,
@@ -121,6 +123,7 @@ impl Client {
             next: Instant::now(),
             rest: RETRY[0],
             failures: 0,
+            last_failure: String::new(),
             failure_warnings: Throttle::default(),
             clock_warnings: Throttle::default(),
             layout_warnings: Throttle::default(),
@@ -134,11 +137,15 @@ impl Client {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
                 self.next = Instant::now();
+                self.failure_warnings.reset();
             }
             if self.is_due() {
                 self.asked = Some(Instant::now());
                 let outcome = self.exchange();
                 self.schedule(outcome);
+                if must_end() {
+                    break;
+                }
             }
             let pause = self.next.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
             sleep::on_latch(Some(pause), pg_sys::PG_WAIT_EXTENSION);
@@ -167,7 +174,7 @@ impl Client {
                     log!("snowflake_pg: the registry answers again");
                 }
                 self.failures = 0;
-                self.failure_warnings.reset();
+                self.last_failure.clear();
                 shared().lease.failure.write("");
                 // Servers that have started at once do not come back at once.
                 let spread = 0.9 + 0.2 * f64::from(u16::try_from(self.token() & 0xFFFF).unwrap_or(0)) / 65536.0;
@@ -176,6 +183,10 @@ impl Client {
             }
             Err(failure) => {
                 shared().lease.failure.write(&failure.to_text());
+                if self.last_failure != failure.message {
+                    self.last_failure.clone_from(&failure.message);
+                    self.failure_warnings.reset();
+                }
                 let is_refused = shared().lease.is_superseded.load(Ordering::Relaxed);
                 let at_most = RETRY[1].min((self.term / 10).max(RETRY[0]));
                 let pause = if is_refused { RETRY_REFUSED } else { self.pause().min(at_most) };

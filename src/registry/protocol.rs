@@ -38,7 +38,7 @@ pub struct About {
     pub port: i32,
     /// How long the lease is to be.
     pub lease_ms: u64,
-    /// The later one of what the clock shows and the last timestamp issued.
+    /// The latest of what the clock shows, of the last timestamp issued, and of the mark that was found.
     pub clock: UnixMs,
     /// Every timestamp issued is below this; 0 if none was.
     pub issued_until: UnixMs,
@@ -84,8 +84,8 @@ pub struct Grant {
 pub enum Renewed {
     /// It was granted.
     Granted(Grant),
-    /// The server does not have the worker any more. Why, as a sentence.
-    Refused(String),
+    /// The server does not have the worker any more. Why, as sentences, and a hint, which may be empty.
+    Refused(String, String),
 }
 
 impl Session {
@@ -155,7 +155,10 @@ impl Session {
         let answer = self.ask_about("server_renew", &parameters, about)?;
         Ok(match answer.value(0, c"granted") {
             Some(_) => Renewed::Granted(grant(&answer)?),
-            None => Renewed::Refused(answer.value(0, c"refusal").unwrap_or_default()),
+            None => {
+                let text = |column| answer.value(0, column).unwrap_or_default();
+                Renewed::Refused(text(c"refusal"), text(c"hint"))
+            }
         })
     }
 
@@ -252,7 +255,13 @@ fn with_hint(failure: Failure) -> Failure {
     const INVALID_SCHEMA: &str = "3F000";
     const UNDEFINED_FUNCTION: &str = "42883";
     const INSUFFICIENT_PRIVILEGE: &str = "42501";
+    const READ_ONLY: &str = "25006";
+    let is_standby = failure.message == "recovery is in progress";
     let hint = match failure.sqlstate.as_deref() {
+        Some(READ_ONLY) => {
+            "The server is a standby or read-only. Name the primary, or add target_session_attrs=read-write."
+        }
+        _ if is_standby => "The server is a standby. Name the primary, or add target_session_attrs=read-write.",
         Some(INVALID_SCHEMA | UNDEFINED_FUNCTION) => "Run snowflake_registry.sql in the database of the registry.",
         Some(INSUFFICIENT_PRIVILEGE) => "Grant snowflake_registry_server to the role of this server in the registry.",
         _ => return failure,

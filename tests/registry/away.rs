@@ -16,12 +16,12 @@ fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
         (refused.code().code(), refused.message()),
         ("55000", "the registry has not leased a worker ID to this server")
     );
-    let reason = format!("Registry: connection to server on socket \"{}", registry.host().display());
+    let reason = format!("Connection to server on socket \"{}", registry.host().display());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(&reason)), "{refused:?}");
     let status = "SELECT concat_ws(' ', state, worker_id, worker_id_source, lease_until) FROM snowflake_status";
     assert_eq!(shown(&server, status), "no lease");
     let error_shown = shown(&server, "SELECT registry_error FROM snowflake_status");
-    assert!(error_shown.starts_with("connection to server on socket"), "{error_shown}");
+    assert!(error_shown.starts_with("Connection to server on socket"), "{error_shown}");
     registry.start();
     assert_eq!(worker_of(&server), "0");
     assert_eq!(shown(&server, OF_NEXT_ID), "0");
@@ -36,14 +36,19 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&server]);
     registry.stop(Signal::INT);
-    for how in [Signal::KILL, Signal::QUIT] {
+    for how in [Signal::KILL, Signal::QUIT, Signal::INT] {
         server.restart(how);
         server.wait_until("SELECT worker_id IS NOT NULL FROM snowflake_status");
         take_a_thousand(&mut witness, &[&server]);
     }
     assert!(server.log().contains("begins with the lease of worker 0 of data center 0, until "), "{}", server.log());
-    // A planned stop gives the rest of the lease back, even if the registry does not hear of it.
-    server.restart(Signal::INT);
+    // A planned stop gives the rest of the lease back, if the registry hears of it.
+    registry.start();
+    server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
+    server.stop(Signal::INT);
+    assert!(server.log().contains("LOG:  snowflake_pg: released worker 0 of data center 0"), "{}", server.log());
+    registry.stop(Signal::INT);
+    server.start();
     server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
     registry.start();
@@ -86,8 +91,8 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     let refused = witness.refusal();
     assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
-    assert!(refused.detail().is_some_and(|detail| detail.contains("connection to server on socket")), "{refused:?}");
-    assert_eq!(refused.hint(), Some("IDs continue when the registry can be reached again. See the server log."));
+    assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
+    assert_eq!(refused.hint(), Some("IDs continue when the registry can be reached again."));
     assert!(server.log().contains("WARNING:  snowflake_pg: could not renew the lease of worker 0"), "{}", server.log());
     registry.start();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
@@ -138,6 +143,36 @@ fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
     assert_eq!(worker_of(&server), "0", "{}", server.log());
 }
 
+/// As after a failover: the first host accepts a connection, and then nothing comes.
+#[test]
+fn a_server_that_was_stopped_finds_its_lease_at_the_second_host_if_the_first_does_not_answer() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    let both = format!("host=127.0.0.1,{} port={port},5432 user=fleet dbname=postgres", registry.host().display());
+    server.configure("snowflake_pg.registry", both);
+    server.restart(Signal::INT);
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+}
+
+/// The registry client is in the middle of an exchange, and would ask again a minute later.
+#[test]
+fn a_server_that_the_registry_has_refused_stops_while_it_asks_again() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    worker_of(&server);
+    shown(&registry, "SELECT snowflake_registry.forbid_worker(0, 0)");
+    server.reload();
+    server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
+    let mut dba = registry.connect();
+    dba.batch_execute("BEGIN; LOCK TABLE snowflake_registry.lease").expect("a lock");
+    server.reload();
+    registry.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
+    server.stop(Signal::INT);
+}
+
 /// libpq would ask it uninterruptibly.
 #[test]
 fn a_server_stops_and_other_hosts_are_tried_while_the_resolver_of_names_does_not_answer() {
@@ -154,7 +189,7 @@ fn a_server_stops_and_other_hosts_are_tried_while_the_resolver_of_names_does_not
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
     server.wait_until(
-        "SELECT registry_error = 'could not translate host name \"registry.example.com\" to address: timeout expired.'
+        "SELECT registry_error = 'Could not translate host name \"registry.example.com\" to address: timeout expired.'
          FROM snowflake_status",
     );
     let mut client = server.connect();
@@ -178,7 +213,7 @@ fn a_password_in_the_connection_string_is_refused_and_never_shown() {
     let with_password = format!("{} password={secret}", registry.conninfo());
     let server = start(member(&registry).set("snowflake_pg.registry", &with_password));
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    assert_eq!(refused.detail(), Some("Registry: snowflake_pg.registry must not contain a password."));
+    assert_eq!(refused.detail(), Some("snowflake_pg.registry must not contain a password."));
     assert_eq!(refused.hint(), Some("Use a password file: see passfile in the manual of libpq."));
     for bad in [with_password, format!("{secret} is no connection string")] {
         server.configure("snowflake_pg.registry", &bad);

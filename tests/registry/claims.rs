@@ -105,7 +105,7 @@ fn a_numbered_server_is_told_that_its_worker_is_leased_to_itself_in_another_boot
     server.start();
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     let expected =
-        "Registry: worker 5 of data center 0 is still leased to this server, or to a copy of it. The lease ends at ";
+        "Registry: Worker 5 of data center 0 is still leased to this server, or to a copy of it. The lease ends at ";
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(expected)), "{refused:?}");
     assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
     shown(&registry, "SELECT snowflake_registry.release_worker(0, 5, now() + interval '3 seconds')");
@@ -121,7 +121,8 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
     shown(&registry, "SELECT snowflake_registry.forbid_worker(0, 0, 'of the old system')");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
-    assert!(server.log().contains("It is forbidden: of the old system. IDs go on up to "), "{}", server.log());
+    let detail = "It is forbidden. Its comment is \"of the old system\". IDs go on up to ";
+    assert!(server.log().contains(detail), "{}", server.log());
     shown(&registry, "SELECT snowflake_registry.allow_worker(0, 0)");
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
@@ -158,7 +159,7 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
     let detail = refused.detail().expect("a detail");
     assert!(
         detail.starts_with(
-            "Registry: worker 5 of data center 0 is leased to another server. It is server \"first\" on host \""
+            "Registry: Worker 5 of data center 0 is leased to another server. It is server \"first\" on host \""
         ),
         "{detail}"
     );
@@ -174,6 +175,20 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
     second.start();
     second.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
     assert_eq!(shown(&second, OF_NEXT_ID), "5", "{}", second.log());
+}
+
+#[test]
+fn a_server_without_a_registry_says_that_one_counts_from_the_next_start_on() {
+    let registry = Registry::start();
+    let mut server = start(Cluster::builder().worker(5));
+    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.reload();
+    let warning = "WARNING:  snowflake_pg: snowflake_pg.registry takes effect when the server is restarted";
+    while !server.log().contains(warning) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.restart(Signal::INT);
+    assert_eq!(worker_of(&server), "5");
 }
 
 #[test]
@@ -204,7 +219,7 @@ fn where_all_workers_are_leased_the_error_says_how_many_and_when_the_next_lease_
     let refused = error(&mut third.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "53400");
     let detail = refused.detail().expect("a detail");
-    let expected = "Registry: no worker of data center 0 is free. Of 2 workers, 2 are leased, and 0 reserved or forbidden. \
+    let expected = "Registry: No worker of data center 0 is free. Of 2 workers, 2 are leased, and 0 are reserved or forbidden. \
                     The next lease to end is that of worker 0, a server with system identifier ";
     assert!(detail.starts_with(expected), "{detail}");
     // It comes by itself when one is free.
@@ -242,7 +257,8 @@ fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_
     assert_eq!(worker_of(&start(numbered(&registry, 0))), "0");
     let forbidden = start(numbered(&registry, 1));
     let refused = error(&mut forbidden.connect(), "SELECT snowflake_nextval()");
-    assert_eq!(refused.detail(), Some("Registry: worker 1 is forbidden. of the old system."));
+    let detail = "Registry: Worker 1 of data center 0 is forbidden. Its comment is \"of the old system\".";
+    assert_eq!(refused.detail(), Some(detail));
     dba.batch_execute("SELECT snowflake_registry.allow_worker(0, 1)").expect("a rule");
     assert_eq!(worker_of(&forbidden), "1");
 }

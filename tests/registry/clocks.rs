@@ -41,10 +41,7 @@ fn with_clock_offset_error_a_server_whose_clock_is_off_leases_nothing_until_it_i
     let server = with_clock(member(&registry).set("snowflake_pg.clock_offset", "error"), 5.0);
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     let detail = refused.detail().expect("a detail");
-    assert!(
-        detail.starts_with("Registry: the clock is ") && detail.contains(" ms ahead of the registry's."),
-        "{detail}"
-    );
+    assert!(detail.starts_with("The clock is ") && detail.contains(" ms ahead of the registry's."), "{detail}");
     assert!(detail.ends_with("snowflake_pg.max_clock_offset is 1000 ms."), "{detail}");
     assert_eq!(shown(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
     server.set_clock(0.0);
@@ -73,7 +70,7 @@ fn a_server_whose_clock_is_further_ahead_than_leases_reach_gets_none_until_a_dba
     let registry = Registry::start();
     let server = with_clock(member(&registry), 7200.0);
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    let expected = "Registry: clock or durable mark of the server is too far ahead of the registry's clock. It is at ";
+    let expected = "Registry: Clock or durable mark of the server is too far ahead of the registry's clock. It is at ";
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(expected)), "{refused:?}");
     assert!(
         refused.detail().is_some_and(|detail| detail.ends_with("A lease reaches at most 01:00:00 ahead.")),
@@ -97,7 +94,7 @@ fn a_clock_of_the_registry_that_is_wrong_for_a_while_takes_no_lease_away() {
     let server = start(member(&registry).set("snowflake_pg.registry_lease", "8s"));
     worker_of(&server);
     registry.set_clock(-90_000.0);
-    server.wait_until("SELECT registry_error LIKE 'clock or durable mark%' FROM snowflake_status");
+    server.wait_until("SELECT registry_error LIKE 'Clock or durable mark%' FROM snowflake_status");
     registry.set_clock(0.0);
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
     assert_eq!(worker_of(&server), "0");

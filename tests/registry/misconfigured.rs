@@ -14,7 +14,7 @@ fn a_database_without_the_registry_names_the_script() {
     let conninfo = format!("host={} user=fleet dbname=template1", registry.host().display());
     let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
     let refused = refusal(&server);
-    assert_eq!(refused.detail(), Some("Registry: schema \"snowflake_registry\" does not exist."));
+    assert_eq!(refused.detail(), Some("Registry: Schema \"snowflake_registry\" does not exist."));
     assert_eq!(refused.hint(), Some("Run snowflake_registry.sql in the database of the registry."));
 }
 
@@ -23,7 +23,7 @@ fn a_role_without_the_right_to_lease_names_the_role_that_has_it() {
     let registry = Registry::start();
     registry.connect().batch_execute("REVOKE snowflake_registry_server FROM fleet").expect("a role");
     let refused = refusal(&start(member(&registry)));
-    assert_eq!(refused.detail(), Some("Registry: permission denied for schema snowflake_registry."));
+    assert_eq!(refused.detail(), Some("Registry: Permission denied for schema snowflake_registry."));
     let expected = "Grant snowflake_registry_server to the role of this server in the registry.";
     assert_eq!(refused.hint(), Some(expected));
 }
@@ -41,7 +41,7 @@ fn a_server_without_room_for_background_workers_says_so() {
     let registry = Registry::start();
     let server = start(member(&registry).set("max_worker_processes", 1).set("max_logical_replication_workers", 0));
     let refused = refusal(&server);
-    assert_eq!(refused.detail(), Some("Registry: the registry client does not run."));
+    assert_eq!(refused.detail(), Some("The registry client does not run."));
     assert_eq!(refused.hint(), Some("You might need to increase max_worker_processes."));
 }
 
@@ -51,11 +51,7 @@ fn a_server_in_single_user_mode_issues_nothing_and_says_why() {
     let mut server = start(member(&registry));
     server.stop(testbed::Signal::INT);
     server.single_user("SELECT snowflake_nextval();\n");
-    assert!(
-        server.log().contains("DETAIL:  Registry: there are no background workers in single-user mode."),
-        "{}",
-        server.log()
-    );
+    assert!(server.log().contains("DETAIL:  There are no background workers in single-user mode."), "{}", server.log());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::fixture::{ONE_WORKER, member, shown, start, take_a_thousand, worker_of};
 use testbed::{Cluster, Registry, Signal, Witness, error};
 
-const REFUSED: &str = "Registry: registry was restored or has failed over. Leases may have been lost. \
+const REFUSED: &str = "Registry: Registry was restored or has failed over. Leases may have been lost. \
                        It gives no worker to another server before ";
 
 /// Sends a server to another registry.
@@ -44,7 +44,17 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
         take_a_thousand(&mut witness, &[server]);
     }
     assert_refused(&promoted);
+    // A rule that is made meanwhile makes no lease.
+    shown(&promoted, "SELECT snowflake_registry.reserve_worker(0, 9)");
+    let numbered = start(member(&promoted).set("snowflake_pg.worker_id", 9));
+    let refused = error(&mut numbered.connect(), "SELECT snowflake_nextval()");
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with(REFUSED)), "{refused:?}");
+    assert!(promoted.log().contains("LOG:  snowflake_registry was restored or has failed over"), "{}", promoted.log());
+    let recovering =
+        "SELECT recovering_until BETWEEN now() + '55 min' AND now() + '65 min' FROM snowflake_registry.status";
+    assert_eq!(shown(&promoted, recovering), "t");
     shown(&promoted, "SELECT snowflake_registry.end_recovery()");
+    assert_eq!(shown(&promoted, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
     let third = start(member(&promoted));
     assert_eq!(worker_of(&third), "2");
     take_a_thousand(&mut witness, &[&third, &servers[0], &servers[1]]);
@@ -119,7 +129,7 @@ fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     standby.promote();
     let promoted = Registry::on(standby);
     send_to(&server, &promoted);
-    server.wait_until("SELECT registry_error LIKE 'the registry does not renew the lease%' FROM snowflake_status");
+    server.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.hint(), Some("Restart this server, so that it leases another worker."));
 }
@@ -193,7 +203,7 @@ fn a_registry_that_fails_over_to_a_clock_that_is_behind_renews_no_lease_that_had
     standby.set_clock(-120.0);
     standby.promote();
     drop(frozen);
-    first.wait_until("SELECT registry_error LIKE 'the registry does not renew the lease%' FROM snowflake_status");
+    first.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
     take_a_thousand(&mut witness, &[&second]);
     witness.connect(&first);
     assert!(witness.refusal().message().starts_with("the lease of this server's worker ID ends at "));
@@ -214,7 +224,7 @@ fn a_dba_who_ends_the_recovery_lets_servers_go_on_whose_leases_had_ended() {
     standby.promote();
     let promoted = Registry::on(standby);
     send_to(&server, &promoted);
-    server.wait_until("SELECT registry_error LIKE 'the registry does not renew the lease%' FROM snowflake_status");
+    server.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
     shown(&promoted, "SELECT snowflake_registry.end_recovery()");
     server.reload();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");

@@ -141,6 +141,27 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     assert_eq!(error(&mut dba, "SELECT * FROM snowflake_registry.lease").code().code(), "42501");
 }
 
+#[test]
+fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
+    let registry = Registry::start();
+    let mut dba = registry.connect();
+    let numbers = "data center and worker must be between 0 and 2147483647";
+    for (call, message) in [
+        ("reserve_worker(0, NULL)", numbers),
+        ("forbid_worker(-1, 0)", numbers),
+        ("allow_worker(0, 99999999999)", numbers),
+        ("release_worker(NULL, 0)", numbers),
+        ("release_worker(0, 0, NULL)", "ids_end must be a time"),
+        ("release_worker(0, 0, 'infinity')", "ids_end must be a time"),
+        ("set_longest_lease(NULL)", "longest lease must be between 5 seconds and 7 days"),
+    ] {
+        let refused = error(&mut dba, &format!("SELECT snowflake_registry.{call}"));
+        assert_eq!((refused.code().code(), refused.message()), ("22023", message), "{call}");
+    }
+    dba.batch_execute("SELECT snowflake_registry.allow_worker(0, 7)").expect("nothing to do");
+    assert_eq!(value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "0");
+}
+
 /// A session with a role that was stolen can stay in its transaction.
 #[test]
 fn a_call_without_the_token_of_a_worker_holds_nobody_up() {

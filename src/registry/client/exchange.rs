@@ -77,7 +77,7 @@ impl Client {
         let Claimed { worker, start: (first, begins), grant, other } =
             session.claim(found.as_ref(), &claim, &self.about())?;
         if let (Some(lease), Some(other), None) = (found, other, start) {
-            self.warn_of_refusal(&lease, &format!("It is leased to {other}."));
+            self.warn_of_refusal(&lease, &format!("The last server that has leased it is {other}."));
         }
         self.warn_of_layout(&grant);
         let numbers = (u32::try_from(datacenter).expect("a data center of the layout"), worker);
@@ -107,7 +107,8 @@ impl Client {
     /// Begins with a lease that the server had before; false if the registry does not renew it. Without the registry,
     /// while the lease lasts: that is an error, too.
     fn go_on(&mut self, directory: &StateDirectory, mut lease: Lease, start: LeaseStart) -> Result<bool, Failure> {
-        let renewed = self.session(Some(&lease), BRIEF).and_then(|mut session| {
+        let at_most = if self.clock() < lease.granted_until { BRIEF } else { EXCHANGE };
+        let renewed = self.session(Some(&lease), at_most).and_then(|mut session| {
             self.check_clock(&session)?;
             lease = with_next_token(directory, lease)?;
             self.renew_by(&mut session, directory, lease)
@@ -119,7 +120,7 @@ impl Client {
                 Ok(true)
             }
             Ok(Some(refusal)) => {
-                self.warn_of_refusal(&lease, &refusal);
+                self.warn_of_refusal(&lease, &refusal.detail);
                 Ok(false)
             }
             Err(failure) => {
@@ -142,11 +143,7 @@ impl Client {
         let refusal = self.renew_by(&mut session, directory, lease)?;
         shared().lease.is_superseded.store(refusal.is_some(), Ordering::Relaxed);
         if let Some(refusal) = refusal {
-            return Err(Failure {
-                detail: refusal,
-                hint: "Restart this server, so that it leases another worker.".to_owned(),
-                ..Failure::local(format!("the registry does not renew the lease of {}", worker_of(lease.numbers)))
-            });
+            return Err(refusal);
         }
         shared().lease.grant(self.granted_until());
         Ok(())
@@ -158,9 +155,19 @@ impl Client {
         session: &mut Session,
         directory: &StateDirectory,
         lease: Lease,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<Failure>, Failure> {
         match session.renew(&lease, &self.about())? {
-            Renewed::Refused(refusal) => Ok(Some(refusal)),
+            Renewed::Refused(detail, hint) => {
+                let hint = if !hint.is_empty() {
+                    hint
+                } else if worker::configured().is_ok_and(|number| number.is_some()) {
+                    "Configure another worker ID, and restart this server.".to_owned()
+                } else {
+                    "Restart this server, so that it leases another worker.".to_owned()
+                };
+                let message = format!("the registry does not renew the lease of {}", worker_of(lease.numbers));
+                Ok(Some(Failure { detail, hint, ..Failure::local(message) }))
+            }
             Renewed::Granted(grant) => {
                 self.warn_of_layout(&grant);
                 // The clock of a grant can have been another one: a grant is never shorter than before.

@@ -4,8 +4,9 @@ use super::Client;
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{lease_file, lock};
-use crate::registry::protocol::{Session, new_token};
+use crate::registry::protocol::{Session, new_token, worker_of};
 use crate::shared::shared;
+use pgrx::log;
 use snowflake_core::UnixMs;
 use snowflake_core::lease::Lease;
 use std::time::{Duration, Instant};
@@ -14,21 +15,26 @@ use std::time::{Duration, Instant};
 const FAREWELL: Duration = Duration::from_millis(500);
 
 impl Client {
-    /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends.
+    /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends. Where the
+    /// registry did not answer before, the server keeps its lease, as in a crash: nothing may hold up the shutdown, and the
+    /// next start may have to do without the registry, too.
     pub(super) fn release(&mut self) {
-        let Some(held) = self.lease else { return };
+        let Some(held) = self.lease.filter(|_| self.failures == 0) else { return };
         let Some(lowered) = self.lower_grant(&held) else { return };
-        // A registry that does not answer must not hold up the shutdown.
-        let is_told = self.failures == 0;
         // The next renewal has another token: a release that arrives after it must not lower what it grants.
-        let tokens = if is_told { [held.tokens[0], new_token()] } else { held.tokens };
+        let tokens = [held.tokens[0], new_token()];
         let lease = Lease { tokens, granted_until: lowered, receipt: [0; 32], ..held };
         let is_kept = StateDirectory::open(&gucs::state_directory())
             .is_ok_and(|directory| lease_file::write(&directory, &lease).is_ok());
-        if is_kept && is_told {
+        if is_kept {
             let until = Instant::now() + FAREWELL;
             let session = Session::begin(&gucs::registry::registry(), Some(&held), until, || Ok(()));
-            let _ = session.and_then(|mut session| session.release(&held, &lease, self.issued_until()));
+            let told = session.and_then(|mut session| session.release(&held, &lease, self.issued_until()));
+            let worker = worker_of(held.numbers);
+            match told {
+                Ok(()) => log!("snowflake_pg: released {worker}"),
+                Err(_) => log!("snowflake_pg: could not tell the registry that {worker} is released"),
+            }
         }
     }
 
