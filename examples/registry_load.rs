@@ -134,7 +134,7 @@ fn claim(registry: &Registry, nth: usize, clock_offset_ms: i64) -> Result<Server
     let token = format!("00000000-0000-4000-8000-{nth:012}");
     let query = format!(
         "SELECT worker, begins, granted, receipt FROM snowflake_registry.server_claim(
-            '{{}}', '{token}', 0, NULL, {GREATEST}, {})",
+            '{{}}', '{token}', 0, NULL, {GREATEST}, NULL, {})",
         about(LEASE_MS, clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;

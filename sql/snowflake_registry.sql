@@ -96,11 +96,11 @@ COMMENT ON COLUMN snowflake_registry.lease.granted_until IS
     'timestamps of its IDs are below this time, in Unix milliseconds; those of the next server are not';
 COMMENT ON COLUMN snowflake_registry.lease.issued_until IS
     'timestamps of its IDs were below this time when it reported last, in Unix milliseconds';
-COMMENT ON COLUMN snowflake_registry.lease.holders IS 'how many times it was leased';
+COMMENT ON COLUMN snowflake_registry.lease.holders IS 'how many times it was leased to a server that can have issued IDs';
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
     'free: for any server; reserved: only for a server that is configured with this number; forbidden: for none';
 
--- Grows with each change. A server that has seen a higher number knows a later state of this registry.
+-- Numbers changes. What it shows can be ahead after a crash, or after the registry was put back.
 CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
 
 DO $$
@@ -150,13 +150,16 @@ COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM snowflake_registry.revision);
-COMMENT ON FUNCTION snowflake_registry.last_revision() IS 'the number of the last change of this registry';
+    RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
+        (SELECT r.restored_revision FROM snowflake_registry.registry r));
+COMMENT ON FUNCTION snowflake_registry.last_revision() IS
+    'the number of the last change of this registry; a server that has seen a higher one knows a later state of it';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint) RETURNS snowflake_registry.registry
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here snowflake_registry.registry;
+    noted snowflake_registry.registry;
     own_system bigint := (pg_control_system()).system_identifier;
     own_line bigint := snowflake_registry.own_timeline();
 BEGIN
@@ -170,19 +173,26 @@ BEGIN
     THEN
         RETURN here;
     END IF;
-    SELECT * INTO STRICT here FROM snowflake_registry.registry FOR UPDATE;
-    IF here.system_identifier = own_system AND here.timeline = own_line
+    -- Who waits for a lock could be held up by a role that was stolen.
+    SELECT * INTO noted FROM snowflake_registry.registry FOR UPDATE SKIP LOCKED;
+    IF noted.system_identifier = own_system AND noted.timeline = own_line
         AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()
     THEN
+        RETURN noted;
+    END IF;
+    here.system_identifier := own_system;
+    here.timeline := own_line;
+    here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
+    here.restored_revision := greatest(nextval('snowflake_registry.revision'), seen_revision + 1);
+    -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
+    here.not_before := greatest(here.not_before, here.restored_at + here.longest_lease + 60000);
+    PERFORM setval('snowflake_registry.revision', here.restored_revision);
+    IF noted.version IS NULL THEN
+        -- Another transaction notes it just now.
         RETURN here;
     END IF;
-    UPDATE snowflake_registry.registry SET system_identifier = own_system, timeline = own_line,
-        restored_at = snowflake_registry.unix_ms(clock_timestamp()),
-        restored_revision = nextval('snowflake_registry.revision'),
-        -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
-        not_before = snowflake_registry.unix_ms(clock_timestamp()) + longest_lease + 60000
-        RETURNING * INTO STRICT here;
-    PERFORM setval('snowflake_registry.revision', greatest(seen_revision, here.restored_revision));
+    UPDATE snowflake_registry.registry SET system_identifier = here.system_identifier, timeline = here.timeline,
+        restored_at = here.restored_at, restored_revision = here.restored_revision, not_before = here.not_before;
     RAISE LOG 'snowflake_registry was restored or has failed over'
         USING DETAIL = format('No worker is given to another server before %s.', snowflake_registry.display(here.not_before)),
             HINT = 'If no transaction was lost, call snowflake_registry.end_recovery().';
@@ -234,7 +244,12 @@ BEGIN
         INTO lease_ms, clock, clock_offset, issued, layout, server, system, host, port
         FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset bigint, issued bigint, layout text,
             server text, system text, host text, port integer);
-    IF clock IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000 THEN
+    issued := coalesce(issued, 0);
+    clock_offset := coalesce(clock_offset, 0);
+    IF clock IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000
+        -- Up to the year 9999.
+        OR least(clock, issued) < 0 OR greatest(clock, issued, abs(clock_offset)) > 253402300799999
+    THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
@@ -272,8 +287,8 @@ COMMENT ON FUNCTION snowflake_registry.margin(bigint) IS
     'how long before its end a server may claim a lease of its own anew, in milliseconds';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
-    presented uuid[], datacenter bigint, configured bigint, greatest_worker bigint, lease_ms bigint, not_before bigint,
-    now_ms bigint, OUT worker bigint, OUT other text)
+    presented uuid[], datacenter bigint, configured bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
+    not_before bigint, now_ms bigint, OUT worker bigint, OUT other text)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_lease snowflake_registry.lease;
@@ -283,6 +298,7 @@ BEGIN
         AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
     -- What it has released ends within its reservation. Not earlier than is_holder() reckons with.
     IF found_lease.rule <> 'forbidden' AND not_before <= now_ms
+        AND (found_lease.holders > 0 OR found_lease.worker_id IS DISTINCT FROM avoided)
         AND found_lease.granted_until <= now_ms + snowflake_registry.margin(lease_ms)
     THEN
         worker := found_lease.worker_id;
@@ -290,7 +306,7 @@ BEGIN
         other := snowflake_registry.holder(found_lease);
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
     'the worker that a server had, locked, if it is free; or who has it';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
@@ -322,7 +338,8 @@ BEGIN
     ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
         RAISE EXCEPTION 'worker % of data center % is still leased to this server, or to a copy of it', configured, datacenter
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = format('The lease ends at %s. It was made before the machine was booted, or in another state directory.',
+                DETAIL = format('The lease ends at %s. The machine was booted since, the state directory is another one, or the '
+                    'registry''s answer was lost.',
                     snowflake_registry.display(found_lease.granted_until)),
                 HINT = format('The server goes on then. If there is no copy that issues IDs, call '
                     'snowflake_registry.release_worker(%s, %s) in the registry to end the lease now.', datacenter, configured);
@@ -337,7 +354,8 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, bigint, text, text, integer) IS
     'the worker that a server is configured with, locked, if it is free';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.claim_any(datacenter bigint, greatest_worker bigint, now_ms bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_any(
+    datacenter bigint, greatest_worker bigint, avoided bigint, now_ms bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known bigint;
@@ -350,9 +368,12 @@ BEGIN
     SELECT count(*) INTO known FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter;
     FOR worker IN SELECT n FROM generate_series(0, least(greatest_worker, known + 1000)) n
         WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = n)
+            AND n IS DISTINCT FROM avoided
         ORDER BY n
     LOOP
-        CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', 'snowflake_registry', datacenter, worker), 0));
+        CONTINUE WHEN NOT pg_try_advisory_xact_lock(
+            -- Nobody else can take these locks.
+            (SELECT hashtextextended(concat_ws(' ', r.secret, datacenter, worker), 0) FROM snowflake_registry.registry r));
         INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, worker) ON CONFLICT DO NOTHING;
         IF FOUND THEN
             RETURN worker;
@@ -361,7 +382,7 @@ BEGIN
     -- Else the one whose lease ended first.
     SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
         WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
-            AND l.granted_until <= now_ms
+            AND l.granted_until <= now_ms AND (l.holders > 0 OR l.worker_id IS DISTINCT FROM avoided)
         ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
         RETURN worker;
@@ -380,10 +401,10 @@ BEGIN
         HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers'
             || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint) IS 'a free worker, locked';
+COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS 'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above those';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
-    presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint, about jsonb,
+    presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint, avoided bigint, about jsonb,
     OUT worker bigint, OUT begins bigint, OUT is_first boolean, OUT granted bigint, OUT receipt text, OUT at_revision bigint,
     OUT other text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
@@ -413,12 +434,12 @@ BEGIN
     END IF;
 
     SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
-        presented, datacenter, configured, greatest_worker, this.lease_ms, here.not_before, now_ms) c;
+        presented, datacenter, configured, greatest_worker, avoided, this.lease_ms, here.not_before, now_ms) c;
     IF worker IS NULL AND configured IS NOT NULL THEN
         worker := snowflake_registry.claim_configured(
             datacenter, configured, here.not_before, now_ms, this.system, this.host, this.port);
     ELSIF worker IS NULL AND here.not_before <= now_ms THEN
-        worker := snowflake_registry.claim_any(datacenter, greatest_worker, now_ms);
+        worker := snowflake_registry.claim_any(datacenter, greatest_worker, avoided, now_ms);
     END IF;
     IF worker IS NULL THEN
         RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -439,18 +460,19 @@ BEGIN
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb) IS
     'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all that another server can have issued';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
     row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
     datacenter bigint, worker bigint, seen_revision bigint, lease_ms bigint, clock_offset bigint) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- After a restore, other holders and what came after a lease may have been lost. Only the last holder of a worker has
     -- a grant beyond the time of the restore, also by its own clock: the registry's can be another one since.
-    IF here.restored_at > 0
-        AND (held_until > here.restored_at + snowflake_registry.margin(lease_ms) + greatest(0, clock_offset)) IS NOT TRUE
+    -- A clock that was ahead at the restore has been set right.
+    IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
+        + snowflake_registry.margin(lease_ms) + greatest(0, clock_offset)) IS NOT TRUE
     THEN
         RETURN false;
     -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
@@ -469,7 +491,8 @@ COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowf
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
     seen_revision bigint, about jsonb,
-    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT layout_note text)
+    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
+    OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
@@ -491,18 +514,23 @@ BEGIN
         IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker,
             seen_revision, this.lease_ms, this.clock_offset) IS NOT TRUE
         THEN
-            IF found_lease.worker_id IS NULL OR found_lease.holders = 0 THEN
+            is_final := false;
+            IF found_lease.worker_id IS NULL OR found_lease.token IS NULL AND found_lease.holders = 0 THEN
                 refusal := 'The registry does not know the lease.';
             ELSIF found_lease.token IS NULL THEN
                 refusal := 'It was released by hand.';
+                is_final := true;
             ELSIF found_lease.token = ANY (presented) THEN
                 refusal := 'It had ended when the registry was restored or failed over.';
                 hint := 'If the registry has lost no transaction, call snowflake_registry.end_recovery() in it.';
             ELSE
                 refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
+                -- A failover could lose that.
+                is_final := found_lease.revision >= here.restored_revision;
             END IF;
             RETURN;
         ELSIF found_lease.rule = 'forbidden' THEN
+            is_final := false;
             refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
             hint := format('Call snowflake_registry.allow_worker(%s, %s) in the registry to let the server go on.', datacenter, worker);
             RETURN;
@@ -532,15 +560,20 @@ COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, 
     'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
-    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint) RETURNS void
+    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint,
+    OUT granted bigint, OUT receipt text, OUT at_revision bigint)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 BEGIN
     PERFORM snowflake_registry.check_restored(NULL);
     UPDATE snowflake_registry.lease l
         SET token = new_token, granted_until = least(l.granted_until, greatest(lowered, issued, l.begins_at)), issued_until = issued,
+            -- A server that has issued nothing does not count.
+            holders = l.holders - (greatest(lowered, issued) <= l.begins_at)::integer,
             revision = nextval('snowflake_registry.revision'), renewed = clock_timestamp()
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker AND l.token = ANY (presented)
-            AND new_token IS NOT NULL AND lowered IS NOT NULL;
+            AND new_token IS NOT NULL AND lowered IS NOT NULL
+        RETURNING l.granted_until, l.revision INTO granted, at_revision;
+    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint) IS
     'end a lease early: the server issues no ID at or above this time any more';
@@ -690,7 +723,7 @@ GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint) TO snowflake_regist
 GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION
     snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint),
-    snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, jsonb),
+    snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb),
     snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb),
     snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint)
     TO snowflake_registry_server;

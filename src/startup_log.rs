@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 /// Logs the configuration. Only while preloading. The logging collector starts later, so the configuration is logged
 /// again for its files: by the keeper, and on a standby, which has no keeper, by a background worker that ends at once.
 pub fn write() {
-    if is_collected() && is_standby() {
+    if is_collected() && worker::starts_as_standby() {
         BackgroundWorkerBuilder::new("snowflake_pg startup log")
             .set_library("snowflake_pg")
             .set_function("snowflake_pg_startup_log")
@@ -92,7 +92,7 @@ fn log_configuration() {
     if let Some(name) = host_number::common_host_name(&gucs::worker_id()) {
         warn_of_common_host_name(&name);
     }
-    if is_standby() && identity::is_shared_with_source() {
+    if worker::starts_as_standby() && identity::is_shared_with_source() {
         warn_of_shared_worker();
     }
     if gucs::layout().is_ok_and(|layout| gucs::start_margin_ms(&layout) > gucs::max_borrow_ms()) {
@@ -164,11 +164,6 @@ fn warn_of_common_host_name(name: &str) {
         ))
         .set_hint("Set snowflake_pg.worker_id to another source; see docs/workers.md.")
         .report(PgLogLevel::WARNING);
-}
-
-/// Whether this server starts as a standby.
-fn is_standby() -> bool {
-    gucs::data_directory().join("standby.signal").exists()
 }
 
 fn warn_of_shared_worker() {

@@ -27,6 +27,9 @@ static DATACENTER: Number =
 /// Whether a registry was configured when the server started.
 static HAS_REGISTRY: OnceCell<bool> = OnceCell::new();
 
+/// Whether the server has started as a standby.
+static IS_STANDBY: OnceCell<bool> = OnceCell::new();
+
 impl Number {
     fn find(&'static self) -> &'static Result<Resolved, Unresolved> {
         self.found.get_or_init(|| host_number::resolve(&(self.text)(), &gucs::data_directory()))
@@ -45,6 +48,12 @@ pub fn find() {
     WORKER.find();
     DATACENTER.find();
     HAS_REGISTRY.get_or_init(|| !gucs::registry::registry().is_empty());
+    IS_STANDBY.get_or_init(|| gucs::data_directory().join("standby.signal").exists());
+}
+
+/// Whether the server has started as a standby. It can have been promoted since.
+pub fn starts_as_standby() -> bool {
+    IS_STANDBY.get() == Some(&true)
 }
 
 /// Whether the worker is the group of this node in a Citus cluster.

@@ -128,7 +128,7 @@ fn the_sql_of_the_document_on_workers_finds_what_it_shows_in_a_fleet() {
             VALUES (current_setting('unix_socket_directories'), current_setting('port'))";
     cluster.connect().batch_execute(setup).expect("tables");
     let document = fs::read_to_string(project().join("docs/workers.md")).expect("a document");
-    assert_eq!(run(&cluster, &document), 4);
+    assert_eq!(run(&cluster, &document), 3);
 }
 
 /// The documents, with their text.

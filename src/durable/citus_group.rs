@@ -1,13 +1,15 @@
 //! The group of this node in a Citus cluster, which is the worker ID of a server with `worker_id = citus`.
 //!
-//! It is in Citus's metadata, in a database. The keeper reads it there once, when the server has started.
+//! It is in Citus's metadata, in a database. The keeper reads it there when the server has started, and looks again
+//! before it extends the mark.
 
 use crate::config::gucs;
 use crate::durable::lock;
-use crate::errors::warning;
+use crate::errors::{ConfigurationError, IssueError, warning};
 use crate::server_encoding::shown;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
+use crate::worker;
 use once_cell::sync::OnceCell;
 use pgrx::PgLogLevel;
 use pgrx::bgworkers::BackgroundWorker;
@@ -21,7 +23,10 @@ pub fn find() -> bool {
         return true;
     }
     match BackgroundWorker::transaction(read) {
-        Ok(number) => group.set(number),
+        Ok(number) => {
+            group.set(number);
+            shared().lease.wake_client();
+        }
         Err(reason) => {
             static WARNINGS: OnceCell<Throttle> = OnceCell::new();
             if WARNINGS.get_or_init(Throttle::default).is_due() {
@@ -34,6 +39,21 @@ pub fn find() -> bool {
     }
     lock::wake_waiters();
     group.get().is_some()
+}
+
+/// As the keeper: looks again. Citus can give this node another group, and its old one to another node.
+pub fn check_again() {
+    let group = &shared().citus;
+    let found = BackgroundWorker::transaction(read);
+    group.set_lost(found.ok() != group.get());
+}
+
+/// An error if this node has another group than at the start, or none.
+pub fn check() -> Result<(), IssueError> {
+    if worker::is_in_citus() && shared().citus.is_lost() {
+        return Err(ConfigurationError::OtherGroup(shared().citus.get().unwrap_or(0)).into());
+    }
+    Ok(())
 }
 
 /// Waits until the keeper knows the group, no longer than a call may wait.
@@ -50,19 +70,23 @@ pub fn wait() {
 fn read() -> Result<u64, String> {
     const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
         AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
-    // A node that was not added to a cluster has group 0, as the coordinator has.
-    const GROUP: &str = "SELECT groupid FROM pg_catalog.pg_dist_local_group
-        WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_node)";
+    // A node that was not added to a cluster has group 0, as the coordinator has. A standby that was promoted as a clone
+    // (Citus 13.2) has the group of its original, until Citus gives it one of its own.
+    const GROUP: &str = "SELECT l.groupid FROM pg_catalog.pg_dist_local_group l
+        WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_node)
+        AND NOT ($1 AND EXISTS (SELECT FROM pg_catalog.pg_dist_node n
+            WHERE pg_catalog.to_jsonb(n) OPERATOR(pg_catalog.->>) 'nodeisclone' OPERATOR(pg_catalog.=) 'true'))";
     let database = gucs::wal_mark_database();
     let database = database.to_string_lossy();
     if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
         return Err(format!("Database \"{database}\" has no metadata of Citus"));
     }
     let found = Spi::connect(|client| {
-        let rows = client.select(GROUP, Some(1), &[]).ok()?;
+        let rows = client.select(GROUP, Some(1), &[worker::starts_as_standby().into()]).ok()?;
         rows.first().get_one::<i32>().ok().flatten()
     });
+    let reason = if worker::starts_as_standby() { "has no group of its own yet" } else { "is in no Citus cluster" };
     found
         .and_then(|group| u64::try_from(group).ok())
-        .ok_or_else(|| format!("By the metadata in database \"{database}\", this node is in no Citus cluster"))
+        .ok_or_else(|| format!("By the metadata in database \"{database}\", this node {reason}"))
 }

@@ -69,7 +69,9 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     if worker::is_in_citus() {
         wal::connect();
         while !citus_group::find() {
-            rest(RETRY);
+            // A call that waits for the group wakes the keeper.
+            sleep::on_latch(Some(RETRY), pg_sys::PG_WAIT_EXTENSION);
+            end_if_told();
         }
     }
     let layout = loop {
@@ -224,6 +226,9 @@ impl Keeper {
     /// Starts the generator or extends the mark, through WAL first if `wal_mark` says so.
     fn extend(&mut self, started: bool) -> Result<(), IssueError> {
         let (layout, shared) = (self.layout, shared());
+        if worker::is_in_citus() {
+            citus_group::check_again();
+        }
         if wal::is_wanted() && !self.has_read {
             self.has_read = wal::read_mark();
             if !self.has_read {

@@ -47,6 +47,6 @@ pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileE
 pub fn place(directory: &StateDirectory) -> Option<Place> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok()?;
-    let device = fstat(directory.opened()).ok()?.st_dev;
-    Some(Place { boot, device })
+    let stat = fstat(directory.opened()).ok()?;
+    Some(Place { boot, device: stat.st_dev, directory: stat.st_ino })
 }

@@ -6,7 +6,7 @@
 use crate::clock;
 use crate::config::gucs::{self, WalMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{identity, lease, life_file, wal};
+use crate::durable::{citus_group, identity, lease, life_file, wal};
 use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
@@ -63,6 +63,7 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     if tick > layout.last_tick() {
         return Err(IssueError::Clock(now, TimeError::AfterEnd { last: layout.last_time() }));
     }
+    citus_group::check()?;
     let reserve_ahead_ms = reservation::reserve_ms(gucs::reserve_ahead_ms(), gucs::max_borrow_ms(), last_writes_ms());
     let mark = layout.time_of(shared().generator.covered_until());
     let next = this_extension(layout.time_of(tick), 0);

@@ -93,9 +93,33 @@ pub fn lock_directory() -> Result<StateDirectory, IssueError> {
 }
 
 /// The mark of this server, of whichever worker; 0 if it has none.
-pub fn own_mark(directory: &StateDirectory) -> UnixMs {
-    let found = directory.read().ok().flatten().zip(directory.inode().ok());
-    found.filter(|(record, inode)| record.identity.directory.same_inode(inode)).map_or(0, |(record, _)| record.mark)
+pub fn own_mark(directory: &StateDirectory) -> Result<UnixMs, IssueError> {
+    let inode = directory.inode()?;
+    let found = directory.read()?.filter(|record| record.identity.directory.same_inode(&inode));
+    Ok(found.map_or(0, |record| record.mark))
+}
+
+/// A worker that this server must not have, since it seems to be a copy of one that has it.
+pub fn worker_of_original(directory: &StateDirectory) -> Result<Option<Numbers>, IssueError> {
+    let found = match directory.read() {
+        Err(StateFileError::Damaged { .. }) => return Ok(None),
+        found => found?,
+    };
+    let Some(record) = found else { return Ok(None) };
+    let own = identity::of(directory.inode()?, record.identity.numbers)?;
+    let context = context_without_lease(&own.layout, Some(&record), life_file::read(directory)?);
+    Ok(decide(Some(&record), &own, &context).is_err().then_some(record.identity.numbers))
+}
+
+/// What matters without a registry, and without what WAL knows.
+fn context_without_lease(layout: &Layout, found: Option<&Record>, last_life: Option<LastLife>) -> StartContext {
+    StartContext {
+        lease: None,
+        wal_mark: None,
+        wal_floor: 0,
+        reads_wal: false,
+        ..context(layout, now_at_start(found), last_life)
+    }
 }
 
 /// Where a server begins that has found a lease of its own of this worker; `None` if it cannot go on with that, since its
@@ -111,14 +135,7 @@ pub fn with_lease(
         Err(StateFileError::Damaged { .. }) => return Ok(None),
         found => found?,
     };
-    let now = now_at_start(found.as_ref());
-    let context = StartContext {
-        lease: None,
-        wal_mark: None,
-        wal_floor: 0,
-        reads_wal: false,
-        ..context(&own.layout, now, last_life)
-    };
+    let context = context_without_lease(&own.layout, found.as_ref(), last_life);
     let has_begun = found.is_some_and(|record| record.mark_of(numbers) > 0)
         || last_life.is_some_and(|last| last.life.numbers == numbers);
     if !has_begun {

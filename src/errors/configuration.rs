@@ -27,6 +27,8 @@ pub enum ConfigurationError {
     },
     /// The worker is the group of this node in a Citus cluster, which the keeper does not know: why.
     NoGroup(String),
+    /// The node has another group than at the start, which was this.
+    OtherGroup(u64),
     /// `snowflake_pg.layout` is this text, which is not a layout.
     InvalidLayout(CString, LayoutError),
     /// The layout can only be decoded, or the worker or the data center does not fit it.
@@ -90,6 +92,11 @@ impl From<ConfigurationError> for ErrorReport {
                 "Add this server to the cluster, or set snowflake_pg.wal_mark_database to the database with the \
                          metadata of Citus.",
             ),
+            ConfigurationError::OtherGroup(group) => {
+                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the group of this Citus node has changed")
+                    .set_detail(format!("Worker ID {group}, which this server has, can be another node's now."))
+                    .set_hint("Restart this server, so that it has the worker ID of its new group.")
+            }
             ConfigurationError::InvalidLayout(text, failure) => invalid_value(
                 "snowflake_pg.layout",
                 &quoted(&characters(text.to_bytes())),

@@ -90,8 +90,10 @@ struct Client {
     /// The token of the next claim. The same one is sent again if the answer is lost. No renewal has it: the registry would
     /// not tell the two apart.
     claim_token: Token,
-    /// The highest mark that the server has found at its start.
+    /// The mark that the server has found at its start.
     found_mark: UnixMs,
+    /// Whether the registry has given the worker to another server. It is not asked again: in a failover it could forget.
+    is_over: bool,
     /// Whether the clock is too far from the registry's for a start.
     must_not_start: bool,
     /// When the registry was asked last.
@@ -118,6 +120,7 @@ impl Client {
             term: gucs::registry::registry_lease(),
             claim_token: new_token(),
             found_mark: 0,
+            is_over: false,
             must_not_start: false,
             asked: None,
             next: Instant::now(),
@@ -163,7 +166,7 @@ impl Client {
         let has_rested = self.asked.is_none_or(|asked| asked.elapsed() >= self.rest);
         let half = u64::try_from(self.term.as_millis()).unwrap_or(u64::MAX) / 2;
         let is_short = self.lease.is_none_or(|lease| lease.granted_until.saturating_sub(self.clock()) < half);
-        Instant::now() >= self.next || has_rested && is_short
+        !self.is_over && (Instant::now() >= self.next || has_rested && is_short)
     }
 
     /// Sets when the registry is asked again, and tells of a failure.

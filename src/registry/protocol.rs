@@ -54,6 +54,8 @@ pub struct Claim {
     pub configured: Option<u64>,
     /// The greatest one that the layout has room for.
     pub greatest: u64,
+    /// One that the server must not have.
+    pub avoided: Option<u32>,
 }
 
 /// A new lease of a worker.
@@ -84,8 +86,15 @@ pub struct Grant {
 pub enum Renewed {
     /// It was granted.
     Granted(Grant),
-    /// The server does not have the worker any more. Why, as sentences, and a hint, which may be empty.
-    Refused(String, String),
+    /// The server does not have the worker any more.
+    Refused {
+        /// Why, as sentences.
+        reason: String,
+        /// What to do; may be empty.
+        hint: String,
+        /// Whether it will never have it again, whatever becomes of the registry.
+        is_final: bool,
+    },
 }
 
 impl Session {
@@ -130,9 +139,10 @@ impl Session {
             Some(claim.datacenter.to_string()),
             claim.configured.map(|worker| worker.to_string()),
             Some(claim.greatest.to_string()),
+            claim.avoided.map(|worker| worker.to_string()),
         ];
         let answer = self.ask_about("server_claim", &parameters, about)?;
-        let is_first = answer.value(0, c"is_first").is_some_and(|value| value == "t");
+        let is_first = is_true(&answer, c"is_first");
         Ok(Claimed {
             worker: required(&answer, c"worker")?,
             start: (if is_first { LeaseStart::First } else { LeaseStart::At }, required(&answer, c"begins")?),
@@ -157,14 +167,18 @@ impl Session {
             Some(_) => Renewed::Granted(grant(&answer)?),
             None => {
                 let text = |column| answer.value(0, column).unwrap_or_default();
-                Renewed::Refused(text(c"refusal"), text(c"hint"))
+                Renewed::Refused {
+                    reason: text(c"refusal"),
+                    hint: text(c"hint"),
+                    is_final: is_true(&answer, c"is_final"),
+                }
             }
         })
     }
 
     /// Ends a lease early, which is the lowered one from then on: the server issues nothing beyond that. Its new token is not
     /// presented, so that a release that arrives late does not end the next renewal's grant.
-    pub fn release(&mut self, held: &Lease, lowered: &Lease, issued_until: UnixMs) -> Result<(), Failure> {
+    pub fn release(&mut self, held: &Lease, lowered: &Lease, issued_until: UnixMs) -> Result<Grant, Failure> {
         let parameters = [
             presented(Some(held)),
             Some(uuid(lowered.tokens[1])),
@@ -173,8 +187,8 @@ impl Session {
             Some(lowered.granted_until.to_string()),
             Some(issued_until.to_string()),
         ];
-        let query = c"SELECT snowflake_registry.server_release($1, $2, $3, $4, $5, $6)";
-        self.remote.query(query, &parameters, self.until).map(|_| ())
+        let query = c"SELECT * FROM snowflake_registry.server_release($1, $2, $3, $4, $5, $6)";
+        grant(&self.remote.query(query, &parameters, self.until)?)
     }
 
     /// Calls a function with these parameters, and with what the server says of itself.
@@ -240,6 +254,10 @@ fn grant(answer: &Answer) -> Result<Grant, Failure> {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_true(answer: &Answer, column: &CStr) -> bool {
+    answer.value(0, column).is_some_and(|value| value == "t")
 }
 
 fn required<T: FromStr>(answer: &Answer, column: &CStr) -> Result<T, Failure> {

@@ -2,7 +2,9 @@
 
 use crate::nodes::{Citus, node};
 use libtest_mimic::Failed;
-use testbed::{error, value};
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::{Cluster, error, value};
 
 const WORKER: &str = "SELECT concat_ws(' ', worker_id, 'from', worker_id_source) FROM snowflake_status";
 
@@ -29,7 +31,33 @@ pub fn run(citus: &Citus) -> Result<(), Failed> {
     // It goes on without a restart.
     alone.wait_until("SELECT worker_id = 0 FROM snowflake_status");
     client.batch_execute("SELECT snowflake_nextval()")?;
+    changed()?;
     Ok(())
+}
+
+/// A node that is removed and added again has another group. Another node can have its old one by then, if the metadata
+/// was made anew.
+fn changed() -> Result<(), Failed> {
+    let [coordinator, joined] = [node(), node()];
+    let mut client = coordinator.connect();
+    let port = value(&mut client, "SHOW port");
+    let at = |node: &Cluster| format!("'{}', {port}", node.host().display());
+    client.batch_execute(&format!("SELECT citus_set_coordinator_host({})", at(&coordinator)))?;
+    client.batch_execute(&format!("SELECT citus_add_node({})", at(&joined)))?;
+    client.batch_execute("CREATE EXTENSION snowflake_pg")?;
+    let mut of_joined = joined.connect();
+    of_joined.batch_execute("SELECT snowflake_nextval()")?;
+    expect(&value(&mut of_joined, "SELECT groupid FROM pg_dist_local_group"), "1")?;
+    of_joined.batch_execute("UPDATE pg_dist_local_group SET groupid = 7")?;
+    let refused = loop {
+        match of_joined.batch_execute("SELECT snowflake_nextval()") {
+            Ok(()) => sleep(Duration::from_millis(100)),
+            Err(error) => break error,
+        }
+    };
+    let refused = refused.as_db_error().map(|error| (error.code().code().to_owned(), error.message().to_owned()));
+    let expected = ("55000".to_owned(), "the group of this Citus node has changed".to_owned());
+    if refused.as_ref() == Some(&expected) { Ok(()) } else { Err(format!("{refused:?}").into()) }
 }
 
 fn expect(found: &str, expected: &str) -> Result<(), Failed> {

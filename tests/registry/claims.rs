@@ -74,6 +74,32 @@ fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() 
     assert_eq!(shown(&server, OF_NEXT_ID), "5", "{}", server.log());
 }
 
+/// It was started again, and so has not seen where the server began.
+#[test]
+fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_begin() {
+    let registry = Registry::start();
+    let mut server = start(numbered(&registry, 5));
+    assert_eq!(shown(&server, OF_NEXT_ID), "5");
+    let issued = shown(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
+    server.stop(Signal::INT);
+    // The keeper cannot begin: there is no extension in that database.
+    server.configure("snowflake_pg.wal_mark", "require");
+    server.configure("snowflake_pg.wal_mark_database", "template1");
+    server.start();
+    worker_of(&server);
+    let client = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
+    let before = shown(&server, client);
+    shown(&server, &format!("SELECT pg_terminate_backend({before})"));
+    server.wait_until(&format!("SELECT ({client}) <> {before}"));
+    let renewed = known(&registry, "renewed", 5);
+    server.reload();
+    registry.wait_until(&format!("SELECT renewed > '{renewed}' FROM snowflake_registry.workers"));
+    server.stop(Signal::INT);
+    let granted = "granted_until < 1000 * extract(epoch FROM now() + '10 s')";
+    let query = format!("SELECT granted_until > {issued} AND {granted} FROM snowflake_registry.lease");
+    assert_eq!(shown(&registry, &query), "t", "{}", server.log());
+}
+
 /// It cannot go on at its mark.
 #[test]
 fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {

@@ -87,6 +87,38 @@ fn a_copy_with_a_registry_gets_no_number_that_its_original_has_without_one() {
     assert_eq!(refused.message(), "this server is a copy of another one with the same worker ID", "{refused:?}");
 }
 
+/// Its original has the first number that the registry would lease.
+#[test]
+fn a_copy_that_joins_a_new_registry_gets_another_number_than_its_original_has_without_one() {
+    let original = start(Cluster::builder().worker(0));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&original]);
+    let registry = Registry::start();
+    let mut copy = member(&registry).backup_of(&original);
+    copy.start();
+    assert_eq!(worker_of(&copy), "1", "{}", copy.log());
+    copy.restart(Signal::INT);
+    assert_eq!(worker_of(&copy), "1", "{}", copy.log());
+    take_a_thousand(&mut witness, &[&original, &copy]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// A planned stop makes no difference: nothing was issued.
+#[test]
+fn a_copy_that_was_refused_is_refused_again_after_a_restart() {
+    let registry = Registry::start();
+    let original = start(Cluster::builder().worker(5));
+    shown(&original, "SELECT snowflake_nextval()");
+    let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
+    copy.start();
+    for how in [Signal::INT, Signal::KILL] {
+        copy.wait_until("SELECT lease_until IS NOT NULL FROM snowflake_status");
+        let refused = testbed::error(&mut copy.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "this server is a copy of another one with the same worker ID", "{refused:?}");
+        copy.restart(how);
+    }
+}
+
 /// The whole directory, as a volume is put back: with the inodes of its files.
 #[test]
 fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() {

@@ -116,6 +116,86 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_what_servers_have_seen() {
     assert_eq!(witness.report().duplicates(), 0);
 }
 
+/// A snapshot of a running registry, whose sequences are ahead after the recovery.
+#[test]
+fn a_registry_that_is_put_back_to_a_snapshot_is_noticed_though_its_sequence_is_ahead() {
+    let mut registry = Registry::start();
+    registry.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
+    let first = start(member(&registry));
+    assert_eq!(worker_of(&first), "0");
+    let older = Cluster::builder().copy_of(&registry);
+    std::fs::remove_file(older.data().join("postmaster.pid")).expect("of the original");
+    let mut older = Registry::on(older);
+    let second = start(member(&registry));
+    assert_eq!(worker_of(&second), "1");
+    let before = shown(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 0");
+    first.reload();
+    let renewed = format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 0");
+    registry.wait_until(&renewed);
+    registry.stop(Signal::INT);
+    older.start();
+    send_to(&first, &older);
+    wait_for_renewal(&older, "0");
+    assert_refused(&older);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&first, &second]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Its receipt of the release proves it.
+#[test]
+fn a_registry_that_was_put_back_while_all_servers_were_stopped_is_noticed() {
+    let mut registry = Registry::start();
+    registry.stop(Signal::INT);
+    let mut older = Registry::on(Cluster::builder().copy_of(&registry));
+    registry.start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    server.stop(Signal::INT);
+    registry.stop(Signal::INT);
+    older.start();
+    server.configure("snowflake_pg.registry", older.conninfo());
+    server.start();
+    older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
+    assert_refused(&older);
+}
+
+/// The registry's clock was ahead, so that the worker was given away early, and the failover has lost that.
+#[test]
+fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() {
+    let mut registry = Registry::start_as(Cluster::builder().own_clock());
+    let standby = Cluster::builder().own_clock().standby_of(&registry);
+    let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
+    let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
+    let member = || member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.layout", ONE_WORKER);
+    let mut first = start(member());
+    worker_of(&first);
+    standby.wait_for_commits_of(&registry);
+    standby.configure("primary_conninfo", "host=/nowhere");
+    standby.reload();
+    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    registry.set_clock(3720.0);
+    let second = start(member());
+    assert_eq!(worker_of(&second), "0");
+    let refused =
+        "SELECT registry_error LIKE '%The last server that has leased it is a server with%' FROM snowflake_status";
+    first.reload();
+    first.wait_until(refused);
+    registry.kill_all();
+    standby.promote();
+    let promoted = Registry::on(standby);
+    first.reload();
+    second.reload();
+    wait_for_renewal(&promoted, "0");
+    first.wait_until(refused);
+    let until = |server: &Cluster| shown(server, "SELECT lease_until FROM snowflake_status");
+    assert!(until(&first) < until(&second), "{}", first.log());
+    // After a restart, neither.
+    first.restart(Signal::KILL);
+    first.wait_until("SELECT state = 'no lease' AND registry_error IS NOT NULL FROM snowflake_status");
+}
+
 /// Another server may have had the worker meanwhile, and the restore has lost that.
 #[test]
 fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
@@ -131,7 +211,8 @@ fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     send_to(&server, &promoted);
     server.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    assert_eq!(refused.hint(), Some("Restart this server, so that it leases another worker."));
+    let hint = "If the registry has lost no transaction, call snowflake_registry.end_recovery() in it.";
+    assert_eq!(refused.hint(), Some(hint));
 }
 
 /// The lease that was lost ends before workers are given away.

@@ -100,7 +100,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         "SELECT snowflake_registry.set_rule(0, 0, 'forbidden', NULL)",
         "SELECT snowflake_registry.end_recovery()",
         "SELECT snowflake_registry.set_longest_lease('1d')",
-        "SELECT snowflake_registry.claim_any(0, 31, 9e12::bigint)",
+        "SELECT snowflake_registry.claim_any(0, 31, NULL, 9e12::bigint)",
         "SELECT snowflake_registry.receipt_for(0, 0, NULL, 0, 0)",
         "SELECT snowflake_registry.check_restored(0)",
         "CREATE TABLE snowflake_registry.mine ()",
@@ -115,7 +115,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         let release = format!("SELECT snowflake_registry.server_release('{presented}', '{token}', 0, 0, 1, 0)");
         testbed::value(&mut thief, &release);
     }
-    let claim = format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, {about})");
+    let claim = format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, NULL, {about})");
     assert_eq!(error(&mut thief, &claim).code().code(), "55000");
     assert_eq!(known(&registry, "(workers.*)::text", 0), before);
 }
@@ -207,7 +207,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     let about = about(3_600_000);
     let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
     let claim = |nth: u32, datacenter: u32| {
-        format!("snowflake_registry.server_claim('{{}}', '{}', {datacenter}, NULL, 0, {about})", token(nth))
+        format!("snowflake_registry.server_claim('{{}}', '{}', {datacenter}, NULL, 0, NULL, {about})", token(nth))
     };
     // It has worker 0 of data center 0 for an hour, and gives it back.
     let held = |thief: &mut Client, columns: &str| value(thief, &format!("SELECT {columns} FROM {}", claim(1, 0)));
@@ -249,7 +249,7 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
         .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")
         .expect("a lease");
     let claim = format!(
-        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', 0, NULL, 0, {})",
+        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', 0, NULL, 0, NULL, {})",
         about(60_000)
     );
     assert_eq!(value(&mut client, &claim), "0 5000");

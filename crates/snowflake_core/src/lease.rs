@@ -30,21 +30,23 @@ use crate::identity::{Inode, Numbers};
 
 const MAGIC: [u8; 8] = *b"SNOWLEAS";
 const VERSION: u32 = 1;
-const CHECKED: usize = 152;
+const CHECKED: usize = 160;
 
 /// Length of the file in bytes.
-pub const LENGTH: usize = 156;
+pub const LENGTH: usize = 164;
 
 /// A secret that only the holder of a lease has; another one after each renewal.
 pub type Token = u128;
 
-/// The machine, since it was started, and the device of a directory on it.
+/// The machine, since it was started, and a directory on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// What the kernel calls a boot: a random number.
     pub boot: u128,
     /// The number of the device of the state directory.
     pub device: u64,
+    /// The inode number of the state directory.
+    pub directory: u64,
 }
 
 /// What a server keeps of its lease.
@@ -96,6 +98,7 @@ pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
     put(104, &file.born_ns.to_le_bytes());
     put(112, &lease.receipt);
     put(144, &lease.begins.to_le_bytes());
+    put(152, &lease.place.directory.to_le_bytes());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -118,7 +121,7 @@ pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
         granted_until: at(48),
         receipt: bytes[112..144].try_into().expect("32 bytes"),
         revision: at(56),
-        place: Place { boot: long(80), device: at(72) },
+        place: Place { boot: long(80), device: at(72), directory: at(152) },
     })
 }
 
@@ -133,7 +136,7 @@ mod tests {
         granted_until: 5,
         receipt: [6; 32],
         revision: 7,
-        place: Place { boot: 8, device: 9 },
+        place: Place { boot: 8, device: 9, directory: 12 },
     };
     const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
     const OTHER: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_002 };
@@ -171,7 +174,7 @@ mod tests {
         bytes.extend([3_u32, 4].map(u32::to_le_bytes).concat());
         bytes.extend([9_u64, 8, 0, 11, FILE.born_ns].map(u64::to_le_bytes).concat());
         bytes.extend([6; 32]);
-        bytes.extend(10_u64.to_le_bytes());
+        bytes.extend([10_u64, 12].map(u64::to_le_bytes).concat());
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         assert_eq!(encode(&LEASE, FILE)[..], bytes[..]);
     }

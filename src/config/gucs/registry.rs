@@ -43,7 +43,8 @@ pub(super) fn define() {
     define_number(
         c"snowflake_pg.registry_lease",
         c"Sets how long IDs go on without the registry.",
-        c"The lease is renewed after a third of this time. After a crash its worker is free for others when it ends.",
+        c"The registry can allow less. The lease is renewed after a third of this time. After a crash its worker is free for \
+            others when it ends.",
         &REGISTRY_LEASE,
         5,
         86_400,
@@ -52,7 +53,7 @@ pub(super) fn define() {
     );
     define_number(
         c"snowflake_pg.max_clock_offset",
-        c"Sets how much the clock may differ from the registry's.",
+        c"Sets how much the clock may differ from the registry's, or from another server's in snowflake_check_fleet().",
         c"A larger difference is logged; clock_offset says what it means for a start.",
         &MAX_CLOCK_OFFSET,
         1,

@@ -39,6 +39,8 @@ impl Client {
     /// Begins with the lease that the server has, or leases a worker.
     fn begin(&mut self) -> Result<(), Failure> {
         let directory = start::lock_directory()?;
+        // A damaged one counts when it is repaired.
+        self.found_mark = start::own_mark(&directory).unwrap_or(0);
         if shared().lease.worker().is_some() {
             // The process was restarted. The worker of a running server never changes.
             let found = lease_file::read(&directory).map_err(IssueError::from)?;
@@ -54,7 +56,6 @@ impl Client {
     fn lease_in(&mut self, directory: &StateDirectory) -> Result<(), Failure> {
         let place = lease_file::place(directory);
         let found = lease_file::read(directory).map_err(IssueError::from)?;
-        self.found_mark = start::own_mark(directory);
         let start = match found {
             Some(lease) if Some(lease.place) == place && self.is_wanted(&lease) => {
                 start::with_lease(directory, lease.numbers, lease.begins)?
@@ -73,7 +74,9 @@ impl Client {
         if configured.is_some_and(|number| number > greatest) {
             return Err(Failure::local("the layout has no room for the worker ID"));
         }
-        let claim = Claim { new_token: self.claim_token, datacenter, configured, greatest };
+        let original = start::worker_of_original(directory)?.filter(|_| configured.is_none());
+        let avoided = original.filter(|numbers| u64::from(numbers.0) == datacenter).map(|numbers| numbers.1);
+        let claim = Claim { new_token: self.claim_token, datacenter, configured, greatest, avoided };
         let Claimed { worker, start: (first, begins), grant, other } =
             session.claim(found.as_ref(), &claim, &self.about())?;
         if let (Some(lease), Some(other), None) = (found, other, start) {
@@ -88,7 +91,7 @@ impl Client {
             granted_until: grant.until,
             receipt: grant.receipt,
             revision: grant.revision,
-            place: place.unwrap_or(Place { boot: 0, device: 0 }),
+            place: place.unwrap_or(Place { boot: 0, device: 0, directory: 0 }),
         };
         self.take(directory, lease)?;
         shared().lease.publish(numbers, first(begins), lease.granted_until);
@@ -157,7 +160,10 @@ impl Client {
         lease: Lease,
     ) -> Result<Option<Failure>, Failure> {
         match session.renew(&lease, &self.about())? {
-            Renewed::Refused(detail, hint) => {
+            Renewed::Refused { reason: detail, hint, is_final } => {
+                if is_final {
+                    self.disown(directory, lease)?;
+                }
                 let hint = if !hint.is_empty() {
                     hint
                 } else if worker::configured().is_ok_and(|number| number.is_some()) {
@@ -178,6 +184,14 @@ impl Client {
                 Ok(None)
             }
         }
+    }
+
+    /// Has no start and no registry take a lease for this server's any more. It is used to its end.
+    fn disown(&mut self, directory: &StateDirectory, lease: Lease) -> Result<(), Failure> {
+        let nowhere = Place { boot: 0, device: 0, directory: 0 };
+        lease_file::write(directory, &Lease { place: nowhere, receipt: [0; 32], ..lease }).map_err(IssueError::from)?;
+        self.is_over = self.lease.is_some();
+        Ok(())
     }
 
     /// Makes a lease durable. Only then it may be used.

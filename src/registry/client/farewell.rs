@@ -3,8 +3,8 @@
 use super::Client;
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{lease_file, lock};
-use crate::registry::protocol::{Session, new_token, worker_of};
+use crate::durable::{lease_file, lock, start};
+use crate::registry::protocol::{Grant, Session, new_token, worker_of};
 use crate::shared::shared;
 use pgrx::log;
 use snowflake_core::UnixMs;
@@ -24,17 +24,19 @@ impl Client {
         // The next renewal has another token: a release that arrives after it must not lower what it grants.
         let tokens = [held.tokens[0], new_token()];
         let lease = Lease { tokens, granted_until: lowered, receipt: [0; 32], ..held };
-        let is_kept = StateDirectory::open(&gucs::state_directory())
-            .is_ok_and(|directory| lease_file::write(&directory, &lease).is_ok());
-        if is_kept {
+        let Ok(directory) = StateDirectory::open(&gucs::state_directory()) else { return };
+        if lease_file::write(&directory, &lease).is_ok() {
             let until = Instant::now() + FAREWELL;
             let session = Session::begin(&gucs::registry::registry(), Some(&held), until, || Ok(()));
             let told = session.and_then(|mut session| session.release(&held, &lease, self.issued_until()));
             let worker = worker_of(held.numbers);
-            match told {
-                Ok(()) => log!("snowflake_pg: released {worker}"),
-                Err(_) => log!("snowflake_pg: could not tell the registry that {worker} is released"),
-            }
+            let Ok(Grant { receipt, revision, .. }) = told else {
+                return log!("snowflake_pg: could not tell the registry that {worker} is released");
+            };
+            log!("snowflake_pg: released {worker}");
+            // So that the next start can tell whether the registry was put back to before the release.
+            let lease = Lease { tokens: [lease.tokens[1]; 2], receipt, revision, ..lease };
+            let _ = lease_file::write(&directory, &lease);
         }
     }
 
@@ -47,7 +49,7 @@ impl Client {
                 let mark = if generator.is_started() {
                     self.layout.time_of(generator.covered_until())
                 } else {
-                    self.found_mark
+                    start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()?
                 };
                 let lowered = mark.max(lease.begins).min(shared().lease.granted_until());
                 shared().lease.grant(lowered);

@@ -50,8 +50,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the registry gives away a worker before its lease has ended",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "AND l.rule = 'free'\n            AND l.granted_until <= now_ms\n",
-            "AND l.rule = 'free'\n",
+            "            AND l.granted_until <= now_ms AND (l.holders",
+            "            AND (l.holders",
         )],
         against: Servers { binary: "registry", tests: "where_all_workers" },
     },
@@ -111,6 +111,69 @@ pub(super) const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "registry", tests: "forbidden_and_allowed" },
     },
     Mutant {
+        name: "the registry's sequence says what a server can have seen",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "    RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),",
+            "    RETURN greatest((SELECT last_value FROM snowflake_registry.revision),",
+        )],
+        against: Servers { binary: "registry", tests: "to_a_snapshot" },
+    },
+    Mutant {
+        name: "a release leaves no receipt",
+        edits: &[(
+            "src/registry/client/farewell.rs",
+            "            let _ = lease_file::write(&directory, &lease);",
+            "            let _ = (&directory, &lease);",
+        )],
+        against: Servers { binary: "registry", tests: "while_all_servers_were_stopped" },
+    },
+    Mutant {
+        name: "a server that has lost its worker asks for it again",
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "                if is_final {",
+            "                if is_final && false {",
+        )],
+        against: Servers { binary: "registry", tests: "never_gets_its_lease_back" },
+    },
+    Mutant {
+        name: "a release is not above the mark on disk",
+        edits: &[(
+            "src/registry/client/farewell.rs",
+            "start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()?",
+            "start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()? / 2",
+        )],
+        against: Servers { binary: "registry", tests: "releases_nothing_below" },
+    },
+    Mutant {
+        name: "a copy gets the number of its original",
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "filter(|_| configured.is_none());",
+            "filter(|_| configured.is_some());",
+        )],
+        against: Servers { binary: "registry", tests: "that_joins_a_new_registry" },
+    },
+    Mutant {
+        name: "a release of a worker that was never used counts",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "holders = l.holders - (greatest(lowered, issued) <= l.begins_at)::integer,",
+            "holders = l.holders,",
+        )],
+        against: Servers { binary: "registry", tests: "that_was_refused_is_refused_again" },
+    },
+    Mutant {
+        name: "the client waits in the middle of a shutdown",
+        edits: &[(
+            "src/registry/client.rs",
+            "                if must_end() {\n                    break;\n                }\n",
+            "",
+        )],
+        against: Servers { binary: "registry", tests: "stops_while_it_asks_again" },
+    },
+    Mutant {
         name: "a lease is used on another machine",
         edits: &[(
             "src/registry/client/exchange.rs",
@@ -168,8 +231,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "nobody notices that the registry was put back in place",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "    IF here.system_identifier = own_system AND here.timeline = own_line\n        AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()\n    THEN\n        RETURN here;\n    END IF;\n    SELECT",
-            "    IF here.system_identifier = own_system AND here.timeline = own_line\n    THEN\n        RETURN here;\n    END IF;\n    SELECT",
+            "        AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()\n    THEN\n        RETURN here;",
+            "    THEN\n        RETURN here;",
         )],
         against: Servers { binary: "registry", tests: "a_registry_whose_volume" },
     },
