@@ -183,10 +183,12 @@ BEGIN
     here.system_identifier := own_system;
     here.timeline := own_line;
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
-    here.restored_revision := greatest(nextval('snowflake_registry.revision'), seen_revision + 1);
+    here.restored_revision := nextval('snowflake_registry.revision');
+    IF seen_revision >= here.restored_revision THEN
+        here.restored_revision := setval('snowflake_registry.revision', seen_revision + 1);
+    END IF;
     -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
     here.not_before := greatest(here.not_before, here.restored_at + here.longest_lease + 60000);
-    PERFORM setval('snowflake_registry.revision', here.restored_revision);
     IF noted.version IS NULL THEN
         -- Another transaction notes it just now.
         RETURN here;
@@ -401,7 +403,8 @@ BEGIN
         HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers'
             || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS 'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above those';
+COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
+    'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above those';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
     presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint, avoided bigint, about jsonb,
@@ -525,8 +528,9 @@ BEGIN
                 hint := 'If the registry has lost no transaction, call snowflake_registry.end_recovery() in it.';
             ELSE
                 refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
-                -- A failover could lose that.
-                is_final := found_lease.revision >= here.restored_revision;
+                -- A failover could lose that. Another registry than the server's says nothing of its lease.
+                is_final := found_lease.revision >= here.restored_revision AND held_receipt = snowflake_registry.receipt_for(
+                    datacenter, worker, presented[1], held_until, seen_revision);
             END IF;
             RETURN;
         ELSIF found_lease.rule = 'forbidden' THEN

@@ -143,6 +143,25 @@ fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
     assert_eq!(worker_of(&server), "0", "{}", server.log());
 }
 
+/// A DBA has mistaken the host, and mends that.
+#[test]
+fn a_server_that_was_sent_to_another_registry_for_a_while_goes_on_with_its_lease() {
+    let [registry, other] = [Registry::start(), Registry::start()];
+    let server = start(member(&registry));
+    worker_of(&server);
+    let stranger = start(member(&other));
+    worker_of(&stranger);
+    server.configure("snowflake_pg.registry", other.conninfo());
+    server.reload();
+    server.wait_until(
+        "SELECT registry_error LIKE '%The last server that has leased it is a server with%' FROM snowflake_status",
+    );
+    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.reload();
+    server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
+    assert_eq!(shown(&other, "SELECT recovering_until IS NULL FROM snowflake_registry.status"), "t");
+}
+
 /// As after a failover: the first host accepts a connection, and then nothing comes.
 #[test]
 fn a_server_that_was_stopped_finds_its_lease_at_the_second_host_if_the_first_does_not_answer() {
