@@ -398,8 +398,13 @@ fn ids_after_a_planned_restart_are_not_ahead_of_the_clock_although_the_mark_in_w
             let id = value(&mut cluster.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
             let (issued, now) = (issued_at(id), real_time());
             assert!(issued <= now, "{wal_mark}: {issued} is ahead of the clock, {now}");
-            let log = &cluster.log()[logged..];
-            assert!(log.contains("snowflake_pg: durable mark found, IDs begin at"), "{wal_mark}:\n{log}");
+            // The line comes after the first ID that other processes can have.
+            let found = || cluster.log()[logged..].contains("snowflake_pg: durable mark found, IDs begin at");
+            let until = Instant::now() + Duration::from_secs(30);
+            while !found() && Instant::now() < until {
+                sleep(Duration::from_millis(10));
+            }
+            assert!(found(), "{wal_mark}:\n{}", &cluster.log()[logged..]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::{check, conninfo, member, named, problems, start};
 use std::fs;
-use testbed::{Cluster, Signal, value};
+use testbed::{Cluster, Signal, error, value};
 
 #[test]
 fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
@@ -33,7 +33,9 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
     );
     assert_eq!(value(&mut client, &same), "t");
     assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_check_fleet('{}')"), "1", "this server alone");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_check_fleet(NULL)"), "0");
+    // No row would look like a fleet in good order.
+    let refused = error(&mut client, "SELECT problem FROM snowflake_check_fleet(NULL)");
+    assert_eq!((refused.code().code(), refused.message()), ("22004", "conninfo must not be null or contain nulls"));
 }
 
 #[test]
