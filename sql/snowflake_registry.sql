@@ -6,6 +6,8 @@
 -- show. Clocks only decide when a worker is free. See docs/workers.md.
 
 \set ON_ERROR_STOP on
+\set was_quiet :QUIET
+\set QUIET on
 BEGIN;
 
 -- Nothing of another role's is used, whatever this database has.
@@ -34,6 +36,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'snowflake_registry_admin') THEN
         CREATE ROLE snowflake_registry_admin NOLOGIN;
     END IF;
+    PERFORM set_config('snowflake_registry.is_new', (to_regclass('snowflake_registry.lease') IS NULL)::text, true);
 END $$;
 
 CREATE SCHEMA IF NOT EXISTS snowflake_registry;
@@ -48,6 +51,7 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
     timeline bigint NOT NULL,
     restored_at bigint NOT NULL DEFAULT 0,
     restored_revision bigint NOT NULL DEFAULT 0,
+    reached_revision bigint NOT NULL DEFAULT 0,
     not_before bigint NOT NULL DEFAULT 0,
     longest_lease bigint NOT NULL DEFAULT 3600000,
     secret uuid NOT NULL DEFAULT gen_random_uuid()
@@ -59,6 +63,8 @@ COMMENT ON COLUMN snowflake_registry.registry.timeline IS
 COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
     'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
+COMMENT ON COLUMN snowflake_registry.registry.reached_revision IS
+    'as far as it is known from servers, though leases of that revision may be lost';
 COMMENT ON COLUMN snowflake_registry.registry.longest_lease IS
     'how far a grant reaches ahead of the registry''s clock at most, in milliseconds; so long not_before is after a restore';
 COMMENT ON COLUMN snowflake_registry.registry.secret IS 'for receipts, which no other can make';
@@ -75,7 +81,8 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
     revision bigint NOT NULL DEFAULT 0,
     renewed timestamptz,
     since timestamptz,
-    holders bigint NOT NULL DEFAULT 0,
+    is_used boolean NOT NULL DEFAULT false,
+    was_used boolean NOT NULL DEFAULT false,
     rule text NOT NULL DEFAULT 'free' CHECK (rule IN ('free', 'reserved', 'forbidden')),
     comment text,
     server text,
@@ -96,7 +103,8 @@ COMMENT ON COLUMN snowflake_registry.lease.granted_until IS
     'timestamps of its IDs are below this time, in Unix milliseconds; those of the next server are not';
 COMMENT ON COLUMN snowflake_registry.lease.issued_until IS
     'timestamps of its IDs were below this time when it reported last, in Unix milliseconds';
-COMMENT ON COLUMN snowflake_registry.lease.holders IS 'how many times it was leased to a server that can have issued IDs';
+COMMENT ON COLUMN snowflake_registry.lease.is_used IS 'whether this server can have issued IDs';
+COMMENT ON COLUMN snowflake_registry.lease.was_used IS 'whether one that had the worker before can have';
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
     'free: for any server; reserved: only for a server that is configured with this number; forbidden: for none';
 
@@ -151,7 +159,7 @@ COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
     RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
-        (SELECT r.restored_revision FROM snowflake_registry.registry r));
+        (SELECT r.reached_revision FROM snowflake_registry.registry r));
 COMMENT ON FUNCTION snowflake_registry.last_revision() IS
     'the number of the last change of this registry; a server that has seen a higher one knows a later state of it';
 
@@ -183,18 +191,19 @@ BEGIN
     here.system_identifier := own_system;
     here.timeline := own_line;
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
-    here.restored_revision := nextval('snowflake_registry.revision');
-    IF seen_revision >= here.restored_revision THEN
-        here.restored_revision := setval('snowflake_registry.revision', seen_revision + 1);
-    END IF;
+    here.restored_revision := greatest(snowflake_registry.last_revision(), seen_revision) + 1;
     -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
     here.not_before := greatest(here.not_before, here.restored_at + here.longest_lease + 60000);
     IF noted.version IS NULL THEN
         -- Another transaction notes it just now.
         RETURN here;
     END IF;
+    -- By who has the row locked, so that it never goes back.
+    here.restored_revision := greatest(here.restored_revision, nextval('snowflake_registry.revision'));
+    PERFORM setval('snowflake_registry.revision', here.restored_revision);
     UPDATE snowflake_registry.registry SET system_identifier = here.system_identifier, timeline = here.timeline,
-        restored_at = here.restored_at, restored_revision = here.restored_revision, not_before = here.not_before;
+        restored_at = here.restored_at, restored_revision = here.restored_revision, not_before = here.not_before,
+        reached_revision = here.restored_revision;
     RAISE LOG 'snowflake_registry was restored or has failed over'
         USING DETAIL = format('No worker is given to another server before %s.', snowflake_registry.display(here.not_before)),
             HINT = 'If no transaction was lost, call snowflake_registry.end_recovery().';
@@ -205,7 +214,8 @@ COMMENT ON FUNCTION snowflake_registry.check_restored(bigint) IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(
     datacenter bigint, worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    -- Without NULL, which concat_ws() leaves out: then another lease could have the same proof.
+    LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(secret || encode(sha256(convert_to(concat_ws(' ', secret, datacenter, worker, token, granted,
         revision), 'UTF8')), 'hex'), 'UTF8')), 'hex') FROM snowflake_registry.registry
 $$;
@@ -300,7 +310,7 @@ BEGIN
         AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
     -- What it has released ends within its reservation. Not earlier than is_holder() reckons with.
     IF found_lease.rule <> 'forbidden' AND not_before <= now_ms
-        AND (found_lease.holders > 0 OR found_lease.worker_id IS DISTINCT FROM avoided)
+        AND (found_lease.is_used OR found_lease.was_used OR found_lease.worker_id IS DISTINCT FROM avoided)
         AND found_lease.granted_until <= now_ms + snowflake_registry.margin(lease_ms)
     THEN
         worker := found_lease.worker_id;
@@ -311,6 +321,21 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
     'the worker that a server had, locked, if it is free; or who has it';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(datacenter bigint, worker bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(
+        -- Nobody else can take these locks.
+        (SELECT hashtextextended(concat_ws(' ', r.secret, datacenter, worker), 0) FROM snowflake_registry.registry r))
+    THEN
+        RETURN false;
+    END IF;
+    INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, worker) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint, bigint) IS
+    'a row for a worker that has none yet; false if it has one, or another transaction inserts it just now: nobody waits for that';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
     datacenter bigint, configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
     RETURNS bigint
@@ -318,12 +343,15 @@ CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
 DECLARE
     found_lease snowflake_registry.lease;
 BEGIN
-    INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, configured) ON CONFLICT DO NOTHING;
-    IF FOUND THEN
+    IF snowflake_registry.insert_worker(datacenter, configured) THEN
         RETURN CASE WHEN not_before <= now_ms THEN configured END;
     END IF;
-    SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
+    SELECT * INTO found_lease FROM snowflake_registry.lease l
         WHERE l.datacenter_id = datacenter AND l.worker_id = configured;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker % of data center % is being leased to another server', configured, datacenter
+            USING ERRCODE = 'lock_not_available';
+    END IF;
     IF found_lease.rule <> 'forbidden' AND greatest(found_lease.granted_until, not_before) <= now_ms THEN
         -- Another server may have got it just now.
         SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
@@ -365,26 +393,21 @@ DECLARE
     counted record;
     next_lease snowflake_registry.lease;
 BEGIN
-    -- One that nobody had before. Those who claim at the same time do not wait for each other: each tries the next
-    -- number if the lock of one is taken.
+    -- One that nobody had before.
     SELECT count(*) INTO known FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter;
     FOR worker IN SELECT n FROM generate_series(0, least(greatest_worker, known + 1000)) n
         WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = n)
             AND n IS DISTINCT FROM avoided
         ORDER BY n
     LOOP
-        CONTINUE WHEN NOT pg_try_advisory_xact_lock(
-            -- Nobody else can take these locks.
-            (SELECT hashtextextended(concat_ws(' ', r.secret, datacenter, worker), 0) FROM snowflake_registry.registry r));
-        INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, worker) ON CONFLICT DO NOTHING;
-        IF FOUND THEN
+        IF snowflake_registry.insert_worker(datacenter, worker) THEN
             RETURN worker;
         END IF;
     END LOOP;
     -- Else the one whose lease ended first.
     SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
         WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
-            AND l.granted_until <= now_ms AND (l.holders > 0 OR l.worker_id IS DISTINCT FROM avoided)
+            AND l.granted_until <= now_ms AND (l.is_used OR l.was_used OR l.worker_id IS DISTINCT FROM avoided)
         ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
         RETURN worker;
@@ -429,7 +452,7 @@ BEGIN
     IF FOUND THEN
         worker := found_lease.worker_id;
         begins := found_lease.begins_at;
-        is_first := found_lease.holders = 1;
+        is_first := NOT found_lease.was_used;
         granted := found_lease.granted_until;
         at_revision := found_lease.revision;
         receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
@@ -437,7 +460,8 @@ BEGIN
     END IF;
 
     SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
-        presented, datacenter, configured, greatest_worker, avoided, this.lease_ms, here.not_before, now_ms) c;
+        presented, datacenter, configured, greatest_worker, avoided, least(this.lease_ms, here.longest_lease), here.not_before,
+        now_ms) c;
     IF worker IS NULL AND configured IS NOT NULL THEN
         worker := snowflake_registry.claim_configured(
             datacenter, configured, here.not_before, now_ms, this.system, this.host, this.port);
@@ -452,12 +476,13 @@ BEGIN
     END IF;
 
     -- The row is this transaction's.
-    SELECT greatest(l.granted_until, here.not_before), l.holders = 0 INTO STRICT begins, is_first
+    SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used) INTO STRICT begins, is_first
         FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
     granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
     at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
-            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), holders = l.holders + 1,
+            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), was_used = l.is_used OR l.was_used,
+            is_used = true,
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
@@ -470,23 +495,33 @@ CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
     row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
     datacenter bigint, worker bigint, seen_revision bigint, lease_ms bigint, clock_offset bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Written since the last restore, if there was one.
+    is_current boolean := coalesce(row_of.revision >= here.restored_revision AND row_of.revision > 0, false);
+    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
 BEGIN
-    -- After a restore, other holders and what came after a lease may have been lost. Only the last holder of a worker has
-    -- a grant beyond the time of the restore, also by its own clock: the registry's can be another one since.
+    -- Other holders and what came after a lease may have been lost. Only the last holder of a worker has a grant beyond
+    -- the time of the restore, also by its own clock: the registry's can be another one since.
     -- A clock that was ahead at the restore has been set right.
     IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
-        + snowflake_registry.margin(lease_ms) + greatest(0, clock_offset)) IS NOT TRUE
+        + snowflake_registry.margin(least(lease_ms, here.longest_lease)) + greatest(0, clock_offset)) IS NOT TRUE
+        -- Or the registry has answered the server since. By the token alone, the row could be of a request from before,
+        -- which arrived late.
+        AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE
     THEN
         RETURN false;
-    -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
-    ELSIF held_until >= row_of.begins_at AND row_of.token = ANY (presented) THEN
-        RETURN true;
-    ELSIF row_of.revision >= here.restored_revision AND row_of.revision > 0 THEN
-        RETURN false;
     END IF;
-    -- By its receipt, the server has more than a row says that was not written since the restore.
-    RETURN coalesce(row_of.revision, 0) <= seen_revision
-        AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
+    -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
+    IF is_current THEN
+        RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);
+    END IF;
+    -- The row has its token, and grants that much. After a planned stop whose release was lost, there is no receipt.
+    IF row_of.token = ANY (presented) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
+        RETURN true;
+    END IF;
+    -- By its receipt, the server has that grant. The row has its token, or says less.
+    RETURN has_receipt AND (coalesce(row_of.revision, 0) <= seen_revision
+        OR held_until >= row_of.begins_at AND row_of.token = ANY (presented));
 END $$;
 COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
     bigint, bigint, bigint, bigint) IS 'whether a server has the worker of this row';
@@ -518,14 +553,18 @@ BEGIN
             seen_revision, this.lease_ms, this.clock_offset) IS NOT TRUE
         THEN
             is_final := false;
-            IF found_lease.worker_id IS NULL OR found_lease.token IS NULL AND found_lease.holders = 0 THEN
+            IF found_lease.worker_id IS NULL OR found_lease.token IS NULL AND NOT (found_lease.is_used OR found_lease.was_used) THEN
                 refusal := 'The registry does not know the lease.';
             ELSIF found_lease.token IS NULL THEN
                 refusal := 'It was released by hand.';
                 is_final := true;
             ELSIF found_lease.token = ANY (presented) THEN
-                refusal := 'It had ended when the registry was restored or failed over.';
-                hint := 'If the registry has lost no transaction, call snowflake_registry.end_recovery() in it.';
+                refusal := 'It had ended when the registry was restored or failed over, or its release was not answered since.';
+                hint := 'Restart this server, so that it leases a worker anew.';
+                IF here.not_before > snowflake_registry.unix_ms(clock_timestamp()) THEN
+                    hint := format('If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. '
+                        'Else restart this server after %s.', snowflake_registry.display(here.not_before));
+                END IF;
             ELSE
                 refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
                 -- A failover could lose that. Another registry than the server's says nothing of its lease.
@@ -545,14 +584,13 @@ BEGIN
         snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
     IF found_lease.revision IS NULL OR found_lease.revision < here.restored_revision THEN
         granted := greatest(granted, held_until);
-        INSERT INTO snowflake_registry.lease (datacenter_id, worker_id, since, holders)
-            SELECT datacenter, worker, clock_timestamp(), 1 WHERE found_lease.worker_id IS NULL ON CONFLICT DO NOTHING;
-        IF found_lease.worker_id IS NULL AND NOT FOUND THEN
+        IF found_lease.worker_id IS NULL AND NOT snowflake_registry.insert_worker(datacenter, worker) THEN
             RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
     at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = this.issued,
+            since = coalesce(l.since, clock_timestamp()), is_used = true,
             revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
             host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
             clock_offset_ms = this.clock_offset
@@ -564,23 +602,56 @@ COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, 
     'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
-    presented uuid[], new_token uuid, datacenter bigint, worker bigint, lowered bigint, issued bigint,
+    presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
+    seen_revision bigint, lowered bigint, about jsonb,
     OUT granted bigint, OUT receipt text, OUT at_revision bigint)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+DECLARE
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
+    this record := snowflake_registry.read_about(about);
+    found_lease snowflake_registry.lease;
+    ends bigint := greatest(lowered, this.issued);
 BEGIN
-    PERFORM snowflake_registry.check_restored(NULL);
+    IF new_token IS NULL OR lowered IS NULL THEN
+        RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+    -- As in a renewal, since this row is newer than a restore afterwards.
+    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker, seen_revision,
+        this.lease_ms, this.clock_offset) IS NOT TRUE
+    THEN
+        RETURN;
+    END IF;
+    IF found_lease.worker_id IS NULL THEN
+        PERFORM snowflake_registry.insert_worker(datacenter, worker);
+    END IF;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l
+        WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
+    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker, seen_revision,
+        this.lease_ms, this.clock_offset) IS NOT TRUE
+    THEN
+        RETURN;
+    END IF;
+    ends := least(greatest(ends, found_lease.begins_at), held_until);
+    IF (found_lease.token = ANY (presented)) IS NOT TRUE THEN
+        -- The row is of an earlier lease, or of an earlier time of this one.
+        ends := greatest(ends, found_lease.granted_until);
+    ELSIF found_lease.revision >= here.restored_revision THEN
+        ends := least(ends, found_lease.granted_until);
+    END IF;
+    at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l
-        SET token = new_token, granted_until = least(l.granted_until, greatest(lowered, issued, l.begins_at)), issued_until = issued,
+        SET token = new_token, granted_until = ends, issued_until = this.issued, since = coalesce(l.since, clock_timestamp()),
             -- A server that has issued nothing does not count.
-            holders = l.holders - (greatest(lowered, issued) <= l.begins_at)::integer,
-            revision = nextval('snowflake_registry.revision'), renewed = clock_timestamp()
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker AND l.token = ANY (presented)
-            AND new_token IS NOT NULL AND lowered IS NOT NULL
-        RETURNING l.granted_until, l.revision INTO granted, at_revision;
+            is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed = clock_timestamp(),
+            server = this.server, system_identifier = this.system, host = this.host, port = this.port,
+            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
+        WHERE l.datacenter_id = datacenter AND l.worker_id = worker
+        RETURNING l.granted_until INTO STRICT granted;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint) IS
-    'end a lease early: the server issues no ID at or above this time any more';
+COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, jsonb) IS
+    'end a lease early: the server issues no ID at or above this time any more; NULL if it does not have the worker';
 
 -- For people ----------------------------------------------------------------------------------------------------------------
 
@@ -667,6 +738,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
 DECLARE
     found_lease snowflake_registry.lease;
     lowered bigint;
+    known_ms bigint;
 BEGIN
     PERFORM snowflake_registry.check_numbers(release_worker.datacenter_id, release_worker.worker_id);
     IF isfinite(release_worker.ids_end) IS NOT TRUE THEN
@@ -675,13 +747,17 @@ BEGIN
     lowered := snowflake_registry.unix_ms(release_worker.ids_end);
     SELECT * INTO found_lease FROM snowflake_registry.lease l
         WHERE l.datacenter_id = release_worker.datacenter_id AND l.worker_id = release_worker.worker_id FOR UPDATE;
-    IF coalesce(found_lease.holders, 0) = 0 THEN
+    IF (found_lease.is_used OR found_lease.was_used) IS NOT TRUE THEN
         RAISE EXCEPTION 'worker % of data center % was never leased', release_worker.worker_id, release_worker.datacenter_id
             USING ERRCODE = 'undefined_object';
-    ELSIF lowered < found_lease.issued_until OR lowered < found_lease.begins_at THEN
-        RAISE EXCEPTION 'server has reported later IDs' USING ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('It has reported IDs up to %s.',
-                snowflake_registry.display(greatest(found_lease.issued_until, found_lease.begins_at)));
+    END IF;
+    known_ms := greatest(found_lease.issued_until, found_lease.begins_at, snowflake_registry.unix_ms(found_lease.renewed));
+    IF lowered < known_ms THEN
+        RAISE EXCEPTION 'ids_end is before the last IDs that the server can have issued' USING ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('It has reported IDs up to %s, and was last heard of at %s.',
+                snowflake_registry.display(greatest(found_lease.issued_until, found_lease.begins_at)),
+                snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed))),
+            HINT = 'Leave ids_end out if the clock of the server was right.';
     END IF;
     UPDATE snowflake_registry.lease l SET token = NULL, granted_until = least(l.granted_until, lowered)
         WHERE l.datacenter_id = release_worker.datacenter_id AND l.worker_id = release_worker.worker_id
@@ -693,6 +769,8 @@ COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, bigint, timestampt
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    -- It can be called before a server has.
+    SELECT snowflake_registry.check_restored(NULL);
     UPDATE snowflake_registry.registry SET restored_at = 0, restored_revision = 0,
         not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()))
 $$;
@@ -717,6 +795,24 @@ COMMENT ON FUNCTION snowflake_registry.version() IS 'version of the registry';
 
 -- Privileges ---------------------------------------------------------------------------------------------------------------
 
+-- Default privileges can have given something to others. What was granted since is kept.
+DO $$
+DECLARE
+    other regrole;
+    objects text;
+BEGIN
+    FOR other, objects IN
+        SELECT DISTINCT a.grantee, o.objects FROM (
+            SELECT n.nspacl, 'SCHEMA' FROM pg_namespace n WHERE n.nspname = 'snowflake_registry'
+            UNION SELECT c.relacl, CASE c.relkind WHEN 'S' THEN 'ALL SEQUENCES IN SCHEMA' ELSE 'ALL TABLES IN SCHEMA' END
+                FROM pg_class c WHERE c.relnamespace = 'snowflake_registry'::regnamespace
+            UNION SELECT p.proacl, 'ALL FUNCTIONS IN SCHEMA' FROM pg_proc p WHERE p.pronamespace = 'snowflake_registry'::regnamespace
+        ) AS o (acl, objects), aclexplode(o.acl) AS a
+        WHERE a.grantee NOT IN (0, current_user::regrole) AND current_setting('snowflake_registry.is_new')::boolean
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s snowflake_registry FROM %s CASCADE', objects, other);
+    END LOOP;
+END $$;
 REVOKE ALL ON SCHEMA snowflake_registry FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA snowflake_registry FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA snowflake_registry FROM PUBLIC;
@@ -729,7 +825,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint),
     snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb),
     snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb),
-    snowflake_registry.server_release(uuid[], uuid, bigint, bigint, bigint, bigint)
+    snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, jsonb)
     TO snowflake_registry_server;
 GRANT EXECUTE ON FUNCTION
     snowflake_registry.reserve_worker(bigint, bigint, text),
@@ -741,3 +837,5 @@ GRANT EXECUTE ON FUNCTION
     TO snowflake_registry_admin;
 
 COMMIT;
+\set QUIET :was_quiet
+\unset was_quiet

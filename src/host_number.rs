@@ -164,6 +164,9 @@ fn read_short(path: &Path) -> io::Result<String> {
 fn address(network: Option<Network>) -> Result<(Ipv4Addr, Network), Unresolved> {
     let interfaces = getifaddrs().map_err(|error| Unresolved::Addresses(reason(&error.into())))?;
     let ipv4 = |storage: SockaddrStorage| storage.as_sockaddr_in().map(SockaddrIn::ip);
-    let addresses: Vec<_> = interfaces.filter_map(|interface| interface.address.and_then(ipv4)).collect();
+    // The addresses of bridges, as docker0, are the same on every host.
+    let counts = |name: &str| network.is_some() || !Path::new("/sys/class/net").join(name).join("bridge").exists();
+    let counted = interfaces.filter(|interface| counts(&interface.interface_name));
+    let addresses: Vec<_> = counted.filter_map(|interface| interface.address.and_then(ipv4)).collect();
     address_in(network, &addresses).map_err(Unresolved::Address)
 }

@@ -171,10 +171,7 @@ pub fn numbers() -> Result<(Numbers, Layout), IssueError> {
 /// What went wrong with the registry last.
 pub fn why_no_lease() -> Failure {
     if gucs::registry::registry().is_empty() {
-        return Failure {
-            hint: "Set it, and reload the configuration.".to_owned(),
-            ..Failure::local("snowflake_pg.registry is not set")
-        };
+        return gucs::registry::unset();
     }
     let failure = Failure::from_text(&shared().lease.failure.read());
     // SAFETY: set when the process started.
@@ -186,6 +183,8 @@ pub fn why_no_lease() -> Failure {
             hint: "You might need to increase max_worker_processes.".to_owned(),
             ..Failure::local("the registry client does not run")
         };
+    } else if failure.message.is_empty() {
+        return Failure::local("the registry has not answered yet");
     }
     failure
 }

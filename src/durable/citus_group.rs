@@ -22,7 +22,7 @@ pub fn find() -> bool {
     if group.get().is_some() {
         return true;
     }
-    match BackgroundWorker::transaction(read) {
+    match BackgroundWorker::transaction(|| read(worker::starts_as_standby())) {
         Ok(number) => {
             group.set(number);
             shared().lease.wake_client();
@@ -41,10 +41,11 @@ pub fn find() -> bool {
     group.get().is_some()
 }
 
-/// As the keeper: looks again. Citus can give this node another group, and its old one to another node.
+/// As the keeper: looks again. Citus can give this node another group, and its old one to another node. A clone that is
+/// made of this node later does not matter to it.
 pub fn check_again() {
     let group = &shared().citus;
-    let found = BackgroundWorker::transaction(read);
+    let found = BackgroundWorker::transaction(|| read(false));
     group.set_lost(found.ok() != group.get());
 }
 
@@ -66,26 +67,29 @@ pub fn wait() {
     }
 }
 
-/// Each name is qualified, as in [`wal`](super::wal).
-fn read() -> Result<u64, String> {
+/// The group, unless this can be a clone that has none of its own yet. Each name is qualified, as in [`wal`](super::wal).
+fn read(can_be_clone: bool) -> Result<u64, String> {
     const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
         AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
     // A node that was not added to a cluster has group 0, as the coordinator has. A standby that was promoted as a clone
     // (Citus 13.2) has the group of its original, until Citus gives it one of its own.
     const GROUP: &str = "SELECT l.groupid FROM pg_catalog.pg_dist_local_group l
         WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_node)
-        AND NOT ($1 AND EXISTS (SELECT FROM pg_catalog.pg_dist_node n
-            WHERE pg_catalog.to_jsonb(n) OPERATOR(pg_catalog.->>) 'nodeisclone' OPERATOR(pg_catalog.=) 'true'))";
+        AND NOT ($1 AND EXISTS (SELECT FROM pg_catalog.pg_dist_node clone, pg_catalog.pg_dist_node original
+            WHERE pg_catalog.to_jsonb(clone) OPERATOR(pg_catalog.->>) 'nodeisclone' OPERATOR(pg_catalog.=) 'true'
+            AND (pg_catalog.to_jsonb(clone) OPERATOR(pg_catalog.->>) 'nodeprimarynodeid')
+                OPERATOR(pg_catalog.=) original.nodeid::pg_catalog.text
+            AND original.groupid OPERATOR(pg_catalog.=) l.groupid))";
     let database = gucs::wal_mark_database();
     let database = database.to_string_lossy();
     if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
         return Err(format!("Database \"{database}\" has no metadata of Citus"));
     }
     let found = Spi::connect(|client| {
-        let rows = client.select(GROUP, Some(1), &[worker::starts_as_standby().into()]).ok()?;
+        let rows = client.select(GROUP, Some(1), &[can_be_clone.into()]).ok()?;
         rows.first().get_one::<i32>().ok().flatten()
     });
-    let reason = if worker::starts_as_standby() { "has no group of its own yet" } else { "is in no Citus cluster" };
+    let reason = if can_be_clone { "has no group of its own yet" } else { "is in no Citus cluster" };
     found
         .and_then(|group| u64::try_from(group).ok())
         .ok_or_else(|| format!("By the metadata in database \"{database}\", this node {reason}"))

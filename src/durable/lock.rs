@@ -10,14 +10,10 @@
 //! pgrx's `PgLwLock` has no conditional acquire. The tranche is a new one whenever shared memory is set up (see
 //! [`crate::shared`]): the counter of tranches is in shared memory too, and starts again with it.
 
-use crate::config::gucs;
 use crate::shared::shared;
 use crate::sleep::WaitEvent;
 use pgrx::pg_sys;
 use std::time::Duration;
-
-/// How long a call waits for a mark at least, even if `max_wait` is shorter: WAL may have to reach a standby.
-const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 /// The lock under which the mark changes; released when it is dropped.
 pub struct MarkLock(());
@@ -73,9 +69,4 @@ pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
 pub fn wake_waiters() {
     // SAFETY: initialized when shared memory was set up.
     unsafe { pg_sys::ConditionVariableBroadcast(shared().mark_changed.get()) };
-}
-
-/// How long a call waits for a mark, or for what the mark depends on.
-pub fn max_wait() -> Duration {
-    LEAST_WAIT.max(Duration::from_millis(gucs::max_wait_ms()))
 }

@@ -1,5 +1,6 @@
 //! Asks the keeper for a mark, and waits for it.
 
+use crate::config::gucs;
 use crate::config::preload;
 use crate::durable::{lock, mark, start, wal};
 use crate::errors::IssueError;
@@ -11,6 +12,9 @@ use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// How long a call waits for a mark at least, even if `max_wait` is shorter: WAL may have to reach a standby.
+const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 /// Before a DBA sets the mark: an error if there may be a mark in WAL that nobody has read.
 pub fn must_be_read() -> Result<(), IssueError> {
@@ -63,7 +67,7 @@ fn give_up() {
 pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     let shared = shared();
     check_may_begin()?;
-    let max_wait = lock::max_wait();
+    let max_wait = max_wait();
     let until = Instant::now() + max_wait;
     let want = Want::new(tick);
     loop {
@@ -98,4 +102,9 @@ fn check_may_begin() -> Result<(), IssueError> {
         }
     }
     Ok(())
+}
+
+/// How long a call waits for a mark.
+pub fn max_wait() -> Duration {
+    LEAST_WAIT.max(Duration::from_millis(gucs::max_wait_ms()))
 }

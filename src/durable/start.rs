@@ -99,7 +99,7 @@ pub fn own_mark(directory: &StateDirectory) -> Result<UnixMs, IssueError> {
     Ok(found.map_or(0, |record| record.mark))
 }
 
-/// A worker that this server must not have, since it seems to be a copy of one that has it.
+/// A worker that this server must not have, since it seems to be a copy or a promoted standby of one that has it.
 pub fn worker_of_original(directory: &StateDirectory) -> Result<Option<Numbers>, IssueError> {
     let found = match directory.read() {
         Err(StateFileError::Damaged { .. }) => return Ok(None),
@@ -108,7 +108,8 @@ pub fn worker_of_original(directory: &StateDirectory) -> Result<Option<Numbers>,
     let Some(record) = found else { return Ok(None) };
     let own = identity::of(directory.inode()?, record.identity.numbers)?;
     let context = context_without_lease(&own.layout, Some(&record), life_file::read(directory)?);
-    Ok(decide(Some(&record), &own, &context).is_err().then_some(record.identity.numbers))
+    let is_own = own.directory.same_inode(&record.identity.directory) && decide(Some(&record), &own, &context).is_ok();
+    Ok((!is_own).then_some(record.identity.numbers))
 }
 
 /// What matters without a registry, and without what WAL knows.

@@ -113,12 +113,19 @@ impl From<ConfigurationError> for ErrorReport {
                     _ => "snowflake_pg.worker_id",
                 };
                 let source = found.map_or_else(String::new, |found| format!(" ({})", shown(&found.source)));
+                let hint = match found {
+                    None => set_for_this_server(variable, "to a number in this range"),
+                    Some(_) => format!(
+                        "Set snowflake_pg.layout to one that has room for it, or {variable} to another value, and restart \
+                         the server."
+                    ),
+                };
                 error_report(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
                     .set_detail(format!(
                         "{variable} is {}{source}, and layout {layout} allows {} to {}.",
                         number.value, number.range.0, number.range.1
                     ))
-                    .set_hint(set_for_this_server(variable, "to a number in this range"))
+                    .set_hint(hint)
             }
         }
     }

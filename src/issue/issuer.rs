@@ -4,7 +4,7 @@
 //! PostgreSQL. [`take`] does the rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
-use crate::durable::{citus_group, extend, lease, lock, mark, start};
+use crate::durable::{citus_group, extend, lease, mark, request, start};
 use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::shared::shared;
@@ -159,7 +159,7 @@ impl Issuer {
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();
-        if !budget.may_retry_mark(tick, limit, lock::max_wait()) {
+        if !budget.may_retry_mark(tick, limit, request::max_wait()) {
             return Err(mark::too_slow());
         }
         let since = Instant::now();

@@ -104,6 +104,8 @@ struct Client {
     rest: Duration,
     /// How many times in a row it was asked in vain.
     failures: u32,
+    /// Whether that was since it did not answer.
+    is_away: bool,
     /// What went wrong last. Anything else is told at once.
     last_failure: String,
     failure_warnings: Throttle,
@@ -126,6 +128,7 @@ impl Client {
             next: Instant::now(),
             rest: RETRY[0],
             failures: 0,
+            is_away: false,
             last_failure: String::new(),
             failure_warnings: Throttle::default(),
             clock_warnings: Throttle::default(),
@@ -173,9 +176,10 @@ impl Client {
     fn schedule(&mut self, outcome: Result<(), Failure>) {
         match outcome {
             Ok(()) => {
-                if self.failures > 0 {
+                if self.is_away {
                     log!("snowflake_pg: the registry answers again");
                 }
+                self.is_away = false;
                 self.failures = 0;
                 self.last_failure.clear();
                 shared().lease.failure.write("");
@@ -194,6 +198,7 @@ impl Client {
                 let at_most = RETRY[1].min((self.term / 10).max(RETRY[0]));
                 let pause = if is_refused { RETRY_REFUSED } else { self.pause().min(at_most) };
                 self.failures = self.failures.saturating_add(1);
+                self.is_away = failure.sqlstate.is_none() && !is_refused;
                 self.next = Instant::now() + pause;
                 // A registry that has answered will not answer otherwise so soon.
                 self.rest = if failure.sqlstate.is_some() || is_refused { pause } else { pause.min(RETRY[0]) };
@@ -221,7 +226,11 @@ impl Client {
             None => (warning("the registry has not leased a worker ID to this server"), String::new()),
             Some(lease) => (
                 warning(&format!("could not renew the lease of {}", worker_of(lease.numbers))),
-                format!(" IDs go on up to {}.", display_time(lease.granted_until)),
+                if self.clock() < lease.granted_until {
+                    format!(" IDs go on up to {}.", display_time(lease.granted_until))
+                } else {
+                    format!(" IDs ended at {}.", display_time(lease.granted_until))
+                },
             ),
         };
         let message = message.set_detail(sentences(failure) + &until);

@@ -105,7 +105,7 @@ impl Session {
         until: Instant,
         check_interrupts: fn() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        let mut remote = Remote::connect(conninfo, until, check_interrupts)?;
+        let mut remote = Remote::connect(conninfo, until, check_interrupts).map_err(that_passes)?;
         let parameters = [
             known.map(|lease| uuid(lease.tokens[0])),
             known.map(|lease| lease.granted_until.to_string()),
@@ -153,16 +153,7 @@ impl Session {
 
     /// Extends a lease, which has the other one of its tokens from then on.
     pub fn renew(&mut self, lease: &Lease, about: &About) -> Result<Renewed, Failure> {
-        let parameters = [
-            presented(Some(lease)),
-            Some(uuid(lease.tokens[1])),
-            Some(lease.granted_until.to_string()),
-            Some(hexadecimal(&lease.receipt)),
-            Some(lease.numbers.0.to_string()),
-            Some(lease.numbers.1.to_string()),
-            Some(lease.revision.to_string()),
-        ];
-        let answer = self.ask_about("server_renew", &parameters, about)?;
+        let answer = self.ask_about("server_renew", &renewal(lease), about)?;
         Ok(match answer.value(0, c"granted") {
             Some(_) => Renewed::Granted(grant(&answer)?),
             None => {
@@ -178,17 +169,11 @@ impl Session {
 
     /// Ends a lease early, which is the lowered one from then on: the server issues nothing beyond that. Its new token is not
     /// presented, so that a release that arrives late does not end the next renewal's grant.
-    pub fn release(&mut self, held: &Lease, lowered: &Lease, issued_until: UnixMs) -> Result<Grant, Failure> {
-        let parameters = [
-            presented(Some(held)),
-            Some(uuid(lowered.tokens[1])),
-            Some(lowered.numbers.0.to_string()),
-            Some(lowered.numbers.1.to_string()),
-            Some(lowered.granted_until.to_string()),
-            Some(issued_until.to_string()),
-        ];
-        let query = c"SELECT * FROM snowflake_registry.server_release($1, $2, $3, $4, $5, $6)";
-        grant(&self.remote.query(query, &parameters, self.until)?)
+    pub fn release(&mut self, held: &Lease, lowered: &Lease, about: &About) -> Result<Grant, Failure> {
+        let mut parameters = Vec::from(renewal(held));
+        parameters[1] = Some(uuid(lowered.tokens[1]));
+        parameters.push(Some(lowered.granted_until.to_string()));
+        grant(&self.ask_about("server_release", &parameters, about)?)
     }
 
     /// Calls a function with these parameters, and with what the server says of itself.
@@ -220,6 +205,19 @@ impl About {
             ("port", "integer", Some(self.port.to_string())),
         ]
     }
+}
+
+/// What proves a lease, with the token of the next one.
+fn renewal(lease: &Lease) -> [Option<String>; 7] {
+    [
+        presented(Some(lease)),
+        Some(uuid(lease.tokens[1])),
+        Some(lease.granted_until.to_string()),
+        Some(hexadecimal(&lease.receipt)),
+        Some(lease.numbers.0.to_string()),
+        Some(lease.numbers.1.to_string()),
+        Some(lease.revision.to_string()),
+    ]
 }
 
 /// A new token.
@@ -266,6 +264,12 @@ fn required<T: FromStr>(answer: &Answer, column: &CStr) -> Result<T, Failure> {
 
 fn unexpected(column: &CStr) -> Failure {
     Failure::local(format!("the registry has sent an unexpected value of {}", column.to_string_lossy()))
+}
+
+/// Nothing needs to be done at this server.
+fn that_passes(failure: Failure) -> Failure {
+    let hint = "The server asks again by itself; no restart is needed.";
+    if failure.hint.is_empty() { Failure { hint: hint.to_owned(), ..failure } } else { failure }
 }
 
 /// What to do where the functions of the registry cannot be called.

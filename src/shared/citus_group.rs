@@ -1,6 +1,7 @@
 //! The group of this node in a Citus cluster, as the keeper has found it.
 
 use super::text::SharedText;
+use crate::config::gucs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The group, in shared memory.
@@ -47,6 +48,11 @@ impl SharedGroup {
     /// Why it is not known, as a sentence without its full stop.
     pub fn reason(&self) -> String {
         let reason = self.reason.read();
-        if reason.is_empty() { "The keeper has not read the metadata of Citus".to_owned() } else { reason }
+        if reason.is_empty() {
+            let database = gucs::wal_mark_database();
+            format!("The keeper has not read the metadata of Citus in database \"{}\"", database.to_string_lossy())
+        } else {
+            reason
+        }
     }
 }

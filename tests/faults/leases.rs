@@ -205,6 +205,9 @@ impl Fleet {
         self.registry = Registry::on(standby);
         self.members.iter().for_each(|member| member.send_to(&self.registry.conninfo()));
         sleep(LEASE);
+        // Else hours pass first, and it keeps workers back for hours more.
+        self.registry
+            .wait_until("SELECT timeline = snowflake_registry.own_timeline() FROM snowflake_registry.registry");
         self.later += 14_520.0;
         self.registry.set_clock(self.later);
         for (member, clock) in self.members.iter().zip(CLOCKS) {

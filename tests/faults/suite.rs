@@ -1,6 +1,7 @@
 //! What a row of the fault suite is, and what it has to show.
 
 use libtest_mimic::{Arguments, Trial};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +82,7 @@ pub fn run(faults: &[Fault]) -> ExitCode {
         Trial::test(format!("row_{:02}_{}", fault.row, fault.promise), move || {
             let began = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| (fault.run)(rounds(&fault))));
-            let evidence = outcome.as_ref().ok().copied();
+            let evidence = outcome.as_ref().copied().map_err(|panic| reason(panic.as_ref()));
             seen.lock().unwrap_or_else(PoisonError::into_inner).push((fault, evidence, began.elapsed()));
             outcome.map(|_| ()).unwrap_or_else(|panic| resume_unwind(panic));
             Ok(())
@@ -99,7 +100,7 @@ pub fn run(faults: &[Fault]) -> ExitCode {
         for (fault, evidence, took) in seen.iter() {
             let promise = fault.promise.replace('_', " ");
             let took = took.as_secs_f64();
-            let Some(seen) = evidence else {
+            let Ok(seen) = evidence else {
                 println!("{:>3}  {promise:<86} BROKEN {:>67.1}", fault.row, took);
                 continue;
             };
@@ -126,6 +127,17 @@ pub fn run(faults: &[Fault]) -> ExitCode {
             "     {:<86} {:>6} {:>7} {:>10} {:>5} {:>7} {:>7}",
             "in all", total.rounds, total.crashes, total.ids, total.duplicates, total.inversions, total.errors
         );
+        for (fault, evidence, _) in seen.iter() {
+            if let Err(reason) = evidence {
+                println!("row {} is BROKEN: {reason}", fault.row);
+            }
+        }
     }
     conclusion.exit_code()
+}
+
+/// What a panic says, for the end of a long output.
+fn reason(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
 }

@@ -57,6 +57,25 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
     assert_eq!(witness.report().duplicates(), 0);
 }
 
+/// The registry may have heard of it, and given the worker to another server.
+#[test]
+fn a_server_that_cannot_tell_a_frozen_registry_of_its_stop_does_without_the_rest_of_its_lease() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    let frozen = registry.freeze();
+    server.restart(Signal::INT);
+    assert!(server.log().contains("could not tell the registry that worker 0"), "{}", server.log());
+    server.wait_until("SELECT state = 'no lease' AND registry_error IS NOT NULL FROM snowflake_status");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    drop(frozen);
+    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
 /// The registry has the next token then, and the server the one before.
 #[test]
 fn a_server_that_stops_before_it_has_the_answer_of_the_registry_keeps_its_number() {
@@ -92,7 +111,7 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
-    assert_eq!(refused.hint(), Some("IDs continue when the registry can be reached again."));
+    assert_eq!(refused.hint(), Some("The server asks again by itself; no restart is needed."));
     assert!(server.log().contains("WARNING:  snowflake_pg: could not renew the lease of worker 0"), "{}", server.log());
     registry.start();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
@@ -234,6 +253,9 @@ fn a_password_in_the_connection_string_is_refused_and_never_shown() {
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.detail(), Some("snowflake_pg.registry must not contain a password."));
     assert_eq!(refused.hint(), Some("Use a password file: see passfile in the manual of libpq."));
+    let shown_in_views =
+        "SELECT concat(setting, boot_val, reset_val) FROM pg_settings WHERE name = 'snowflake_pg.registry'";
+    assert_eq!(shown(&server, shown_in_views), "password=*password=*");
     for bad in [with_password, format!("{secret} is no connection string")] {
         server.configure("snowflake_pg.registry", &bad);
         server.reload();

@@ -103,6 +103,63 @@ fn a_copy_that_joins_a_new_registry_gets_another_number_than_its_original_has_wi
     assert_eq!(witness.report().duplicates(), 0);
 }
 
+/// It has the number by its original, which goes on.
+#[test]
+fn a_promoted_standby_that_joins_a_new_registry_gets_another_number_than_its_original_has_without_one() {
+    let original = start(Cluster::builder().worker(0));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&original]);
+    let registry = Registry::start();
+    let standby = member(&registry).standby_of(&original);
+    standby.promote();
+    assert_eq!(worker_of(&standby), "1", "{}", standby.log());
+    take_a_thousand(&mut witness, &[&original, &standby]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// A server with number 5, which was restarted before it issued an ID: without the extension, its keeper cannot write the
+/// mark.
+fn blank_and_often_restarted(registry: &Registry) -> Cluster {
+    let numbered = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).worker(5);
+    let mut blank = numbered.set("snowflake_pg.wal_mark", "require").create();
+    let is_leased = "SELECT EXISTS (SELECT FROM snowflake_registry.workers WHERE state = 'leased')";
+    for _ in 0..3 {
+        blank.start();
+        registry.wait_until(is_leased);
+        blank.stop(Signal::INT);
+        assert_eq!(shown(registry, "SELECT state FROM snowflake_registry.workers"), "free", "{}", blank.log());
+    }
+    blank.start();
+    registry.wait_until(is_leased);
+    blank
+}
+
+#[test]
+fn a_server_that_was_restarted_before_its_first_id_can_be_released_by_hand_after_that() {
+    let registry = Registry::start();
+    let mut server = blank_and_often_restarted(&registry);
+    server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    server.wait_until("SELECT state = 'idle' FROM snowflake_status");
+    shown(&server, "SELECT snowflake_nextval()");
+    server.kill_all();
+    shown(&registry, "SELECT snowflake_registry.release_worker(0, 5)");
+}
+
+/// Another server had leased the number, and was stopped as planned before it issued an ID.
+#[test]
+fn a_copy_is_refused_though_its_number_was_leased_to_servers_that_issued_nothing() {
+    let registry = Registry::start();
+    let original = start(Cluster::builder().worker(5));
+    shown(&original, "SELECT snowflake_nextval()");
+    let mut blank = blank_and_often_restarted(&registry);
+    blank.stop(Signal::INT);
+    let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
+    copy.start();
+    copy.wait_until("SELECT lease_until IS NOT NULL FROM snowflake_status");
+    let refused = testbed::error(&mut copy.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "this server is a copy of another one with the same worker ID", "{refused:?}");
+}
+
 /// A planned stop makes no difference: nothing was issued.
 #[test]
 fn a_copy_that_was_refused_is_refused_again_after_a_restart() {

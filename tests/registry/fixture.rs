@@ -54,3 +54,17 @@ pub fn take_a_thousand(witness: &mut Witness, servers: &[&Cluster]) {
         witness.ask("SELECT snowflake_nextvals(1000)").unwrap_or_else(|error| panic!("{error:?}: {}", server.log()));
     }
 }
+
+/// From here on nothing that is committed reaches the standby.
+pub fn cut_off(standby: &Cluster, registry: &Registry) {
+    standby.configure("primary_conninfo", "host=/nowhere");
+    standby.reload();
+    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+}
+
+/// What a server says of itself.
+pub fn about(lease_ms: u32) -> String {
+    format!(
+        "jsonb_build_object('lease_ms', {lease_ms}, 'clock', 0, 'clock_offset', 0, 'issued', 0, 'layout', '', 'host', 'thief')"
+    )
+}

@@ -6,5 +6,6 @@ mod clocks;
 mod copies;
 mod fixture;
 mod misconfigured;
+mod restarted;
 mod restored;
 mod script;

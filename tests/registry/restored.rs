@@ -1,6 +1,6 @@
 //! A registry that was restored to an older state, or has failed over.
 
-use crate::fixture::{ONE_WORKER, member, shown, start, take_a_thousand, worker_of};
+use crate::fixture::{ONE_WORKER, cut_off, member, shown, start, take_a_thousand, worker_of};
 use testbed::{Cluster, Registry, Signal, Witness, error};
 
 const REFUSED: &str = "Registry: Registry was restored or has failed over. Leases may have been lost. \
@@ -69,10 +69,7 @@ fn a_registry_that_has_lost_leases_takes_them_back_from_their_servers_and_from_n
     worker_of(&old);
     let standby = Cluster::builder().standby_of(&registry);
     standby.wait_for_commits_of(&registry);
-    // From here on nothing reaches the standby.
-    standby.configure("primary_conninfo", "host=/nowhere");
-    standby.reload();
-    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    cut_off(&standby, &registry);
     let mut new = start(member(&registry));
     assert_eq!(worker_of(&new), "1");
     old.configure("snowflake_pg.registry_lease", "50min");
@@ -159,6 +156,11 @@ fn a_registry_that_was_put_back_while_all_servers_were_stopped_is_noticed() {
     server.start();
     older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
     assert_refused(&older);
+    shown(&older, "SELECT snowflake_registry.end_recovery()");
+    server.reload();
+    worker_of(&server);
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
 }
 
 /// The registry's clock was ahead, so that the worker was given away early, and the failover has lost that.
@@ -172,9 +174,7 @@ fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() 
     let mut first = start(member());
     worker_of(&first);
     standby.wait_for_commits_of(&registry);
-    standby.configure("primary_conninfo", "host=/nowhere");
-    standby.reload();
-    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    cut_off(&standby, &registry);
     registry.set_clock(3720.0);
     let second = start(member());
     assert_eq!(worker_of(&second), "0");
@@ -200,8 +200,10 @@ fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() 
 #[test]
 fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     let mut registry = Registry::start();
-    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
+    let mut server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
     worker_of(&server);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
     let standby = Cluster::builder().standby_of(&registry);
     standby.wait_for_commits_of(&registry);
     registry.kill_all();
@@ -211,8 +213,16 @@ fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     send_to(&server, &promoted);
     server.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    let hint = "If the registry has lost no transaction, call snowflake_registry.end_recovery() in it.";
-    assert_eq!(refused.hint(), Some(hint));
+    let hint = "If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. Else restart this server after ";
+    assert!(refused.hint().is_some_and(|given| given.starts_with(hint)), "{refused:?}");
+    // An hour and a minute later.
+    promoted
+        .connect()
+        .batch_execute("UPDATE snowflake_registry.registry SET not_before = 1")
+        .expect("the end of the recovery");
+    server.restart(Signal::INT);
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
 }
 
 /// The lease that was lost ends before workers are given away.
@@ -221,9 +231,7 @@ fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back
     let mut registry = Registry::start_as(Cluster::builder().own_clock());
     let standby = Cluster::builder().own_clock().standby_of(&registry);
     standby.wait_for_commits_of(&registry);
-    standby.configure("primary_conninfo", "host=/nowhere");
-    standby.reload();
-    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    cut_off(&standby, &registry);
     let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
     let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
     let fleet =
@@ -275,9 +283,7 @@ fn a_registry_that_fails_over_to_a_clock_that_is_behind_renews_no_lease_that_had
     take_a_thousand(&mut witness, &[&first]);
     let second = fleet("60s");
     standby.wait_for_commits_of(&registry);
-    standby.configure("primary_conninfo", "host=/nowhere");
-    standby.reload();
-    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_replication)");
+    cut_off(&standby, &registry);
     let frozen = first.freeze();
     assert_eq!(worker_of(&second), "0");
     registry.kill_all();

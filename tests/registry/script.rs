@@ -1,6 +1,6 @@
 //! The script of the registry: what it makes, and who may do what.
 
-use crate::fixture::{ONE_WORKER, known, member, shown, start, worker_of};
+use crate::fixture::{ONE_WORKER, about, known, member, shown, start, worker_of};
 use testbed::postgres::Client;
 use testbed::{Registry, Signal, error, value};
 
@@ -9,13 +9,6 @@ const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
     SELECT r::text FROM snowflake_registry.registry r UNION ALL SELECT l::text FROM snowflake_registry.lease l
     UNION ALL SELECT format('%s %s %s', oid, prosrc, proacl) FROM pg_proc WHERE pronamespace = 'snowflake_registry'::regnamespace
     UNION ALL SELECT format('%s %s', oid, relacl) FROM pg_class WHERE relnamespace = 'snowflake_registry'::regnamespace) x(t)";
-
-/// What a server says of itself.
-fn about(lease_ms: u32) -> String {
-    format!(
-        "jsonb_build_object('lease_ms', {lease_ms}, 'clock', 0, 'clock_offset', 0, 'issued', 0, 'layout', '', 'host', 'thief')"
-    )
-}
 
 #[test]
 fn the_script_changes_and_loses_nothing_when_it_is_run_again() {
@@ -101,7 +94,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         "SELECT snowflake_registry.end_recovery()",
         "SELECT snowflake_registry.set_longest_lease('1d')",
         "SELECT snowflake_registry.claim_any(0, 31, NULL, 9e12::bigint)",
-        "SELECT snowflake_registry.receipt_for(0, 0, NULL, 0, 0)",
+        "SELECT snowflake_registry.receipt_for(0, 0, gen_random_uuid(), 0, 0)",
         "SELECT snowflake_registry.check_restored(0)",
         "CREATE TABLE snowflake_registry.mine ()",
     ] {
@@ -112,12 +105,102 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
             "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
-        let release = format!("SELECT snowflake_registry.server_release('{presented}', '{token}', 0, 0, 1, 0)");
-        testbed::value(&mut thief, &release);
+        let release = format!(
+            "SELECT receipt FROM snowflake_registry.server_release('{presented}', '{token}', 9e12::bigint, '', 0, 0, 0, 1, {about})"
+        );
+        assert_eq!(testbed::value(&mut thief, &release), "NULL");
     }
     let claim = format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, NULL, {about})");
     assert_eq!(error(&mut thief, &claim).code().code(), "55000");
+    // No answer proves a lease that the registry has not granted.
+    let numbers = ["0", "5", "9223372036854775806", "NULL"];
+    for (worker, revision) in numbers.iter().flat_map(|worker| numbers.map(|revision| (*worker, revision))) {
+        let release = format!(
+            "SELECT receipt FROM snowflake_registry.server_release(NULL, '{token}', NULL, NULL, {worker}, {revision}, NULL, 0, {about})"
+        );
+        assert_eq!(testbed::value(&mut thief, &release), "NULL");
+        let hello =
+            format!("SELECT version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, NULL, {revision})");
+        assert_eq!(testbed::value(&mut thief, &hello), "1");
+    }
+    assert_eq!(shown(&registry, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
     assert_eq!(known(&registry, "(workers.*)::text", 0), before);
+}
+
+/// With a worker of its own, while the registry recovers.
+#[test]
+fn the_role_of_a_server_gets_no_lease_that_the_registry_did_not_grant() {
+    let registry = Registry::start();
+    let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let (one, two) = ("11111111-1111-1111-1111-111111111111", "21111111-1111-1111-1111-111111111111");
+    let about = about(60_000);
+    value(
+        &mut thief,
+        &format!("SELECT worker FROM snowflake_registry.server_claim('{{}}', '{one}', 0, 7, 31, NULL, {about})"),
+    );
+    registry
+        .connect()
+        .batch_execute("UPDATE snowflake_registry.registry SET timeline = timeline - 1")
+        .expect("a failover");
+    for held in ["9223372036854775807", "2e12::bigint"] {
+        let lease = format!("'{{{one}}}', '{two}', {held}, '', 0, 7, 0");
+        let renew = format!("SELECT granted FROM snowflake_registry.server_renew({lease}, {about})");
+        assert_eq!(value(&mut thief, &renew), "NULL");
+        let release = format!("SELECT granted FROM snowflake_registry.server_release({lease}, {held}, {about})");
+        assert_eq!(value(&mut thief, &release), "NULL");
+    }
+    assert_eq!(shown(&registry, "SELECT until < now() + '2 min' FROM snowflake_registry.workers"), "t");
+}
+
+/// A transaction that has a worker stays open.
+#[test]
+fn the_role_of_a_server_holds_up_no_other_server() {
+    let registry = Registry::start();
+    let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let claim = |token: &str, configured: &str| {
+        let about = about(60_000);
+        format!(
+            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', 0, {configured}, 31, NULL, {about})"
+        )
+    };
+    let mut open = thief.transaction().expect("a transaction");
+    open.batch_execute(&claim("11111111-1111-1111-1111-111111111111", "0")).expect("a worker");
+    let server = start(member(&registry));
+    assert_eq!(worker_of(&server), "1");
+    let mut other = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let refused = error(&mut other, &claim("21111111-1111-1111-1111-111111111111", "0"));
+    assert_eq!(refused.message(), "worker 0 of data center 0 is being leased to another server");
+}
+
+#[test]
+fn default_privileges_open_no_registry() {
+    let registry = Registry::start();
+    let mut dba = registry.connect();
+    dba.batch_execute(
+        "DROP SCHEMA snowflake_registry CASCADE; CREATE ROLE mallory LOGIN;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory, PUBLIC;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO mallory WITH GRANT OPTION;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory, fleet;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO mallory",
+    )
+    .expect("privileges");
+    registry.install();
+    let mut mallory = registry.config().user("mallory").connect(testbed::postgres::NoTls).expect("a session");
+    for forbidden in ["SELECT * FROM snowflake_registry.workers", "SELECT snowflake_registry.end_recovery()"] {
+        assert_eq!(error(&mut mallory, forbidden).message(), "permission denied for schema snowflake_registry");
+    }
+    let granted = "SELECT string_agg(DISTINCT grantee::regrole::text, ' ' ORDER BY grantee::regrole::text) FROM (
+        SELECT relacl FROM pg_class WHERE relnamespace = 'snowflake_registry'::regnamespace
+        UNION ALL SELECT proacl FROM pg_proc WHERE pronamespace = 'snowflake_registry'::regnamespace) AS objects (acl), aclexplode(acl)";
+    assert_eq!(shown(&registry, granted), "pg_monitor postgres snowflake_registry_admin snowflake_registry_server");
+    // What a DBA grants afterwards is kept.
+    dba.batch_execute(
+        "GRANT USAGE ON SCHEMA snowflake_registry TO mallory; GRANT SELECT ON snowflake_registry.workers TO mallory;
+         GRANT EXECUTE ON FUNCTION snowflake_registry.time_of TO mallory",
+    )
+    .expect("privileges");
+    registry.install();
+    mallory.batch_execute("SELECT * FROM snowflake_registry.workers").expect("the view");
 }
 
 #[test]
@@ -131,7 +214,7 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     assert!(!host.is_empty());
     assert_eq!(known(&registry, "concat_ws(' ', state, server, port, role)", 0), "leased shop-1 5432 fleet");
     assert_eq!(known(&registry, "layout", 0), "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
-    assert_eq!(known(&registry, "until - renewed BETWEEN '59min' AND '61min' AND since = renewed", 0), "t");
+    assert_eq!(known(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 0), "t");
     assert_eq!(known(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 0), "t");
     let identifier = shown(&server, "SELECT system_identifier FROM pg_control_system()");
     assert_eq!(known(&registry, "system_identifier", 0), identifier);
@@ -175,7 +258,10 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
             "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 0, 0, 0, {})",
             about(60_000)
         ),
-        format!("SELECT snowflake_registry.server_release('{{{token}}}', '{token}', 0, 0, 1, 0)"),
+        format!(
+            "SELECT receipt FROM snowflake_registry.server_release('{{{token}}}', '{token}', 0, '', 0, 0, 0, 0, {})",
+            about(60_000)
+        ),
     ];
     thief.batch_execute("BEGIN").expect("a transaction");
     for call in &calls {
@@ -214,8 +300,12 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     let [granted, receipt, revision] = ["granted", "receipt", "at_revision"].map(|column| held(&mut thief, column));
     let foreign = format!("SELECT receipt FROM {}", claim(1, 3));
     assert_eq!(error(&mut thief, &foreign).code().code(), "23505", "the token is of another data center");
-    let release = format!("SELECT snowflake_registry.server_release('{{{}}}', '{}', 0, 0, 0, 0)", token(1), token(2));
-    value(&mut thief, &release);
+    let release = format!(
+        "SELECT granted FROM snowflake_registry.server_release('{{{}}}', '{}', {granted}, '{receipt}', 0, 0, {revision}, 0, {about})",
+        token(1),
+        token(2)
+    );
+    assert_eq!(value(&mut thief, &release), "0");
     let server = start(member(&registry).set("snowflake_pg.layout", ONE_WORKER));
     assert_eq!(worker_of(&server), "0");
     // Nobody can make the registry believe that it was restored.
@@ -237,6 +327,22 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     }
 }
 
+/// A claim within a minute of the end is early. After a restore, so much is allowed for.
+#[test]
+fn a_lease_is_not_claimed_earlier_than_a_restored_registry_reckons_with() {
+    let registry = Registry::start();
+    shown(&registry, "SELECT snowflake_registry.set_longest_lease('30s')");
+    let mut client = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
+    let mut claim = |presented: &str, nth: u32| {
+        let about = about(3_600_000);
+        let claim = format!("server_claim('{{{presented}}}', '{}', 0, NULL, 31, NULL, {about})", token(nth));
+        value(&mut client, &format!("SELECT worker FROM snowflake_registry.{claim}"))
+    };
+    assert_eq!(claim("", 1), "0");
+    assert_eq!(claim(&token(1), 2), "1", "it has the lease of worker 0 for thirty seconds");
+}
+
 /// The IDs of the holder before it are below that.
 #[test]
 fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
@@ -253,6 +359,14 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
         about(60_000)
     );
     assert_eq!(value(&mut client, &claim), "0 5000");
-    value(&mut client, &format!("SELECT snowflake_registry.server_release('{{{token}}}', '{token}', 0, 0, 0, 0)"));
+    let release = |lowered: &str, about: &str| {
+        let lease = format!("'{{{token}}}', '{token}', 6000, '', 0, 0, 0, {lowered}, {about}");
+        format!("SELECT granted FROM snowflake_registry.server_release({lease})")
+    };
+    let about = about(60_000);
+    assert_eq!(value(&mut client, &release("0", &about)), "5000");
+    assert_eq!(value(&mut client, &release("9e18::bigint", &about)), "5000", "nor does it raise one");
+    let huge = about.replace("'issued', 0", "'issued', 9e18::bigint");
+    assert_eq!(error(&mut client, &release("0", &huge)).message(), "invalid request");
     assert_eq!(shown(&registry, "SELECT granted_until FROM snowflake_registry.lease"), "5000");
 }

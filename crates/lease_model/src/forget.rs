@@ -7,7 +7,7 @@ use crate::world::World;
 impl State {
     /// Forgets what can't matter any more. Tokens that nothing can be compared with are 0 already.
     pub fn forget(&mut self, world: &World) {
-        let by_receipt = self.restores_left > 0 || !rows_are_current(&self.registry);
+        let by_receipt = self.restores_left > 0 || self.registry.takes_receipts(world);
         for server in &mut self.servers {
             server.forget(by_receipt, world);
         }
@@ -35,12 +35,13 @@ impl State {
     fn is_void(&self, request: &Request) -> bool {
         match request {
             Request::Claim { .. } => false,
-            // Its new token is in the row only where it has done its work.
-            Request::Release { held, new } => held.tokens.iter().all(|&token| token == 0 || token == *new),
-            Request::Renew { held, .. } => {
+            Request::Renew { held, new } | Request::Release { held, new, .. } => {
                 let row = self.registry.rows[usize::from(held.worker)];
                 let stays = self.restores_left == 0 && row.is_some_and(|row| row.is_current);
-                held.is_unknown() && (stays || !held.has_receipt)
+                // The new token of a release is in the row only where it has done its work.
+                let is_done = matches!(request, Request::Release { .. })
+                    && held.tokens.iter().all(|&token| token == 0 || token == *new);
+                (held.is_unknown() || is_done) && (stays || !held.has_receipt)
             }
         }
     }
@@ -77,8 +78,9 @@ impl State {
         }
         if self.registry.restored_at.is_some_and(|at| self.is_past(at + world.early, world)) {
             self.registry.restored_at = None;
+            self.forget_answers();
         }
-        if self.restores_left == 0 && rows_are_current(&self.registry) {
+        if self.restores_left == 0 && self.registry.restored_at.is_none() && !self.registry.takes_receipts(world) {
             self.forget_receipts();
         }
     }
@@ -86,9 +88,24 @@ impl State {
     /// Whether all that a server holds, or can lower its grant to, is beyond a restore.
     fn is_past(&self, at: Time, world: &World) -> bool {
         let mut late = self.late.iter().flatten().filter_map(Request::held);
-        rows_are_current(&self.registry)
+        !self.registry.takes_receipts(world)
             && self.leases(world).all(|(held, first)| held.grant > at && first > at)
             && late.all(|held| held.grant > at)
+    }
+
+    /// Forgets that the registry has answered since a restore: there is another one since, or none that matters.
+    pub fn forget_answers(&mut self) {
+        let image = self.image.as_mut().and_then(|image| image.disk.file.as_mut());
+        for at in &mut self.servers {
+            let file = at.disk.file.as_mut().map(|file| &mut file.lease);
+            file.into_iter().chain(at.memory.lease.as_mut()).for_each(|lease| lease.is_answered = false);
+        }
+        image.into_iter().for_each(|file| file.lease.is_answered = false);
+        for request in self.late.iter_mut().flatten() {
+            if let Request::Renew { held, .. } | Request::Release { held, .. } = request {
+                held.is_answered = false;
+            }
+        }
     }
 
     fn forget_receipts(&mut self) {
@@ -103,7 +120,7 @@ impl State {
             }
         }
         for request in self.late.iter_mut().flatten() {
-            if let Request::Renew { held, .. } = request {
+            if let Request::Renew { held, .. } | Request::Release { held, .. } = request {
                 held.has_receipt = true;
             }
         }
@@ -114,14 +131,17 @@ impl Server {
     /// Forgets a lease that the registry refuses for good, once all its timestamps were issued, and a lease file that
     /// says no more than that.
     fn forget(&mut self, by_receipt: bool, world: &World) {
-        let Memory { lease, is_refused, is_stopping, pending, .. } = self.memory;
+        if self.memory.is_stopping && self.memory.uncapped == 0 {
+            // All that it can still do is to come to an end.
+            self.memory = Memory::default();
+        }
+        let Memory { lease, is_refused, pending, .. } = self.memory;
         let is_spent = |lease: &Lease| lease.is_unknown() && lease.grant <= self.first(lease);
         let is_lost = |lease: &Lease| is_spent(lease) && !(by_receipt && lease.has_receipt);
         let usable = self.disk.file.filter(|_| lease.is_some() || self.usable_lease(world).is_some());
         let of_use = usable.filter(|file| !is_lost(&file.lease));
         let tokens = self.disk.file.and_then(|file| file.forget_but_tokens(world));
-        // All that a server that stops can still do is to come to an end.
-        if lease.is_some_and(|lease| is_lost(&lease) || is_spent(&lease) && is_stopping) {
+        if lease.is_some_and(|lease| is_lost(&lease)) {
             self.memory = Memory::default();
         } else if lease.is_none() && (is_refused || pending == 0) {
             self.disk.file = of_use.or(tokens);
@@ -148,7 +168,7 @@ impl LeaseFile {
     /// Forgets all but the tokens, if a claim can still make use of them.
     fn forget_but_tokens(self, world: &World) -> Option<Self> {
         let Self { lease: Lease { tokens, .. }, is_own, .. } = self;
-        let lease = Lease { worker: 0, tokens, begins: 0, grant: 0, has_receipt: false };
+        let lease = Lease { worker: 0, tokens, begins: 0, grant: 0, has_receipt: false, is_answered: false };
         let is_of_use = world.early > 0 && is_own && !lease.is_unknown();
         is_of_use.then_some(Self { lease, same_boot: false, is_own })
     }
@@ -171,6 +191,12 @@ impl Request {
 }
 
 impl Registry {
+    /// Whether a server can have its worker by a receipt: after a restore, where the row is missing or older.
+    pub fn takes_receipts(&self, world: &World) -> bool {
+        let is_restored = self.restored_at.is_some();
+        self.rows[..world.workers].iter().any(|row| row.map_or(is_restored, |row| !row.is_current))
+    }
+
     /// What is overwritten when it comes back.
     fn forget(&mut self) {
         *self = Self { rows: self.rows, ..Self::default() };
@@ -192,8 +218,4 @@ impl Registry {
             }
         }
     }
-}
-
-fn rows_are_current(registry: &Registry) -> bool {
-    registry.rows.iter().flatten().all(|row| row.is_current)
 }

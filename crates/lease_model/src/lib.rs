@@ -28,16 +28,17 @@
 //! **Renewal.** The server presents its tokens, the grant that it holds, its receipt, and a new token. The registry
 //! replaces the token of the row and extends the grant if one of the tokens is that of the row, and the grant held
 //! reaches to where the row's holder began. The server writes the lease file, and then raises its limit. If the answer
-//! is lost, it asks again with the same new token, which is in its lease file by then. If the registry refuses, the server issues IDs to the end of the
-//! grant that it has, and then none.
+//! is lost, it asks again with the same new token, which is in its lease file by then. If the registry refuses, the
+//! server issues IDs to the end of the grant that it has, and then none.
 //!
 //! **Planned stop.** The server lowers its limit to its durable mark. It writes a lease file with that grant and a new
 //! token, the old one beside it. Then it sends the release, and comes to an end, whatever becomes of the release. A
 //! server whose last exchange has failed sends none: that is a crash.
 //!
 //! **Restore.** A registry that comes back in an earlier state has lost leases. It gives no worker to another server
-//! until every grant from before has ended. Who renews must hold a grant beyond the restore, by a margin: only the last
-//! holder of a worker does. If the row was not written since the restore, a receipt takes the place of the token.
+//! until every grant from before has ended. A server that renews must hold a grant beyond the restore, by a margin, since
+//! only the last holder of a worker does; or a receipt that it has got since the restore. If the row was not written
+//! since the restore, a receipt takes the place of the token.
 //!
 //! # The model
 //!

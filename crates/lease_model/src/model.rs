@@ -116,6 +116,7 @@ impl State {
         if is_split {
             self.backup = Some(former);
         }
+        self.forget_answers();
     }
 
     fn call(&mut self, server: usize, choice: Choice, fate: Fate, world: &World) {
@@ -126,7 +127,10 @@ impl State {
         }
         let answer = self.serve(&request, choice, world);
         match fate {
-            Fate::Answered => self.start(server, |at| at.take(&request, answer, world)),
+            Fate::Answered => {
+                let is_answered = self.registry.restored_at.is_some();
+                self.start(server, |at| at.take(&request, answer, is_answered, world));
+            }
             _ => self.servers[server].wait_for(&request, world),
         }
     }

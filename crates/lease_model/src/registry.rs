@@ -114,7 +114,7 @@ impl<'a> At<'a> {
         match request {
             Request::Claim { new, .. } => self.claim(*new, choice),
             Request::Renew { held, new } => self.renew(held, *new, choice),
-            Request::Release { held, new } => self.release(held, *new),
+            Request::Release { held, lowered, new } => self.release(held, *lowered, *new),
         }
     }
 
@@ -152,30 +152,47 @@ impl<'a> At<'a> {
 
     /// Whether a server that presents this lease has the worker.
     fn is_holder(&self, held: &Lease) -> bool {
-        let margin = if self.keeps(Rule::MarginOfRestore) { self.world.early } else { 0 };
-        let is_beyond_restore = self.registry.restored_at.is_none_or(|at| held.grant > at + margin);
         let decides = self.keeps(Rule::CurrentRowDecides) || self.registry.restored_at.is_none();
-        match self.row(held.worker).filter(|row| row.is_current && decides) {
+        let current = self.row(held.worker).filter(|row| row.is_current && decides);
+        let is_answered = current.is_some() && held.has_receipt && held.is_answered;
+        let is_proven = self.is_beyond_restore(held) || is_answered;
+        let is_due = if current.is_some() { Rule::AnsweredSinceRestore } else { Rule::HeldBeyondRestore };
+        if !is_proven && self.keeps(is_due) {
+            return false;
+        }
+        match current {
             Some(row) => {
                 (presents(&held.tokens, &row) || !self.keeps(Rule::RenewalPresentsToken))
                     && (held.grant >= row.begins || !self.keeps(Rule::HeldReachesBeginning))
-                    && (is_beyond_restore || !self.keeps(Rule::HeldBeyondRestoreAlways))
             }
             None => {
-                (held.has_receipt || !self.keeps(Rule::Receipt))
-                    && (is_beyond_restore || !self.keeps(Rule::HeldBeyondRestore))
+                let grants =
+                    |row: Row| presents(&held.tokens, &row) && (row.begins..=row.granted).contains(&held.grant);
+                held.has_receipt || self.row(held.worker).is_some_and(grants) || !self.keeps(Rule::Receipt)
             }
         }
     }
 
-    fn release(&mut self, held: &Lease, new: Token) -> Answer {
-        let is_holders = |row: &Row| presents(&held.tokens, row) || !self.keeps(Rule::ReleasePresentsToken);
-        let Some(row) = self.row(held.worker).filter(is_holders) else {
-            return Answer::Released { counts: false };
+    /// Whether the grant held is beyond the last restore, by the margin.
+    fn is_beyond_restore(&self, held: &Lease) -> bool {
+        let margin = if self.keeps(Rule::MarginOfRestore) { self.world.early } else { 0 };
+        self.registry.restored_at.is_none_or(|at| held.grant > at + margin)
+    }
+
+    fn release(&mut self, held: &Lease, lowered: Time, new: Token) -> Answer {
+        let row = self.row(held.worker);
+        let is_holder = if self.keeps(Rule::ReleaseAsRenewal) {
+            self.is_holder(held)
+        } else {
+            row.is_some_and(|row| presents(&held.tokens, &row))
         };
-        let least = if self.keeps(Rule::ReleaseNotBelowBeginning) { row.begins } else { 0 };
-        let granted = row.granted.min(held.grant.max(least));
-        self.write(held.worker, Row { token: new, begins: row.begins, granted, is_current: true });
+        if !is_holder && self.keeps(Rule::ReleasePresentsToken) {
+            return Answer::Released { counts: false };
+        }
+        let begins = row.map_or(0, |row| row.begins);
+        let least = if self.keeps(Rule::ReleaseNotBelowBeginning) { begins } else { 0 };
+        let known = row.filter(|row| row.is_current).map_or(Time::MAX, |row| row.granted);
+        self.write(held.worker, Row { token: new, begins, granted: known.min(lowered.max(least)), is_current: true });
         Answer::Released { counts: true }
     }
 

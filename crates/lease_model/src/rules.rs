@@ -30,8 +30,11 @@ pub enum Rule {
     GrantsAreBounded,
     /// Registry: if the row was not written since a restore, the grant held is beyond the restore.
     HeldBeyondRestore,
-    /// Registry: so it is if the row was written since. A request from before may have done that.
-    HeldBeyondRestoreAlways,
+    /// Registry: if the row was written since the restore, the grant held is beyond the restore, too, or the receipt is
+    /// newer than the restore. A request from before the restore can have written the row late.
+    AnsweredSinceRestore,
+    /// Registry: a release is refused where a renewal would be. The row that it writes decides afterwards.
+    ReleaseAsRenewal,
     /// Registry: the grant is so far beyond the restore that nobody can have claimed the worker early.
     MarginOfRestore,
     /// Registry: if the row was not written since a restore, there is a receipt.

@@ -30,10 +30,11 @@ impl Server {
         let Memory { lease, is_stopping, pending, .. } = self.memory;
         let or_fresh = |token| if token == 0 { FRESH } else { token };
         match lease.or(self.lease_at_start(world)) {
+            Some(_) if is_stopping && self.memory.uncapped == 0 => None,
             Some(held) if is_stopping => {
                 // Without the rule, the limit is above what is released.
-                let grant = held.grant.min(self.memory.next);
-                Some(Request::Release { held: Lease { grant, has_receipt: false, ..held }, new: pending })
+                let lowered = held.grant.min(self.memory.next);
+                Some(Request::Release { held: Lease { grant: self.memory.uncapped, ..held }, lowered, new: pending })
             }
             Some(held) => {
                 let may_mix = pending > 0 && !world.off.keeps(Rule::ClaimsStayClaims);
@@ -61,8 +62,13 @@ impl Server {
                 }
             }
             Request::Renew { held, .. } => self.note(held, world),
-            Request::Release { .. } => {}
+            Request::Release { .. } => self.has_released(),
         }
+    }
+
+    /// It asks once, with the grant that it had before. The network can bring that late, but not twice.
+    fn has_released(&mut self) {
+        self.memory.uncapped = 0;
     }
 
     /// Has the token of a renewal in its lease, and in the lease file.
@@ -75,15 +81,24 @@ impl Server {
         }
     }
 
-    /// Takes an answer.
-    pub fn take(&mut self, request: &Request, answer: Answer, world: &World) {
+    /// Takes an answer; `is_answered` if the registry was restored before.
+    pub fn take(&mut self, request: &Request, answer: Answer, is_answered: bool, world: &World) {
         match (*request, answer) {
             (Request::Claim { new, .. }, Answer::Claimed { worker, begins, granted }) => {
-                let lease = Lease { worker, tokens: [new, 0], begins, grant: granted, has_receipt: true };
+                let lease = Lease { worker, tokens: [new, 0], begins, grant: granted, has_receipt: true, is_answered };
                 self.disk.write_lease(lease, world);
                 self.memory = Memory { lease: Some(lease), next: self.first(&lease), ..Memory::default() };
             }
-            (Request::Renew { held, new }, Answer::Renewed { granted }) => self.renewed(held, new, granted, world),
+            (Request::Renew { held, new }, Answer::Renewed { granted }) => {
+                self.renewed(Lease { is_answered, ..held }, new, granted, world);
+            }
+            (Request::Release { held, lowered, new }, Answer::Released { counts }) => {
+                self.has_released();
+                if counts && world.off.keeps(Rule::LeaseFileBeforeRelease) {
+                    let lease = Lease { tokens: [new, 0], grant: lowered, has_receipt: true, is_answered, ..held };
+                    self.disk.write_lease(lease, world);
+                }
+            }
             (_, Answer::Refused) => {
                 self.memory.is_refused = true;
                 self.memory.pending = 0;
@@ -130,6 +145,7 @@ impl Server {
         let Some(lease) = self.memory.lease.filter(|_| !self.memory.is_stopping) else { return };
         let capped = Lease { grant: self.memory.next, ..lease };
         self.memory.is_stopping = true;
+        self.memory.uncapped = lease.grant;
         self.memory.pending = if world.off.keeps(Rule::NewTokenWithRelease) { FRESH } else { lease.tokens[0] };
         if world.off.keeps(Rule::CapBeforeRelease) {
             self.memory.lease = Some(capped);

@@ -55,6 +55,8 @@ pub struct Lease {
     pub grant: Time,
     /// Whether the receipt is of the first token with this grant.
     pub has_receipt: bool,
+    /// Whether the registry has given that receipt since it was restored last. The SQL compares revisions.
+    pub is_answered: bool,
 }
 
 /// The lease file.
@@ -104,6 +106,8 @@ pub struct Memory {
     pub is_refused: bool,
     /// Whether it has begun a planned stop.
     pub is_stopping: bool,
+    /// The grant before that.
+    pub uncapped: Time,
     /// The new token of a claim without an answer, or of a release.
     pub pending: Token,
 }
@@ -145,10 +149,12 @@ pub enum Request {
         /// The token from then on.
         new: Token,
     },
-    /// `server_release`; the grant of `held` is the lowered one.
+    /// `server_release`.
     Release {
         /// The lease held.
         held: Lease,
+        /// The grant from then on.
+        lowered: Time,
         /// The token from then on.
         new: Token,
     },

@@ -82,7 +82,9 @@ fn asks(request: &Request) -> String {
     match request {
         Request::Claim { .. } => "claims a worker".to_owned(),
         Request::Renew { held, .. } => format!("renews worker {}, held until {}", held.worker, held.grant),
-        Request::Release { held, .. } => format!("releases worker {} from {}", held.worker, held.grant),
+        Request::Release { held, lowered, .. } => {
+            format!("releases worker {} from {lowered}, held until {}", held.worker, held.grant)
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub fn normalize(state: &mut State, world: &World) {
     // Without these rules, a token that is presented may come into a row, or the other way round.
     let needed = [Rule::NewTokenWithRenewal, Rule::NewTokenWithRelease, Rule::LeaseFileBeforeRelease];
     let stays = needed.iter().any(|&rule| !world.off.keeps(rule));
-    let can_be_in_row = if world.off == Off::NOTHING { tokens_of_rows(state) } else { [true; COUNT] };
+    let can_be_in_row = if world.off == Off::NOTHING { tokens_of_rows(state, world) } else { [true; COUNT] };
     let (mut names, mut last) = ([0; COUNT], 0);
     each(state, &mut |token, _| {
         let at = usize::from(*token);
@@ -46,12 +46,12 @@ pub fn normalize(state: &mut State, world: &World) {
 }
 
 /// The tokens that are in a row, or can come into one.
-fn tokens_of_rows(state: &State) -> [bool; COUNT] {
+fn tokens_of_rows(state: &State, world: &World) -> [bool; COUNT] {
     let mut found = [false; COUNT];
     let registries = [Some(state.registry), state.backup];
     let rows = registries.into_iter().flatten().flat_map(|registry| registry.rows).flatten();
     rows.for_each(|row| found[usize::from(row.token)] = true);
-    let by_receipt = state.restores_left > 0 || state.registry.rows.iter().flatten().any(|row| !row.is_current);
+    let by_receipt = state.restores_left > 0 || state.registry.takes_receipts(world);
     // A renewal or a release writes its new token over one that is in the row.
     let mut changes: Vec<(Lease, Token)> = Vec::new();
     for server in &state.servers {
@@ -66,7 +66,7 @@ fn tokens_of_rows(state: &State) -> [bool; COUNT] {
     for request in state.late.iter().flatten() {
         match *request {
             Request::Claim { new, .. } => found[usize::from(new)] = true,
-            Request::Renew { held, new } | Request::Release { held, new } => changes.push((held, new)),
+            Request::Renew { held, new } | Request::Release { held, new, .. } => changes.push((held, new)),
         }
     }
     found[0] = false;
@@ -126,7 +126,7 @@ fn of_request(request: &mut Request, visit: &mut impl FnMut(&mut Token, Place)) 
             presented.iter_mut().for_each(|token| visit(token, Place::Presented));
             visit(new, Place::New);
         }
-        Request::Renew { held, new } | Request::Release { held, new } => {
+        Request::Renew { held, new } | Request::Release { held, new, .. } => {
             of_lease(held, visit);
             visit(new, Place::New);
         }

@@ -17,7 +17,7 @@
 //! What the host has is an argument here. A number never wraps: one that is too large is refused.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 mod network;
 
@@ -88,6 +88,12 @@ pub enum NoNumber {
     /// There is no digit at its end.
     #[error("does not end with a number")]
     NoDigits,
+    /// It is an address, or is made of one.
+    #[error("ends with a number that is only a part of an address")]
+    PartOfAddress,
+    /// Letters and digits are mixed before it, as in names that a machine has drawn.
+    #[error("ends with a number that is only a part of a word")]
+    PartOfWord,
     /// It is something else than a number.
     #[error("is not a number")]
     NotANumber,
@@ -106,7 +112,7 @@ pub enum NoNumber {
         addresses: Vec<Ipv4Addr>,
     },
     /// No address is private.
-    #[error("This host has no private IPv4 address")]
+    #[error("This host has no private IPv4 address, other than those of bridges")]
     NoPrivate,
     /// Several addresses are private.
     #[error("This host has several private IPv4 addresses: {}", list(.0))]
@@ -213,6 +219,12 @@ pub fn number_at_end(text: &str, offset: u64) -> Result<u64, NoNumber> {
     let start = text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     if start == text.len() {
         return Err(NoNumber::NoDigits);
+    } else if is_made_of_address(text) {
+        return Err(NoNumber::PartOfAddress);
+    }
+    let word = text[..start].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    if word.contains(|c: char| c.is_ascii_digit()) || is_pod_of_deployment(text) {
+        return Err(NoNumber::PartOfWord);
     }
     let sum = number(&text[start..]).and_then(|number| number.checked_add(offset));
     sum.filter(|&sum| sum <= GREATEST).ok_or(NoNumber::TooLarge)
@@ -223,11 +235,32 @@ pub fn number_of_host(name: &str, offset: u64) -> Result<u64, NoNumber> {
     number_at_end(name.split('.').next().unwrap_or_default(), offset)
 }
 
+/// Whether a text is an address, with a port or without, or has one at its end: as `ip-10-0-3-7`, which is how AWS names
+/// hosts. The last number alone is no number of a host.
+fn is_made_of_address(text: &str) -> bool {
+    let parts: Vec<_> = text.rsplit(['-', '.', '_']).take(4).collect();
+    let is_byte = |part: &&str| part.parse::<u8>().is_ok();
+    parts.len() == 4 && parts.iter().all(is_byte)
+        || text.parse::<SocketAddr>().is_ok()
+        || text.parse::<IpAddr>().is_ok()
+}
+
+/// The characters that Kubernetes draws for names: k8s.io/apimachinery/pkg/util/rand.
+const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
+
+/// Whether a name is one of a pod of a Deployment: it ends with a hash and five random characters.
+fn is_pod_of_deployment(name: &str) -> bool {
+    // Decimal digits, each as another character: SafeEncodeString() of the same package.
+    const HASH: &str = "456789bcdf";
+    let consists_of = |text: &str, characters: &str| text.chars().all(|character| characters.contains(character));
+    let mut parts = name.rsplit('-');
+    let ends = |part: &str| part.len() == 5 && consists_of(part, RANDOM);
+    parts.next().is_some_and(ends) && parts.next().is_some_and(|part| part.len() >= 5 && consists_of(part, HASH))
+}
+
 /// Whether a host has a name as Crunchy's operator gives: it makes a StatefulSet of one pod for each instance, whose name
 /// ends with four random characters. Then the names of all hosts end with `-0`.
 pub fn is_alone_in_its_set(name: &str) -> bool {
-    // As Kubernetes draws them: k8s.io/apimachinery/pkg/util/rand.
-    const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
     let mut parts = name.split('.').next().unwrap_or_default().rsplit('-');
     let is_random = |part: &str| part.len() == 4 && part.chars().all(|character| RANDOM.contains(character));
     parts.next() == Some("0") && parts.next().is_some_and(is_random) && parts.count() >= 2

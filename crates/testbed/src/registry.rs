@@ -33,7 +33,7 @@ impl Registry {
     /// Runs the script, as a DBA does.
     pub fn install(&self) {
         let script = project().join("sql/snowflake_registry.sql");
-        let output = self.psql().arg("--file").arg(script).output().expect("psql");
+        let output = self.psql().args(["--set=QUIET=off", "--file"]).arg(script).output().expect("psql");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
     }

@@ -2,10 +2,11 @@
 
 use super::{define_choice, define_number, milliseconds, text, words};
 use crate::config::preload;
-use crate::libpq;
+use crate::libpq::{self, Failure};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
 use std::time::Duration;
 
 static REGISTRY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
@@ -75,7 +76,8 @@ pub(super) fn define() {
 /// PostgreSQL logs the new value when a parameter is changed, so a password cannot be in it.
 pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
     if libpq::parse(conninfo).is_none() {
-        Some((c"snowflake_pg.registry is not a connection string", c"See the manual of libpq."))
+        let hint = c"Valid values are as in \"host=registry.example dbname=registry user=fleet\".";
+        Some((c"snowflake_pg.registry is not a connection string", hint))
     } else if libpq::has_secret(conninfo) {
         let hint = c"Use a password file: see passfile in the manual of libpq.";
         Some((c"snowflake_pg.registry must not contain a password", hint))
@@ -83,6 +85,9 @@ pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
         None
     }
 }
+
+/// What takes the place of a connection string with a password, and is refused for the same reason.
+const HIDDEN: &CStr = c"password=*";
 
 /// Refuses such a value. A server that starts with it says so, and leases no worker.
 #[pg_guard]
@@ -95,7 +100,14 @@ unsafe extern "C-unwind" fn check_registry(
     let value = unsafe { *new_value };
     // SAFETY: the new value is a C string, since the default is not NULL.
     let text = unsafe { CStr::from_ptr(value) };
-    let Some((reason, hint)) = objection(text).filter(|_| !preload::is_under_way()) else { return true };
+    let Some((reason, hint)) = objection(text) else { return true };
+    if preload::is_under_way() {
+        if libpq::has_secret(text) {
+            // No view shows it then. SAFETY: PostgreSQL's own copy of the value, and none with a secret is shorter.
+            unsafe { ptr::copy_nonoverlapping(HIDDEN.as_ptr(), value, HIDDEN.count_bytes() + 1) };
+        }
+        return true;
+    }
     // PostgreSQL's own message would quote the value. SAFETY: copies a C string into PostgreSQL's memory.
     let message = unsafe { pg_sys::pstrdup(reason.as_ptr()) };
     // SAFETY: as above.
@@ -105,6 +117,14 @@ unsafe extern "C-unwind" fn check_registry(
     // SAFETY: as GUC_check_errhint() does.
     unsafe { pg_sys::GUC_check_errhint_string = hint };
     false
+}
+
+/// Why no registry can be asked.
+pub fn unset() -> Failure {
+    Failure {
+        hint: "Set it, and reload the configuration.".to_owned(),
+        ..Failure::local("snowflake_pg.registry is not set")
+    }
 }
 
 /// The connection string of the registry; empty if there is none.

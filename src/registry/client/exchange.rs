@@ -214,7 +214,7 @@ impl Client {
     fn session(&self, known: Option<&Lease>, at_most: Duration) -> Result<Session, Failure> {
         let conninfo = gucs::registry::registry();
         if conninfo.is_empty() {
-            return Err(Failure::local("snowflake_pg.registry is not set"));
+            return Err(gucs::registry::unset());
         }
         let text = CString::new(conninfo.as_str()).unwrap_or_default();
         if let Some((reason, hint)) = gucs::registry::objection(&text) {

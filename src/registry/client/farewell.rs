@@ -28,14 +28,14 @@ impl Client {
         if lease_file::write(&directory, &lease).is_ok() {
             let until = Instant::now() + FAREWELL;
             let session = Session::begin(&gucs::registry::registry(), Some(&held), until, || Ok(()));
-            let told = session.and_then(|mut session| session.release(&held, &lease, self.issued_until()));
+            let told = session.and_then(|mut session| session.release(&held, &lease, &self.about()));
             let worker = worker_of(held.numbers);
-            let Ok(Grant { receipt, revision, .. }) = told else {
+            let Ok(Grant { until: granted_until, receipt, revision, .. }) = told else {
                 return log!("snowflake_pg: could not tell the registry that {worker} is released");
             };
             log!("snowflake_pg: released {worker}");
             // So that the next start can tell whether the registry was put back to before the release.
-            let lease = Lease { tokens: [lease.tokens[1]; 2], receipt, revision, ..lease };
+            let lease = Lease { tokens: [lease.tokens[1]; 2], granted_until, receipt, revision, ..lease };
             let _ = lease_file::write(&directory, &lease);
         }
     }

@@ -41,8 +41,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the registry forgets where the last lease ended",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "SELECT greatest(l.granted_until, here.not_before), l.holders = 0 INTO STRICT begins, is_first",
-            "SELECT 0, l.holders = 0 INTO STRICT begins, is_first",
+            "SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used",
+            "SELECT 0, NOT (l.is_used",
         )],
         against: Servers { binary: "registry", tests: "the_next_holder" },
     },
@@ -50,8 +50,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the registry gives away a worker before its lease has ended",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "            AND l.granted_until <= now_ms AND (l.holders",
-            "            AND (l.holders",
+            "            AND l.granted_until <= now_ms AND (l.is_used",
+            "            AND (l.is_used",
         )],
         against: Servers { binary: "registry", tests: "where_all_workers" },
     },
@@ -159,8 +159,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a release of a worker that was never used counts",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "holders = l.holders - (greatest(lowered, issued) <= l.begins_at)::integer,",
-            "holders = l.holders,",
+            "is_used = greatest(lowered, this.issued) > l.begins_at, revision",
+            "revision",
         )],
         against: Servers { binary: "registry", tests: "that_was_refused_is_refused_again" },
     },
@@ -186,8 +186,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a lease is renewed for any token",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "ELSIF held_until >= row_of.begins_at AND row_of.token = ANY (presented) THEN",
-            "ELSIF held_until >= row_of.begins_at THEN",
+            "RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);",
+            "RETURN held_until >= row_of.begins_at;",
         )],
         against: Servers { binary: "registry", tests: "put_back_to_before" },
     },
@@ -198,7 +198,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "lease_file::write(&directory, &lease).is_ok()",
             "lease_file::write(&directory, &held).is_ok()",
         )],
-        against: Servers { binary: "registry", tests: "restarts_while_the_registry" },
+        against: Servers { binary: "registry", tests: "cannot_tell_a_frozen_registry" },
+    },
+    Mutant {
+        name: "the end of a recovery forgets what servers have seen",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "(SELECT r.reached_revision FROM snowflake_registry.registry r));",
+            "(SELECT r.restored_revision FROM snowflake_registry.registry r));",
+        )],
+        against: Servers { binary: "registry", tests: "put_back_while_all_servers" },
     },
     Mutant {
         name: "a registry that was restored gives workers to new servers",
@@ -219,12 +228,87 @@ pub(super) const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "registry", tests: "a_lease_that_had_ended" },
     },
     Mutant {
-        name: "a restored registry believes every server",
+        name: "a server that was answered since a failover may not ask twice",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "\n        AND held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);",
-            ";",
+            "seen_revision >= here.restored_revision) IS NOT TRUE",
+            "seen_revision = row_of.revision) IS NOT TRUE",
         )],
+        against: Servers { binary: "registry", tests: "may_ask_twice" },
+    },
+    Mutant {
+        name: "a row that a late request has written is any server's that knows its token",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE",
+            "AND is_current IS NOT TRUE",
+        )],
+        against: Servers { binary: "registry", tests: "a_renewal_that_arrives_after" },
+    },
+    Mutant {
+        name: "a server that was answered since a failover is not known",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE",
+            "AND true",
+        )],
+        against: Servers { binary: "registry", tests: "a_server_that_is_restarted_after_a_failover" },
+    },
+    Mutant {
+        name: "a release of one who has lost the worker decides",
+        edits: &[
+            (
+                "sql/snowflake_registry.sql",
+                "IS NOT TRUE\n    THEN\n        RETURN;\n    END IF;\n    IF found",
+                "IS NULL\n    THEN\n        RETURN;\n    END IF;\n    IF found",
+            ),
+            (
+                "sql/snowflake_registry.sql",
+                "IS NOT TRUE\n    THEN\n        RETURN;\n    END IF;\n    ends",
+                "IS NULL\n    THEN\n        RETURN;\n    END IF;\n    ends",
+            ),
+        ],
+        against: Servers { binary: "registry", tests: "the_role_of_a_server" },
+    },
+    Mutant {
+        name: "a claim holds up others",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "    IF NOT pg_try_advisory_xact_lock(",
+            "    IF false AND NOT pg_try_advisory_xact_lock(",
+        )],
+        against: Servers { binary: "registry", tests: "holds_up_no_other" },
+    },
+    Mutant {
+        name: "default privileges stay in the registry",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "current_setting('snowflake_registry.is_new')::boolean\n",
+            "NOT current_setting('snowflake_registry.is_new')::boolean\n",
+        )],
+        against: Servers { binary: "registry", tests: "default_privileges" },
+    },
+    Mutant {
+        name: "a lease is claimed earlier than a restore reckons with",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "avoided, least(this.lease_ms, here.longest_lease), here.not_before,",
+            "avoided, this.lease_ms, here.not_before,",
+        )],
+        against: Servers { binary: "registry", tests: "not_claimed_earlier" },
+    },
+    Mutant {
+        name: "a stop that the registry has not heard of costs the lease",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN",
+            "held_until > row_of.granted_until THEN",
+        )],
+        against: Servers { binary: "registry", tests: "could_not_tell_of_its_stop" },
+    },
+    Mutant {
+        name: "a restored registry believes every server",
+        edits: &[("sql/snowflake_registry.sql", "RETURN has_receipt AND", "RETURN")],
         against: Servers { binary: "registry", tests: "a_restored_registry_believes" },
     },
     Mutant {

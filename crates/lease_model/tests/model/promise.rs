@@ -26,6 +26,7 @@ pub const LATE: World = World { late: 2, end: 3, ..World::CRASHES };
 pub const LATE_ONCE: World = World { late: 1, end: 5, ..World::CRASHES };
 pub const RESTORED: World = World { restores: 1, ..World::CRASHES };
 pub const LATE_AND_RESTORED: World = World { late: 1, restores: 1, end: 3, ..World::CRASHES };
+pub const LATE_TWICE_AND_RESTORED: World = World { late: 2, end: 2, longest_grant: 1, ..LATE_AND_RESTORED };
 pub const IMAGES: World = World { images: 1, ..World::CRASHES };
 pub const EARLY: World = World { images: 1, restores: 1, early: 1, end: 3, ..World::CRASHES };
 pub const TWO_WORKERS: World = World { workers: 2, end: 3, ..World::CRASHES };
@@ -47,7 +48,7 @@ const PROMISES: &[Promise] = &[
     ),
     large("requests_that_arrive_late_and_much_later_let_nothing_be_issued_twice", World { end: 4, ..LATE }),
     large("requests_from_long_before_a_restore_let_nothing_be_issued_twice", World { end: 4, ..LATE_AND_RESTORED }),
-    large("many_requests_from_before_a_restore_let_nothing_be_issued_twice", World { late: 2, ..LATE_AND_RESTORED }),
+    large("two_requests_from_before_a_restore_let_nothing_be_issued_twice", LATE_TWICE_AND_RESTORED),
     large("requests_from_before_two_restores_let_nothing_be_issued_twice", World { restores: 2, ..LATE_AND_RESTORED }),
     large("late_requests_and_early_claims_let_nothing_be_issued_twice", World { early: 1, ..LATE_AND_RESTORED }),
     large("copied_disks_and_a_restored_registry_let_nothing_be_issued_twice", World { end: 4, ..EARLY }),

@@ -1,6 +1,8 @@
 //! What each rule is for: what goes wrong without it.
 
-use crate::promise::{EARLY, IMAGES, LATE, LATE_AND_RESTORED, LATE_ONCE, RESTORED, TWO_WORKERS};
+use crate::promise::{
+    EARLY, IMAGES, LATE, LATE_AND_RESTORED, LATE_ONCE, LATE_TWICE_AND_RESTORED, RESTORED, TWO_WORKERS,
+};
 use crate::{is_full, trial};
 use lease_model::explore;
 use lease_model::rules::Rule;
@@ -24,7 +26,8 @@ const NEEDED: &[(Rule, World)] = &[
     (Rule::NotBefore, RESTORED),
     (Rule::GrantsAreBounded, RESTORED),
     (Rule::HeldBeyondRestore, RESTORED),
-    (Rule::HeldBeyondRestoreAlways, RESTORED),
+    (Rule::AnsweredSinceRestore, LATE_TWICE_AND_RESTORED),
+    (Rule::ReleaseAsRenewal, RESTORED),
     (Rule::CurrentRowDecides, RESTORED),
     (Rule::MarginOfRestore, EARLY),
     (Rule::MarkWithinGrant, SHORT),
@@ -71,7 +74,9 @@ fn stays_right(rule: Rule) -> String {
     let short =
         [SHORT, World { late: 1, end: 2, ..LATE }, World { end: 3, ..RESTORED }, World { end: 2, ..TWO_WORKERS }];
     let large = [World { late: 1, ..LATE }, World { end: 2, ..LATE }, World { end: 2, ..LATE_AND_RESTORED }];
-    let worlds = short.into_iter().chain(large.into_iter().filter(|_| is_full()));
+    // A server that goes on without a mark begins anywhere. With two late requests, that is more than memory holds.
+    let fits = |world: &World| rule != Rule::LeaseBesideMark || world.late < 2;
+    let worlds = short.into_iter().chain(large.into_iter().filter(|world| is_full() && fits(world)));
     let states = worlds.map(|world| {
         let found = explore::all(&World { is_symmetric: true, ..world.without(rule) });
         assert!(found.broken.is_empty(), "{:?}", found.broken);

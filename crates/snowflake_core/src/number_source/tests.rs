@@ -98,6 +98,23 @@ fn a_host_has_the_number_at_the_end_of_its_first_label() {
     }
 }
 
+/// As AWS and Kubernetes name hosts and pods. The number of one can be that of another.
+#[test]
+fn a_name_whose_last_number_is_a_part_of_it_has_no_number() {
+    assert_eq!(number_of_host("ip-10-0-3-7.ec2.internal", 0), Err(NoNumber::PartOfAddress));
+    for address in ["10.0.3.7", "10.0.3.7:5432", "[fd00::7]:5432", "fd00::7", "ip-10-0-3-7", "db.10.0.3.7"] {
+        assert_eq!(number_at_end(address, 0), Err(NoNumber::PartOfAddress), "{address}");
+    }
+    for drawn in ["db-5f9c7d8b6-x2k49", "db-5f9c7d8b6-xkzq9", "x2k49", "0a1b2c3"] {
+        assert_eq!(number_of_host(drawn, 0), Err(NoNumber::PartOfWord), "{drawn}");
+    }
+    for (name, number) in
+        [("db-2-3-4", 4), ("shop-eu-west-1-pg-3", 3), ("10-0-300-7", 7), ("dbsrv-shrd4", 4), ("2024-db9", 9)]
+    {
+        assert_eq!(number_of_host(name, 0), Ok(number), "{name}");
+    }
+}
+
 #[test]
 fn a_number_that_is_too_large_is_refused_and_never_wraps() {
     assert_eq!(number_at_end("9223372036854775807", 0), Ok(9_223_372_036_854_775_807));
