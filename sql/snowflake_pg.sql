@@ -29,6 +29,11 @@ CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
     'next IDs, 1 to 1000000 in ascending order, all taken when the call begins';
 
+CREATE FUNCTION snowflake_fill() RETURNS trigger
+    LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION snowflake_fill() IS
+    'trigger function, with the name of a column: an ID where an inserted row has NULL, such as a row from postgres_fdw';
+
 -- Layouts ------------------------------------------------------------------------------------------------------------
 --
 -- A function that depends on snowflake_pg.layout is STABLE. With the layout as its last argument it is IMMUTABLE, so that an index

@@ -5,6 +5,7 @@ mod argument;
 mod catalog;
 pub mod copy;
 mod decode;
+mod fill;
 mod fleet;
 mod foreign;
 mod identity;

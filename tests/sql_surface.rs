@@ -297,6 +297,7 @@ fn the_extension_owns_what_it_is_known_to_own() {
             "function snowflake_decode(bigint,text) i strict s",
             "function snowflake_explain(bigint) s strict s",
             "function snowflake_explain(bigint,text) i strict s",
+            "function snowflake_fill() v u",
             "function snowflake_from_text(text,text) i strict s",
             "function snowflake_from_text(text,text,text) i strict s",
             "function snowflake_from_uuid(uuid) i strict s",

@@ -30,6 +30,11 @@ extern "C" fn pg_finfo_snowflake_nextval() -> &'static pg_sys::Pg_finfo_record {
 #[inline(never)]
 #[pg_guard]
 extern "C-unwind" fn slow_path() -> i64 {
+    next()
+}
+
+/// The next ID, whatever it takes; an ERROR if there is none.
+pub fn next() -> i64 {
     issuer::take().unwrap_or_else(|error| refuse(error))
 }
 

@@ -33,6 +33,8 @@ pub struct Builder {
     pub(crate) on_host: Host,
     own_clock: bool,
     faulty_disk: bool,
+    old: bool,
+    pub(crate) checksums: bool,
 }
 
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
@@ -84,6 +86,14 @@ impl Builder {
         self
     }
 
+    /// Of the version from which tests upgrade: see [`Installation::old`].
+    pub fn old(mut self) -> Self {
+        self.old = true;
+        // The default differs between versions, and pg_upgrade wants it to be the same.
+        self.checksums = true;
+        self
+    }
+
     /// Makes a server, and starts it.
     pub fn start(self) -> Cluster {
         let mut cluster = self.create();
@@ -91,9 +101,9 @@ impl Builder {
         cluster
     }
 
-    /// A server without a data directory.
-    pub(crate) fn bare(&self) -> Cluster {
-        let installation = Installation::shared();
+    /// A server without a data directory, which somebody else is to make and run.
+    pub fn bare(&self) -> Cluster {
+        let installation = if self.old { Installation::old() } else { Installation::shared() };
         let directory = Scratch::new("snowflake-");
         give_away(directory.path());
         let data = directory.path().join("data");
@@ -115,7 +125,9 @@ impl Builder {
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
         let initdb = cluster
             .command("initdb")
-            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres", "-D"])
+            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres"])
+            .args(self.checksums.then_some("--data-checksums"))
+            .arg("-D")
             .arg(cluster.data())
             .output()
             .expect("initdb");
@@ -338,6 +350,14 @@ impl Cluster {
     }
 
     fn command_under(&self, runner: &[&str], program: &str) -> Command {
+        let mut command = self.foreign_command();
+        command.args(self.preloaded()).args(runner).arg(self.installation.program(program));
+        command
+    }
+
+    /// The beginning of a command that runs somebody else's program, which is to follow, on the machine of this server:
+    /// as its user, and until this process ends.
+    pub fn foreign_command(&self) -> Command {
         let mut command = match &self.overlay {
             Some(overlay) => overlay.command(),
             None => self.on_host.command(self.directory.path()),
@@ -354,23 +374,29 @@ impl Cluster {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         // By env, and not around setpriv: what root's process makes, the servers' user can't use.
         command.args(["--", "env"]).args(&self.environment);
+        command
+    }
+
+    /// Variables with which a program of PostgreSQL's has the clock and the disk of this server.
+    pub fn preloaded(&self) -> Vec<String> {
+        let mut variables = Vec::new();
         // Ours first: it has to stand before libfaketime.
         let mut preloaded = vec![self.directory.path().join(LIBRARY)];
         if self.own_clock {
             // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
             preloaded.push(faketime());
-            command.args(["FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"]);
-            command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));
+            variables
+                .extend(["FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"].map(str::to_owned));
+            variables.push(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));
         }
         if let Some(disk) = &self.disk {
-            command.args(disk.environment());
+            variables.extend(disk.environment());
         }
         if self.own_clock || self.disk.is_some() {
             let preloaded: Vec<_> = preloaded.iter().map(|path| path.display().to_string()).collect();
-            command.arg(format!("LD_PRELOAD={}", preloaded.join(":")));
+            variables.push(format!("LD_PRELOAD={}", preloaded.join(":")));
         }
-        command.args(runner).arg(self.installation.program(program));
-        command
+        variables
     }
 
     /// The directory of PostgreSQL's programs.

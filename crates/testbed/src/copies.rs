@@ -38,12 +38,18 @@ impl Builder {
         cluster
     }
 
-    /// What pg_upgrade makes of a stopped server. Not started.
-    pub fn upgrade_of(self, old: &Cluster) -> Cluster {
+    /// What pg_upgrade makes of a stopped server, which was built as [`Builder::old`]. Not started.
+    pub fn upgrade_of(mut self, old: &Cluster) -> Cluster {
+        self.checksums = true;
         let new = self.create();
         let mut upgrade = new.command("pg_upgrade");
         upgrade.args(["--username=postgres", "--old-bindir"]).arg(old.bindir()).arg("--new-bindir").arg(new.bindir());
-        run(upgrade.arg("--old-datadir").arg(old.data()).arg("--new-datadir").arg(new.data()));
+        upgrade.arg("--old-datadir").arg(old.data()).arg("--new-datadir").arg(new.data());
+        if !upgrade.output().expect("pg_upgrade").status.success() {
+            let logs = format!("tail -n 20 {}/pg_upgrade_output.d/*/log/*.log", new.data().display());
+            let said = Command::new("sh").args(["-c", &logs]).output().expect("sh");
+            panic!("pg_upgrade: {}", String::from_utf8_lossy(&said.stdout));
+        }
         new
     }
 }

@@ -17,20 +17,40 @@ pub struct Installation {
     bindir: PathBuf,
 }
 
+/// Which PostgreSQL, and the extension that was built for it.
+struct Source {
+    pg_config: PathBuf,
+    extension: PathBuf,
+}
+
 impl Installation {
     /// The installation that the servers of this process share.
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Installation>> = Mutex::new(Weak::new());
+        let source = || Source { pg_config: chosen_pg_config(), extension: library() };
+        Self::once(&SHARED, source)
+    }
+
+    /// The one of servers that are to be upgraded: of the PostgreSQL that `SNOWFLAKE_PG_OLD_CONFIG` names, with the
+    /// extension of `SNOWFLAKE_PG_OLD_LIBRARY`; without these, the same.
+    pub fn old() -> Arc<Self> {
+        static OLD: Mutex<Weak<Installation>> = Mutex::new(Weak::new());
+        let [pg_config, extension] = ["SNOWFLAKE_PG_OLD_CONFIG", "SNOWFLAKE_PG_OLD_LIBRARY"].map(std::env::var_os);
+        let old = pg_config.zip(extension).map(|(pg_config, extension)| [pg_config, extension].map(PathBuf::from));
+        old.map_or_else(Self::shared, |[pg_config, extension]| Self::once(&OLD, || Source { pg_config, extension }))
+    }
+
+    fn once(made: &Mutex<Weak<Self>>, source: impl FnOnce() -> Source) -> Arc<Self> {
         // A test that failed while it held the lock has done no harm to the rest.
-        let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        shared.upgrade().unwrap_or_else(|| {
-            let new = Arc::new(Self::new());
-            *shared = Arc::downgrade(&new);
+        let mut made = made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        made.upgrade().unwrap_or_else(|| {
+            let new = Arc::new(Self::new(&source()));
+            *made = Arc::downgrade(&new);
             new
         })
     }
 
-    fn new() -> Self {
+    fn new(source: &Source) -> Self {
         let root = Scratch::new("pg-");
         // The servers' user must get through.
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
@@ -38,21 +58,22 @@ impl Installation {
             root.path().join(path.components().skip_while(|c| *c == Component::RootDir).collect::<PathBuf>())
         };
 
-        let bindir = pg_config("--bindir");
+        let bindir = answer(&source.pg_config, "--bindir");
         let our_bindir = inside(&bindir);
         fs::create_dir_all(&our_bindir).expect("own directory");
         for program in entries(&bindir) {
             fs::copy(&program, our_bindir.join(name(&program))).expect("a copy of a program");
         }
 
-        let libdir = pg_config("--pkglibdir");
+        let libdir = answer(&source.pg_config, "--pkglibdir");
         link_entries(&libdir, &inside(&libdir), "snowflake_pg.so");
-        let sharedir = pg_config("--sharedir");
+        let sharedir = answer(&source.pg_config, "--sharedir");
         let our_sharedir = inside(&sharedir);
         link_entries(&sharedir, &our_sharedir, "extension");
         link_entries(&sharedir.join("extension"), &our_sharedir.join("extension"), "snowflake_pg");
-        let output = make_install(&project(), root.path()).arg(format!("library={}", library().display())).output();
-        let output = output.expect("make");
+        let mut make = make_install(&project(), root.path());
+        make.env("PG_CONFIG", &source.pg_config).arg(format!("library={}", source.extension.display()));
+        let output = make.output().expect("make");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
         Self { bindir: our_bindir, root }
@@ -87,9 +108,16 @@ pub fn library() -> PathBuf {
 
 /// The path with which pg_config answers, that of `PG_CONFIG` or in the PATH.
 pub fn pg_config(question: &str) -> PathBuf {
-    let program = std::env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
-    let output = Command::new(&program).arg(question).output().expect("pg_config");
-    assert!(output.status.success(), "{program:?} {question} failed");
+    answer(&chosen_pg_config(), question)
+}
+
+fn chosen_pg_config() -> PathBuf {
+    std::env::var_os("PG_CONFIG").map_or_else(|| "pg_config".into(), PathBuf::from)
+}
+
+fn answer(pg_config: &Path, question: &str) -> PathBuf {
+    let output = Command::new(pg_config).arg(question).output().expect("pg_config");
+    assert!(output.status.success(), "{pg_config:?} {question} failed");
     PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim())
 }
 

@@ -30,7 +30,7 @@ pub use postgres;
 pub use query::{error, plan, value};
 pub use registry::Registry;
 pub use rustix::process::Signal;
-pub use scratch::shield;
+pub use scratch::{processes_in, send, shield};
 pub use state_file::{in_version_2, mark_in, record_in};
 pub use volume::Volume;
 

@@ -66,11 +66,16 @@ impl Load {
     /// Starts clients that repeat a query, which returns IDs in its only column. They connect again when they lose the
     /// server.
     pub fn start(cluster: &Cluster, clients: usize, query: &str) -> Self {
+        Self::start_at(&cluster.config(), clients, query)
+    }
+
+    /// The same, for clients that connect in this way.
+    pub fn start_at(config: &Config, clients: usize, query: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicUsize::new(0));
         let clients = (0..clients)
             .map(|_| {
-                let (config, query, stop) = (cluster.config(), query.to_owned(), Arc::clone(&stop));
+                let (config, query, stop) = (config.clone(), query.to_owned(), Arc::clone(&stop));
                 let count = Arc::clone(&received);
                 thread::spawn(move || {
                     let mut received = Received::default();
@@ -86,9 +91,14 @@ impl Load {
 
     /// Waits until the clients have received some thousand IDs more, so that not all were on their way already.
     pub fn wait_for_ids(&self) {
+        self.wait_for_some(5000);
+    }
+
+    /// Waits until the clients have received so many IDs more.
+    pub fn wait_for_some(&self, count: usize) {
         let received = || self.received.load(Ordering::Relaxed);
         let (before, deadline) = (received(), Instant::now() + PATIENCE);
-        while received() < before + 5000 {
+        while received() < before + count {
             assert!(Instant::now() < deadline, "no more IDs after {before}");
             sleep(Duration::from_millis(5));
         }
@@ -260,6 +270,19 @@ impl Report {
     /// How long the server took for one answer, at most.
     pub fn longest_call(&self) -> Duration {
         self.clients.iter().map(|client| client.longest).max().unwrap_or_default()
+    }
+
+    /// The longest time between two answers with IDs, for one client.
+    pub fn longest_gap(&self) -> Duration {
+        let gaps = |client: &Received| {
+            client.arrivals.windows(2).map(|pair| pair[1].arrived.saturating_sub(pair[0].arrived)).max()
+        };
+        Duration::from_millis(self.clients.iter().filter_map(gaps).max().unwrap_or_default())
+    }
+
+    /// When the last answer with IDs arrived.
+    pub fn last_arrival(&self) -> Option<UnixMs> {
+        self.clients.iter().filter_map(|client| client.arrivals.last()).map(|arrival| arrival.arrived).max()
     }
 
     /// How far a timestamp was ahead of the server's clock when it arrived, at most. The clock was `offset_ms` from the

@@ -37,6 +37,16 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "copy", tests: "outside_copy" },
     },
     Mutant {
+        name: "a trigger gives IDs to a role that may not issue any",
+        edits: &[("src/functions/fill.rs", "    must_issue(function);\n", "    let _ = (function, must_issue);\n")],
+        against: Servers { binary: "fdw", tests: "a_role_without_execute" },
+    },
+    Mutant {
+        name: "a trigger breaks the conditions of a domain",
+        edits: &[("src/functions/fill.rs", "of_type != pg_sys::INT8OID &&", "false && of_type != pg_sys::INT8OID &&")],
+        against: Servers { binary: "fdw", tests: "a_key_can_be" },
+    },
+    Mutant {
         name: "the planner gets the layout of a function that its user may not call",
         edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
         against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },

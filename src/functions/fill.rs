@@ -1,0 +1,145 @@
+//! A trigger that gives rows their IDs, for tables whose clients send NULL for the key, as postgres_fdw does.
+
+use super::catalog::{beside, may_call};
+use crate::errors::{error_report, raise};
+use crate::server_encoding::{characters, quoted, shown};
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::trigger_support::{called_as_trigger, trigger_fired_before, trigger_fired_by_insert, trigger_fired_for_row};
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+/// The trigger function. It returns the row, with an ID where the column is NULL.
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: a function called by PostgreSQL has a valid fcinfo.
+    if !unsafe { called_as_trigger(call) } {
+        raise(misused("was not called by trigger manager"));
+    }
+    // SAFETY: the same.
+    let call = unsafe { &*call };
+    // SAFETY: the context of a trigger's call is its data.
+    let data = unsafe { &*call.context.cast::<pg_sys::TriggerData>() };
+    // SAFETY: a function called by PostgreSQL has a valid flinfo.
+    let function = unsafe { &mut *call.flinfo };
+    // The first row of a statement looks the column up, and the others reuse it: these are calls of one trigger.
+    if function.fn_extra.is_null() {
+        function.fn_extra = ptr::without_provenance_mut(usize::from(column(data, function.fn_oid)));
+    }
+    let number = c_int::try_from(function.fn_extra.addr()).expect("the number of a column");
+    // SAFETY: the row of a trigger that is fired for one, and the number of a column.
+    let row = unsafe { fill(data.tg_trigtuple, table(data).rd_att, number) };
+    row.into()
+}
+
+/// What PG_FUNCTION_INFO_V1() defines in C.
+#[unsafe(no_mangle)]
+extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
+    &pg_sys::Pg_finfo_record { api_version: 1 }
+}
+
+/// The row, with an ID where the column is NULL.
+///
+/// # Safety
+///
+/// The row has these columns, one of them with this number.
+unsafe fn fill(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, mut number: c_int) -> pg_sys::HeapTuple {
+    // SAFETY: the caller's promise.
+    if !unsafe { pg_sys::heap_attisnull(row, number, columns) } {
+        return row;
+    }
+    let mut id = super::nextval::next().into();
+    // SAFETY: the same.
+    let of_type = unsafe { pg_sys::SPI_gettypeid(columns, number) };
+    // SAFETY: a type.
+    if of_type != pg_sys::INT8OID && unsafe { pg_sys::getBaseType(of_type) } != of_type {
+        // SAFETY: a value of the type on which the domain is based. Nothing is kept for another call.
+        unsafe { pg_sys::domain_check(id, false, of_type, ptr::null_mut(), ptr::null_mut()) };
+    }
+    let mut is_null = false;
+    // SAFETY: one column of the row, and a value of its type.
+    unsafe { pg_sys::heap_modify_tuple_by_cols(row, columns, 1, &raw mut number, &raw mut id, &raw mut is_null) }
+}
+
+/// The table of a trigger, which is open.
+fn table(data: &pg_sys::TriggerData) -> &pg_sys::RelationData {
+    // SAFETY: the data of a trigger has the table.
+    unsafe { &*data.tg_relation }
+}
+
+/// The number of the column that the trigger fills; an ERROR if it fills none.
+fn column(data: &pg_sys::TriggerData, function: Oid) -> u16 {
+    if !trigger_fired_before(data.tg_event) || !trigger_fired_for_row(data.tg_event) {
+        raise(misused("must be fired BEFORE ROW"));
+    }
+    if !trigger_fired_by_insert(data.tg_event) {
+        raise(misused("must be fired for INSERT"));
+    }
+    // SAFETY: the data of a trigger has the trigger.
+    let (trigger, table) = (unsafe { &*data.tg_trigger }, table(data));
+    if trigger.tgnargs != 1 {
+        raise(
+            misused("must be given the name of one column")
+                .set_detail(format!("Trigger {} gives it {} arguments.", name(trigger.tgname), trigger.tgnargs))
+                .set_hint(
+                    "Create the trigger with EXECUTE FUNCTION snowflake_fill('id'), where id is the column of the IDs.",
+                ),
+        );
+    }
+    // SAFETY: there is one argument.
+    let argument = unsafe { *trigger.tgargs };
+    // SAFETY: the columns of the table, and a C string.
+    let number = unsafe { pg_sys::SPI_fnumber(table.rd_att, argument) };
+    // SAFETY: a table that is open.
+    let of_table = || name(unsafe { (*table.rd_rel).relname.data.as_ptr() });
+    // Columns of the system have negative numbers.
+    let Some(found) = u16::try_from(number).ok().filter(|&found| found > 0) else {
+        raise(error_report(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!("column {} of relation {} does not exist", name(argument), of_table()),
+        ));
+    };
+    // SAFETY: the number of a column.
+    let of_type = unsafe { pg_sys::SPI_gettypeid(table.rd_att, number) };
+    // SAFETY: two types.
+    if !unsafe { pg_sys::IsBinaryCoercible(of_type, pg_sys::INT8OID) } {
+        // SAFETY: the name of a type.
+        let type_name = unsafe { pg_sys::format_type_be(of_type) };
+        // SAFETY: a C string, in the current memory context.
+        let type_name = unsafe { CStr::from_ptr(type_name) };
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                format!("column {} of relation {} must be of type bigint or snowflake", name(argument), of_table()),
+            )
+            .set_detail(format!("Its type is {}.", shown(&characters(type_name.to_bytes())))),
+        );
+    }
+    must_issue(function);
+    found
+}
+
+/// As a role that inserts must with the default `snowflake_nextval()`.
+fn must_issue(function: Oid) {
+    const ISSUES: &CStr = c"snowflake_nextval";
+    if !may_call(beside(function, ISSUES, &[])) {
+        let (why, kind) = (pg_sys::AclResult::ACLCHECK_NO_PRIV, pg_sys::ObjectType::OBJECT_FUNCTION);
+        // SAFETY: raises an ERROR with the name, a C string.
+        unsafe { pg_sys::aclcheck_error(why, kind, ISSUES.as_ptr()) };
+    }
+}
+
+fn misused(how: &str) -> ErrorReport {
+    error_report(
+        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        format!("function \"snowflake_fill\" {how}"),
+    )
+}
+
+/// A name for messages.
+fn name(of: *const c_char) -> String {
+    // SAFETY: a C string.
+    quoted(&characters(unsafe { CStr::from_ptr(of) }.to_bytes()))
+}

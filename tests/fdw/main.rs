@@ -1,0 +1,6 @@
+//! Tables that reach over servers by postgres_fdw, and the trigger that gives rows their IDs where a client sends NULL.
+
+mod example;
+mod fill;
+mod import;
+mod shards;
