@@ -2,9 +2,11 @@
 # make install    put what was built into the PostgreSQL of PG_CONFIG
 # make run        show the main job on throwaway servers
 # make test       prove every promise
-# make test-model   explore larger worlds of leases from a registry than make test does (a quarter of an hour)
+# make test-model   explore larger worlds of leases from a registry than make test does (about half an hour)
 # make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (a minute; needs a PostgreSQL with Citus)
+# make test-patroni  let every failover happen under Patroni and etcd, and show who issued what (about eight minutes)
+# make test-upgrade  upgrade servers of another version: OLD_PG_CONFIG=/path/to/pg_config (a minute, and building)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
@@ -29,6 +31,7 @@ endif
 # Asked when they are needed: `setup` may have to install PostgreSQL first.
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+old_major = $(shell $(OLD_PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
 cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) PQ_LIB_DIR=$$($(pg_config) --libdir) cargo
 features = --locked --release --features pg$(pg_major)
@@ -40,7 +43,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load modulo clock-picture layout-picture clean
 
 all: build
@@ -90,7 +93,7 @@ test-model: setup
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
-	@tools/setup servers tests clients
+	@tools/setup servers tests clients integrations patroni
 	cargo build --locked --package disk_faults
 	cargo test --locked --package testbed
 
@@ -104,6 +107,25 @@ test-citus: build
 	@tools/setup servers
 	@echo "==> Testing on Citus: every way to insert, on every kind of table"
 	cargo test --locked --package testbed --test citus
+
+test-patroni: build
+	@tools/setup servers tests patroni
+	@echo "==> Testing on Patroni: every failover, with each way to give nodes their workers"
+	cargo build --locked --package disk_faults
+	SNOWFLAKE_PG_PATRONI=full cargo test --locked --package testbed --test patroni
+
+# PostgreSQL's own checks tell whether the catalogs can be upgraded.
+test-upgrade: build
+	@test -n "$(OLD_PG_CONFIG)" || { echo "==> Add OLD_PG_CONFIG=/path/to/pg_config of the version to upgrade from" >&2; exit 1; }
+	@echo "==> Building the extension for the version to upgrade from"
+	PGRX_PG_CONFIG_PATH=$(OLD_PG_CONFIG) PQ_LIB_DIR=$$($(OLD_PG_CONFIG) --libdir) \
+		cargo build --locked --release --features pg$(old_major) --target-dir target/old
+	@tools/setup servers tests
+	@echo "==> Upgrading and restoring servers of PostgreSQL $(old_major) to $(pg_major)"
+	cargo build --locked --package disk_faults
+	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
+		cargo test --locked --package testbed --test faults -- row_24 && \
+		cargo test --locked --package testbed --test snowflake_type -- pg_upgrade
 
 test-mutants: setup
 	@tools/setup servers tests

@@ -1,6 +1,6 @@
 //! Functions that depend on the layout, in the clauses for which Citus wants them IMMUTABLE.
 
-use crate::nodes::{Citus, KINDS, Kind, NODES, OURS, SENT_TO, fill, message};
+use crate::nodes::{COLUMNAR, Citus, KINDS, Kind, NODES, OURS, SENT_TO, fill, message};
 use libtest_mimic::Failed;
 use testbed::postgres::Error;
 
@@ -23,7 +23,9 @@ const STATEMENTS: &[&str] = &[
 /// Sends each statement to each node, for each kind of table.
 pub fn run(citus: &Citus) -> Result<(), Failed> {
     let mut wrong = Vec::new();
-    for (kind, to) in KINDS.iter().flat_map(|kind| SENT_TO.map(|node| (kind, node))) {
+    // Citus updates and deletes no rows of columnar tables, which most clauses do.
+    let kinds = KINDS.iter().filter(|kind| kind.name != COLUMNAR);
+    for (kind, to) in kinds.flat_map(|kind| SENT_TO.map(|node| (kind, node))) {
         for text in STATEMENTS {
             let complaint = match rows(citus, kind, to, text) {
                 Ok(3) => continue,

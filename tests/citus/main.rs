@@ -3,6 +3,8 @@
 //! with a table of what was seen.
 
 mod clauses;
+mod clones;
+mod example;
 mod groups;
 mod nodes;
 mod statements;
@@ -63,12 +65,18 @@ fn main() -> ExitCode {
     let groups = Trial::test("nodes_with_one_configuration_have_their_groups_as_workers", move || {
         groups::run(lock(&here).citus())
     });
+    let clones = Trial::test("a_clone_that_is_promoted_beside_its_original_waits_for_a_group_of_its_own", clones::run);
+    let here = Arc::clone(&seen);
+    let example = Trial::test("the_example_of_orders_on_citus_gives_each_order_an_id_of_its_own", move || {
+        example::run(lock(&here).citus())
+    });
     let trials = STATEMENTS.iter().map(|statement| {
         let seen = Arc::clone(&seen);
         let name = format!("{}_gives_each_row_an_id_of_its_own", statement.identifier());
         Trial::test(name, move || lock(&seen).run(statement))
     });
-    let conclusion = libtest_mimic::run(&arguments, [functions, groups].into_iter().chain(trials).collect());
+    let conclusion =
+        libtest_mimic::run(&arguments, [functions, groups, clones, example].into_iter().chain(trials).collect());
     lock(&seen).show();
     conclusion.exit_code()
 }

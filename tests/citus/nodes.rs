@@ -16,6 +16,8 @@ pub struct Kind {
     /// Its name, and that of the table.
     pub name: &'static str,
     key: &'static str,
+    /// What ends CREATE TABLE.
+    storage: &'static str,
     /// Turns a table into one of this kind.
     distribute: &'static str,
 }
@@ -26,16 +28,33 @@ const REFERENCE: &str = "reference";
 /// Citus does not know it: each node has a table of its own.
 const PLAIN: &str = "plain";
 
-pub const KINDS: [Kind; 5] = [
-    Kind { name: "distributed_by_id", key: "id", distribute: "SELECT create_distributed_table('{table}', 'id')" },
+/// Citus adds rows, and changes none.
+pub const COLUMNAR: &str = "columnar";
+
+pub const KINDS: [Kind; 7] = [
+    Kind { name: "distributed_by_id", key: "id", storage: "", distribute: "SELECT create_distributed_table('{table}', 'id')" },
     Kind {
         name: "distributed_by_tenant",
         key: "tenant, id",
+        storage: "",
         distribute: "SELECT create_distributed_table('{table}', 'tenant')",
     },
-    Kind { name: REFERENCE, key: "id", distribute: "SELECT create_reference_table('{table}')" },
-    Kind { name: "citus_local", key: "id", distribute: "SELECT citus_add_local_table_to_metadata('{table}')" },
-    Kind { name: PLAIN, key: "id", distribute: "" },
+    Kind {
+        name: COLUMNAR,
+        key: "tenant, id",
+        storage: "USING columnar",
+        distribute: "SELECT create_distributed_table('{table}', 'tenant')",
+    },
+    Kind {
+        name: "partitioned_by_time",
+        key: "tenant, id",
+        storage: "PARTITION BY RANGE (id)",
+        distribute: "CREATE TABLE {table}_rest PARTITION OF {table} DEFAULT;
+            SELECT create_distributed_table('{table}', 'tenant'); SELECT snowflake_create_partitions('{table}', '1 day', 7)",
+    },
+    Kind { name: REFERENCE, key: "id", storage: "", distribute: "SELECT create_reference_table('{table}')" },
+    Kind { name: "citus_local", key: "id", storage: "", distribute: "SELECT citus_add_local_table_to_metadata('{table}')" },
+    Kind { name: PLAIN, key: "id", storage: "", distribute: "" },
 ];
 
 /// A default of the column `id`.
@@ -50,7 +69,7 @@ pub const OURS: IdDefault = IdDefault { schema: "ours", expression: "snowflake_n
 /// As volatile, without the extension: what Citus refuses here, it refuses every volatile default.
 pub const CONTROL: IdDefault = IdDefault { schema: "control", expression: "(random() * 1e18)::bigint" };
 
-const TABLE: &str = "CREATE TABLE {table} (tenant integer, id bigint DEFAULT {default}, note text, made timestamptz, PRIMARY KEY ({key}))";
+const TABLE: &str = "CREATE TABLE {table} (tenant integer, id bigint DEFAULT {default}, note text, made timestamptz, PRIMARY KEY ({key})) {storage}";
 
 const FUNCTION: &str = "
     CREATE FUNCTION {table}_put(tenant integer, mark text) RETURNS bigint LANGUAGE plpgsql AS
@@ -82,6 +101,7 @@ impl Citus {
         run(
             &mut coordinator,
             "CREATE EXTENSION snowflake_pg;
+             CREATE EXTENSION citus_columnar;
              CREATE SCHEMA ours;
              CREATE SCHEMA control;
              CREATE TABLE source (tenant integer PRIMARY KEY);
@@ -163,6 +183,7 @@ pub fn fill(text: &str, kind: &Kind, default: IdDefault, mark: &str) -> String {
     text.replace("{table}", &format!("{}.{}", default.schema, kind.name))
         .replace("{default}", default.expression)
         .replace("{key}", kind.key)
+        .replace("{storage}", kind.storage)
         .replace("{mark}", mark)
 }
 

@@ -117,7 +117,7 @@ fn issues_above(server: &Cluster, all: &mut Report) -> i64 {
 
 fn upgraded(wal_mark: &str) -> Seen {
     let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark);
-    let mut old = builder.clone().create();
+    let mut old = builder.clone().old().create();
     let ids = fill_orders(&mut old);
     old.stop(Signal::INT);
     let mut new = builder.upgrade_of(&old);
@@ -126,7 +126,7 @@ fn upgraded(wal_mark: &str) -> Seen {
 }
 
 fn upgraded_beside_its_state_directory() -> Seen {
-    let mut old = Cluster::builder().worker(1).create();
+    let mut old = Cluster::builder().worker(1).old().create();
     let state = old.make_directory("state");
     old.configure("snowflake_pg.state_directory", state.display());
     let ids = fill_orders(&mut old);
@@ -142,7 +142,7 @@ fn upgraded_beside_its_state_directory() -> Seen {
 }
 
 fn restored_with_preload() -> Seen {
-    let mut old = Cluster::builder().worker(1).create();
+    let mut old = Cluster::builder().worker(1).old().create();
     let ids = fill_orders(&mut old);
     let new = Cluster::builder().worker(1).start();
     new.restore_dump_of(&old);

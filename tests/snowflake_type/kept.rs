@@ -99,7 +99,7 @@ fn a_dump_brings_it_back_with_its_keys_and_defaults() {
 
 #[test]
 fn pg_upgrade_keeps_its_columns_indexes_and_keys() {
-    let mut old = Cluster::builder().start();
+    let mut old = Cluster::builder().old().start();
     let mut client = old.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     client.batch_execute(TABLES).expect("tables");

@@ -1,0 +1,129 @@
+//! Logical replication between servers that all issue IDs.
+
+use testbed::{Builder, Cluster, error, pg_config, value};
+
+const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
+    CREATE PUBLICATION orders FOR TABLE orders";
+
+fn server(builder: Builder) -> Cluster {
+    let cluster = builder.set("wal_level", "logical").start();
+    cluster.connect().batch_execute(&format!("CREATE EXTENSION snowflake_pg; {TABLE}")).expect("a table");
+    cluster
+}
+
+/// Lets a server receive what another one writes from now on.
+fn subscribe(subscriber: &Cluster, publisher: &Cluster, name: &str, options: &str) {
+    let query = format!(
+        "CREATE SUBSCRIPTION {name} CONNECTION 'host={} user=postgres dbname=postgres' PUBLICATION orders WITH ({options})",
+        publisher.host().display()
+    );
+    subscriber.connect().batch_execute(&query).expect("a subscription");
+    subscriber.wait_until("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel");
+}
+
+fn insert(server: &Cluster, rows: u32) {
+    let query = format!(
+        "INSERT INTO orders (item) SELECT current_setting('snowflake_pg.worker_id') FROM generate_series(1, {rows})"
+    );
+    server.connect().batch_execute(&query).expect("rows");
+}
+
+fn wait_for_rows(server: &Cluster, rows: u32) {
+    server.wait_until(&format!("SELECT count(*) = {rows} FROM orders"));
+}
+
+/// What the rows say of themselves: how many of which worker, and how many IDs that disagree.
+fn issued(server: &Cluster) -> String {
+    let query = "SELECT string_agg(format('%s of %s', rows, item), ', ' ORDER BY item) FROM (
+        SELECT item, count(*) AS rows FROM orders WHERE (snowflake_decode(id)).worker_id = item::integer GROUP BY item) s";
+    value(&mut server.connect(), query)
+}
+
+#[test]
+fn a_subscriber_that_inserts_too_gets_no_id_of_its_publisher() {
+    let (publisher, subscriber) = (server(Cluster::builder().worker(0)), server(Cluster::builder().worker(1)));
+    insert(&publisher, 1000);
+    subscribe(&subscriber, &publisher, "orders", "copy_data");
+    for _ in 0..10 {
+        insert(&publisher, 1000);
+        insert(&subscriber, 1000);
+    }
+    wait_for_rows(&subscriber, 21_000);
+    assert_eq!(issued(&subscriber), "11000 of 0, 10000 of 1", "no ID is issued anew where it arrives");
+}
+
+/// With a sequence, the first insert there fails: logical replication does not bring where it is.
+#[test]
+fn after_a_cutover_the_subscriber_goes_on_above_every_id_that_it_has_received() {
+    // The new server's clock is behind.
+    let publisher = server(Cluster::builder().worker(0));
+    let mut subscriber = Cluster::builder().worker(1).set("wal_level", "logical").own_clock().create();
+    subscriber.set_clock(-0.8);
+    subscriber.start();
+    let table =
+        format!("CREATE EXTENSION snowflake_pg; {TABLE}; ALTER TABLE orders ADD COLUMN serial bigserial UNIQUE");
+    subscriber.connect().batch_execute(&table).expect("a table");
+    publisher.connect().batch_execute("ALTER TABLE orders ADD COLUMN serial bigserial UNIQUE").expect("a column");
+    subscribe(&subscriber, &publisher, "orders", "copy_data");
+    insert(&publisher, 1000);
+    wait_for_rows(&subscriber, 1000);
+    let mut client = subscriber.connect();
+    client.batch_execute("DROP SUBSCRIPTION orders").expect("the end of it");
+    client.batch_execute("SELECT snowflake_advance((SELECT max(id) FROM orders))").expect("a cutover");
+    let insert = "INSERT INTO orders (item) VALUES ('new') RETURNING id > (SELECT max(id) FROM orders)";
+    assert_eq!(error(&mut client, insert).constraint(), Some("orders_serial_key"));
+    client.batch_execute("SELECT setval('orders_serial_seq', (SELECT max(serial) FROM orders))").expect("a sequence");
+    assert_eq!(value(&mut client, insert), "t");
+}
+
+#[test]
+fn two_servers_that_replicate_to_each_other_insert_at_once() {
+    let servers = [0, 1].map(|worker| server(Cluster::builder().worker(worker)));
+    let version: u32 = value(&mut servers[0].connect(), "SHOW server_version_num").parse().expect("a number");
+    if version < 160_000 {
+        println!("skipped: {} has no origin = none", pg_config("--version").display());
+        return;
+    }
+    let [one, other] = &servers;
+    subscribe(one, other, "from_other", "origin = none, copy_data = false");
+    subscribe(other, one, "from_one", "origin = none, copy_data = false");
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| (0..20).for_each(|_| insert(server, 500)));
+        }
+    });
+    for server in &servers {
+        wait_for_rows(server, 20_000);
+        assert_eq!(issued(server), "10000 of 0, 10000 of 1");
+    }
+}
+
+#[test]
+fn a_publisher_with_the_worker_of_its_subscriber_is_found_before_an_id_comes_twice() {
+    let (publisher, subscriber) = (server(Cluster::builder().worker(0)), server(Cluster::builder().worker(0)));
+    insert(&subscriber, 10);
+    subscribe(&subscriber, &publisher, "orders", "copy_data = false");
+    insert(&publisher, 10);
+    wait_for_rows(&subscriber, 20);
+    let foreign = "SELECT count(*) FROM orders WHERE snowflake_is_foreign(id)";
+    assert_eq!(value(&mut subscriber.connect(), foreign), "10");
+    let fleet = format!(
+        "SELECT string_agg(problem, '; ') FROM snowflake_check_fleet(ARRAY['host={} user=postgres dbname=postgres'])",
+        publisher.host().display()
+    );
+    let problems = "same worker ID as server 1 (…); same worker ID as this server";
+    let found = value(&mut subscriber.connect(), &fleet);
+    assert_eq!(found.replace(&publisher.host().display().to_string(), "…"), problems);
+}
+
+/// What an ID that comes twice would do: it stops the subscription.
+#[test]
+fn a_row_with_an_id_that_the_subscriber_has_stops_the_subscription() {
+    let (publisher, subscriber) = (server(Cluster::builder().worker(0)), server(Cluster::builder().worker(0)));
+    subscribe(&subscriber, &publisher, "orders", "copy_data = false, disable_on_error");
+    for server in [&subscriber, &publisher] {
+        server.connect().batch_execute("INSERT INTO orders VALUES (1541815603606036480)").expect("a row");
+    }
+    subscriber.wait_until("SELECT NOT subenabled FROM pg_subscription");
+    assert!(subscriber.log().contains("duplicate key value violates unique constraint \"orders_pkey\""));
+}
