@@ -4,7 +4,7 @@
 # make test       prove every promise
 # make test-model   explore larger worlds of leases from a registry than make test does (about half an hour)
 # make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
-# make test-citus   insert on Citus in every way, and show which node issued the IDs (a minute; needs a PostgreSQL with Citus)
+# make test-citus   insert on Citus in every way, and show which node issued the IDs (three minutes; needs a PostgreSQL with Citus)
 # make test-patroni  let every failover happen under Patroni and etcd, and show who issued what (about eight minutes)
 # make test-upgrade  upgrade servers of another version: OLD_PG_CONFIG=/path/to/pg_config (a minute, and building)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)

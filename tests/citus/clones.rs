@@ -1,10 +1,11 @@
 //! A standby of a node that Citus promotes to a node of its own, beside its original: from version 13.2 on.
 
+use crate::servers::builder;
 use libtest_mimic::Failed;
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Builder, Cluster, Load, value};
+use testbed::{Cluster, Load, value};
 
 /// Of the coordinator, the node and the clone. Citus tells standbys by the addresses that they stream from, so that
 /// sockets will not do.
@@ -42,16 +43,6 @@ pub fn run() -> Result<(), Failed> {
         return Err(format!("{states:?}, {} duplicates, {:?}", report.duplicates(), report.errors()).into());
     }
     Ok(())
-}
-
-fn builder() -> Builder {
-    Cluster::builder()
-        .worker("citus")
-        .set("shared_preload_libraries", "citus, snowflake_pg")
-        .set("citus.node_conninfo", "sslmode=disable")
-        .set("citus.enable_statistics_collection", "off")
-        .set("citus.shard_count", 4)
-        .set("wal_level", "logical")
 }
 
 fn listen(node: &Cluster, address: &str) {

@@ -1,12 +1,17 @@
 //! `DEFAULT snowflake_nextval()` on Citus: every way to insert, on every kind of table, sent to the coordinator and to
-//! a worker node; and the clauses in which Citus wants functions IMMUTABLE. Skipped where PostgreSQL has no Citus. Ends
-//! with a table of what was seen.
+//! a worker node; the clauses in which Citus wants functions IMMUTABLE; and what becomes of IDs while shards and nodes
+//! come and go. Skipped where PostgreSQL has no Citus. Ends with a table of what was seen.
 
 mod clauses;
 mod clones;
 mod example;
+mod failover;
+mod functions;
 mod groups;
+mod misfits;
+mod moves;
 mod nodes;
+mod servers;
 mod statements;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -16,6 +21,22 @@ use std::collections::{BTreeSet, HashSet};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use testbed::{pg_config, twitter};
+
+/// Tests on the nodes that statements are sent to.
+const ON_SHARED_NODES: &[(&str, fn(&Citus) -> Result<(), Failed>)] = &[
+    ("functions_that_depend_on_the_layout_work_in_every_clause", clauses::run),
+    ("a_distributed_function_takes_ids_from_the_node_that_runs_it", functions::run),
+    ("nodes_with_one_configuration_have_their_groups_as_workers", groups::run),
+    ("the_example_of_orders_on_citus_gives_each_order_an_id_of_its_own", example::run),
+];
+
+/// Tests on nodes of their own.
+const ON_OWN_NODES: &[(&str, fn() -> Result<(), Failed>)] = &[
+    ("a_clone_that_is_promoted_beside_its_original_waits_for_a_group_of_its_own", clones::run),
+    ("a_node_that_does_not_fit_is_found_and_named", misfits::run),
+    ("a_node_that_fails_over_issues_no_id_twice", failover::run),
+    ("ids_stay_what_they_are_while_shards_and_nodes_come_and_go", moves::run),
+];
 
 /// What was seen so far.
 #[derive(Default)]
@@ -57,26 +78,17 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&arguments, vec![skipped]).exit_code();
     }
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let here = Arc::clone(&seen);
-    let functions = Trial::test("functions_that_depend_on_the_layout_work_in_every_clause", move || {
-        clauses::run(lock(&here).citus())
+    let shared = ON_SHARED_NODES.iter().map(|&(name, test)| {
+        let seen = Arc::clone(&seen);
+        Trial::test(name, move || test(lock(&seen).citus()))
     });
-    let here = Arc::clone(&seen);
-    let groups = Trial::test("nodes_with_one_configuration_have_their_groups_as_workers", move || {
-        groups::run(lock(&here).citus())
-    });
-    let clones = Trial::test("a_clone_that_is_promoted_beside_its_original_waits_for_a_group_of_its_own", clones::run);
-    let here = Arc::clone(&seen);
-    let example = Trial::test("the_example_of_orders_on_citus_gives_each_order_an_id_of_its_own", move || {
-        example::run(lock(&here).citus())
-    });
-    let trials = STATEMENTS.iter().map(|statement| {
+    let own = ON_OWN_NODES.iter().map(|&(name, test)| Trial::test(name, test));
+    let statements = STATEMENTS.iter().map(|statement| {
         let seen = Arc::clone(&seen);
         let name = format!("{}_gives_each_row_an_id_of_its_own", statement.identifier());
         Trial::test(name, move || lock(&seen).run(statement))
     });
-    let conclusion =
-        libtest_mimic::run(&arguments, [functions, groups, clones, example].into_iter().chain(trials).collect());
+    let conclusion = libtest_mimic::run(&arguments, shared.chain(own).chain(statements).collect());
     lock(&seen).show();
     conclusion.exit_code()
 }
@@ -127,7 +139,7 @@ impl Seen {
 
     /// Prints the table. Kinds for which a statement did the same share a line.
     fn show(&self) {
-        let Some(citus) = &self.citus else { return };
+        let Some(citus) = self.citus.as_ref().filter(|_| !self.lines.is_empty()) else { return };
         println!("{}", citus.versions());
         let print = |[statement, kinds, sent_to, rows, distinct, issued_by]: [&str; 6]| {
             println!("{statement:<38} {kinds:<68} {sent_to:<11} {rows:>4} {distinct:>8}  {issued_by}");

@@ -1,5 +1,6 @@
 //! A coordinator and two worker nodes, with a table of each kind.
 
+use crate::servers::{execute, form_cluster, message, node};
 use crate::statements::{EXECUTIONS, Sent, Statement};
 use std::io::{Read, Write};
 use testbed::postgres::{Client, Error, SimpleQueryMessage};
@@ -87,18 +88,10 @@ pub struct Citus {
 impl Citus {
     pub fn start() -> Self {
         let nodes: Vec<_> = NODES.iter().map(|_| node()).collect();
+        form_cluster(&nodes);
         let mut coordinator = nodes[0].connect();
-        let port = value(&mut coordinator, "SHOW port");
-        let run = |client: &mut Client, statement: &str| {
-            client.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
-        };
-        let host = |node: &Cluster| node.host().display().to_string();
-        run(&mut coordinator, &format!("SELECT citus_set_coordinator_host('{}', {port})", host(&nodes[0])));
-        for node in &nodes[1..] {
-            run(&mut coordinator, &format!("SELECT citus_add_node('{}', {port})", host(node)));
-        }
         // Citus creates all of it on the other nodes, too.
-        run(
+        execute(
             &mut coordinator,
             "CREATE EXTENSION snowflake_pg;
              CREATE EXTENSION citus_columnar;
@@ -107,19 +100,19 @@ impl Citus {
              CREATE TABLE source (tenant integer PRIMARY KEY);
              CREATE TABLE copied_source (tenant integer PRIMARY KEY)",
         );
-        run(&mut coordinator, "SELECT create_distributed_table('source', 'tenant')");
-        run(&mut coordinator, "SELECT create_reference_table('copied_source')");
+        execute(&mut coordinator, "SELECT create_distributed_table('source', 'tenant')");
+        execute(&mut coordinator, "SELECT create_reference_table('copied_source')");
         for source in ["source", "copied_source"] {
-            run(&mut coordinator, &format!("INSERT INTO {source} SELECT generate_series(1, 10)"));
+            execute(&mut coordinator, &format!("INSERT INTO {source} SELECT generate_series(1, 10)"));
         }
         for (kind, default) in KINDS.iter().flat_map(|kind| [(kind, OURS), (kind, CONTROL)]) {
             let fill = |text| fill(text, kind, default, "");
-            run(&mut coordinator, &fill(TABLE));
-            run(&mut coordinator, &fill(kind.distribute));
+            execute(&mut coordinator, &fill(TABLE));
+            execute(&mut coordinator, &fill(kind.distribute));
             if kind.name == PLAIN {
-                run(&mut nodes[1].connect(), &fill(TABLE));
+                execute(&mut nodes[1].connect(), &fill(TABLE));
             }
-            run(&mut coordinator, &fill(FUNCTION));
+            execute(&mut coordinator, &fill(FUNCTION));
         }
         Self { nodes }
     }
@@ -155,27 +148,6 @@ impl Citus {
         }
         Ok(ids)
     }
-}
-
-/// A server with Citus. All have the same configuration.
-pub fn node() -> Cluster {
-    let mut node = Cluster::builder()
-        .worker("citus")
-        .set("shared_preload_libraries", "citus, snowflake_pg")
-        .set("citus.node_conninfo", "sslmode=disable")
-        .set("citus.enable_statistics_collection", "off")
-        .set("citus.shard_count", 4)
-        .create();
-    // The directory of its socket serves as a host name, for itself and for the others.
-    node.configure("citus.local_hostname", node.host().display());
-    node.start();
-    node.connect().batch_execute("CREATE EXTENSION citus").expect("Citus");
-    node
-}
-
-/// What a server says.
-pub fn message(error: &Error) -> String {
-    error.as_db_error().map_or_else(|| format!("{error:?}"), |error| error.message().to_owned())
 }
 
 /// Puts the names into a text of [`statements`](crate::statements).
