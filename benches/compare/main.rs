@@ -11,6 +11,7 @@ mod contenders;
 mod cost;
 mod decoding;
 mod effort;
+mod fdw;
 mod growth;
 mod insert;
 mod latency;
@@ -35,10 +36,11 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
+    Part { name: "fdw", asks: "what it costs to select by time over postgres_fdw", run: fdw::run },
     Part { name: "clients", asks: "how many IDs clients get together", run: clients::run },
     Part { name: "saturation", asks: "how close a full server comes to the layout's rate", run: saturation::run },
     Part { name: "latency", asks: "how long single calls take under load", run: latency::run },
