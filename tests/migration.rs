@@ -1,0 +1,99 @@
+//! A fleet that goes over to a layout with room for more, server by server, while IDs of both are issued.
+
+use snowflake_core::layout::Layout;
+use testbed::postgres::Client;
+use testbed::{Builder, Cluster, Load, Report, Signal, error, plan, real_time, value};
+
+const OLD: &str = "js";
+const NEW: &str = "t41 w10 s12 epoch=2024-01-01T00:00:00Z";
+/// IDs of the old layout are below it, and those of the new one are not.
+const BOUNDARY: i64 = 1 << 53;
+
+const IDS: &str = "SELECT snowflake_nextvals(50)";
+
+/// As docs/layouts.md has it.
+const READ_BOTH: &str = "
+    CREATE FUNCTION made_at(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
+        RETURN CASE WHEN id < 9007199254740992 THEN snowflake_timestamp(id, 'js')
+            ELSE snowflake_timestamp(id, 't41 w10 s12 epoch=2024-01-01T00:00:00Z') END";
+const FIND_BOTH: &str = "id < 9007199254740992 AND snowflake_within(id, $1, $2, 'js')
+    OR snowflake_within(id, $1, $2, 't41 w10 s12 epoch=2024-01-01T00:00:00Z')";
+
+fn start(builder: Builder) -> Cluster {
+    let server = builder.start();
+    server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    server
+}
+
+/// Restarts a server with another layout, which it does not use before it is told to.
+fn migrate(server: &mut Cluster, layout: &str) {
+    server.configure("snowflake_pg.layout", layout);
+    server.restart(Signal::INT);
+    let mut client = server.connect();
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "the layout has changed since this server issued IDs");
+    client.batch_execute("SELECT snowflake_accept_identity()").expect("IDs above all old ones");
+}
+
+#[test]
+fn servers_go_over_to_a_wider_layout_one_by_one_and_issue_no_id_twice() {
+    let mut servers = [0, 1, 2].map(|worker| start(Cluster::builder().worker(worker).set("snowflake_pg.layout", OLD)));
+    let before = value(&mut servers[0].connect(), "SELECT clock_timestamp()");
+    let loads = [0, 1, 2].map(|server| Load::start(&servers[server], 1, IDS));
+    for server in &mut servers {
+        loads.iter().for_each(Load::wait_for_ids);
+        migrate(server, NEW);
+    }
+    loads.iter().for_each(Load::wait_for_ids);
+    let mut report = Report::default();
+    loads.into_iter().for_each(|load| report.merge(load.finish()));
+    report.assert_unique_and_ordered();
+    let old = report.received().filter(|&id| id < BOUNDARY).count();
+    assert!(old >= 15_000 && report.ids() - old >= 15_000, "{old} of {} IDs are of the old layout", report.ids());
+    read(&mut servers[0].connect(), &report, &before);
+}
+
+/// Both kinds of IDs in one table are decoded, and found by their time, by the key's index.
+fn read(client: &mut Client, report: &Report, before: &str) {
+    client.batch_execute(READ_BOTH).expect("a function");
+    client.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY)").expect("a table");
+    let ids: Vec<_> = report.received().collect();
+    client.execute("INSERT INTO orders SELECT unnest($1::bigint[])", &[&ids]).expect("orders");
+    client.batch_execute("ANALYZE orders").expect("statistics");
+    let all = format!(
+        "SELECT count(*) FROM orders WHERE made_at(id) BETWEEN '{before}' AND clock_timestamp() + interval '5 s'"
+    );
+    assert_eq!(value(client, &all), ids.len().to_string(), "IDs of both layouts have their times");
+    let middle = value(client, "SELECT made_at(max(id)) - interval '1 s' FROM orders");
+    for (from, until) in [(before, middle.as_str()), (before, "infinity"), (middle.as_str(), "infinity")] {
+        let condition = FIND_BOTH.replace("$1", &format!("'{from}'")).replace("$2", &format!("'{until}'"));
+        let found = value(client, &format!("SELECT count(*) FROM orders WHERE {condition}"));
+        let right = format!("SELECT count(*) FROM orders WHERE made_at(id) >= '{from}' AND made_at(id) < '{until}'");
+        assert_eq!(found, value(client, &right), "from {from} until {until}");
+    }
+    client.batch_execute("SET enable_seqscan = off").expect("a setting");
+    let condition = FIND_BOTH.replace("$1", &format!("'{middle}'")).replace("$2", "'infinity'");
+    let plan = plan(client, &format!("EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE {condition}"));
+    assert!(plan.contains("BitmapOr") && !plan.contains("Filter"), "{plan}");
+}
+
+#[test]
+fn a_layout_of_62_bits_that_has_ended_is_followed_by_one_of_63_bits() {
+    let ended: Layout = "t40 w10 s12 epoch=2026-01-01T00:00:00Z".parse().expect("a layout");
+    let mut server = Cluster::builder().worker(1).own_clock().set("snowflake_pg.layout", ended).create();
+    server.set_clock((ended.end() - 5000 - real_time()) as f64 / 1000.0);
+    server.start();
+    let mut client = server.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let load = Load::start(&server, 1, IDS);
+    load.wait_for_ids();
+    server.wait_until("SELECT state = 'outside the layout' FROM snowflake_status");
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
+    migrate(&mut server, "t41 w10 s12 epoch=2026-01-01T00:00:00Z");
+    load.wait_for_ids();
+    let report = load.finish();
+    report.assert_unique_and_ordered();
+    let (lowest, highest) = report.range().expect("IDs");
+    assert!(lowest < 1 << 62 && highest >= 1 << 62, "from {lowest} to {highest}");
+}
