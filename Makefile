@@ -93,7 +93,7 @@ test-model: setup
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
-	@tools/setup servers tests clients integrations patroni
+	@tools/setup servers tests clients integrations patroni manifests
 	cargo build --locked --package disk_faults
 	cargo test --locked --package testbed
 
