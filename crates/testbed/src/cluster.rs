@@ -286,7 +286,11 @@ impl Cluster {
         let deadline = Instant::now() + PATIENCE;
         let is_backend = |pid| {
             let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            pid != postmaster && line.starts_with("postgres: ") && !line.contains("logger")
+            // A process that ends has no line any more while it still gives up the shared memory. A new one has not
+            // given itself a title yet.
+            let program = line.split('\0').next().unwrap_or_default();
+            let is_servers = program.is_empty() || program.ends_with("/postgres") || program.starts_with("postgres: ");
+            pid != postmaster && is_servers && !line.contains("logger")
         };
         while Instant::now() < deadline && processes_in(&self.data()).any(is_backend) {
             sleep(Duration::from_millis(5));
