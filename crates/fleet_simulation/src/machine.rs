@@ -1,0 +1,90 @@
+//! A machine: its clock, and what its server keeps on its disk.
+
+use crate::chance::Chance;
+use crate::clock::Clock;
+use crate::replication::Replication;
+use crate::settings::Settings;
+use crate::time::Micros;
+use snowflake_core::UnixMs;
+use snowflake_core::forward_jump::{ForwardJumpGuard, Verdict};
+use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::lease::{Lease, Place};
+use snowflake_core::life::LastLife;
+use snowflake_core::record::Record;
+
+/// A node of a cluster, apart from whether a server runs on it.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its clock.
+    pub clock: Clock,
+    /// Its number in its cluster.
+    pub member: usize,
+    /// The system identifier of the cluster.
+    pub system_identifier: u64,
+    /// PostgreSQL's timeline.
+    pub timeline: u32,
+    /// Its state directory.
+    pub directory: Inode,
+    /// The boot of the machine: a random number.
+    pub boot: u128,
+    /// The state file.
+    pub record: Option<Record>,
+    /// What the data directory knows of the record that it wrote last.
+    pub life: Option<LastLife>,
+    /// The file with the lease.
+    pub lease: Option<Lease>,
+}
+
+impl Machine {
+    /// Where a lease is used.
+    pub fn place(&self) -> Place {
+        Place { boot: self.boot, device: 1, directory: self.directory.number }
+    }
+
+    /// The source of the IDs of a server here.
+    pub fn identity(&self, numbers: Numbers) -> Identity {
+        Identity {
+            system_identifier: self.system_identifier,
+            timeline: self.timeline,
+            directory: self.directory,
+            numbers,
+            layout: crate::settings::layout(),
+        }
+    }
+}
+
+/// What a server has around it at a moment.
+#[derive(Debug)]
+pub struct Host<'a> {
+    /// True time.
+    pub now: Micros,
+    /// The machine.
+    pub machine: &'a mut Machine,
+    /// The replication of its cluster.
+    pub replication: &'a mut Replication,
+    /// Random numbers.
+    pub chance: &'a mut Chance,
+    /// Which rules hold.
+    pub settings: &'a Settings,
+}
+
+impl Host<'_> {
+    /// The machine's monotonic clock, in microseconds, which is right.
+    pub fn monotonic(&self) -> Micros {
+        self.now - crate::time::BEGIN + crate::time::DAY
+    }
+
+    /// A guard that trusts the clock as it is now.
+    pub fn new_guard(&self) -> ForwardJumpGuard {
+        ForwardJumpGuard::new(self.machine.clock.read(self.now), self.monotonic())
+    }
+
+    /// The clock as far as it is trusted, in microseconds; timestamps up to `issued` may exist.
+    pub fn trusted(&self, guard: &ForwardJumpGuard, issued: UnixMs) -> Micros {
+        let (real, max_jump) = (self.machine.clock.read(self.now), crate::settings::MAX_FORWARD_JUMP);
+        match guard.check(real, self.monotonic(), issued * 1000, max_jump) {
+            Verdict::Trusted | Verdict::Confirmed => real,
+            Verdict::Jumped { expected } => expected,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Servers ask the registry, which is away at times.
+
+use super::{REGISTRY_OUTAGE_EVERY, REGISTRY_STEP_EVERY, Simulation};
+use crate::clock::POLL;
+use crate::events::Event;
+use crate::faults;
+use crate::fleet::{Role, Running};
+use crate::registry::{Refusal, Registry};
+use crate::registry_client::{Line, Outcome};
+use crate::tally::Count;
+use crate::time::{HOUR, MINUTE, Micros, SECOND};
+
+/// How often the answer to a request is lost.
+const LOST_ANSWERS: f64 = 0.01;
+
+/// After how long somebody restarts a server that has lost its worker.
+const OPERATOR: Micros = 5 * MINUTE;
+
+/// By how much the registry's clock is set wrong at most, in microseconds.
+const REGISTRY_STEP_US: i64 = 10 * MINUTE.cast_signed();
+
+/// What gets through to the registry.
+fn line<'a>(registry: &'a mut Registry, is_cut_off: bool, is_lost: bool) -> Line<'a> {
+    if registry.is_away || is_cut_off {
+        Line::Down
+    } else if is_lost {
+        Line::Lossy(registry)
+    } else {
+        Line::Up(registry)
+    }
+}
+
+impl Simulation {
+    /// A registry client looks whether something is due.
+    pub(super) fn look_at_lease(&mut self, node: usize, life: u32) {
+        if self.fleet.nodes[node].life == life && !self.fleet.nodes[node].is_frozen {
+            self.ask_if_due(node);
+        }
+    }
+
+    /// The same, woken by a call that needs a lease. Returns whether there is a new one.
+    pub(super) fn ask_if_due(&mut self, node: usize) -> bool {
+        let (is_lost, is_cut_off) = (self.chance.happens(LOST_ANSWERS), self.fleet.nodes[node].is_cut_off);
+        let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
+        let Running { server: Some(server), client: Some(client) } = running else { return false };
+        if !client.is_due(&host, server) {
+            return false;
+        }
+        let outcome = client.ask(&mut host, server, line(&mut self.registry, is_cut_off, is_lost));
+        let (next, is_over) = (client.next(), client.is_over());
+        let life = self.fleet.nodes[node].life;
+        self.note(node, outcome);
+        if is_over {
+            self.events.at(self.now + OPERATOR, Event::Operator(node, life));
+        } else {
+            self.events.at(next.max(self.now + 1), Event::Client(node, life));
+        }
+        matches!(outcome, Outcome::Claimed | Outcome::Renewed)
+    }
+
+    fn note(&mut self, node: usize, outcome: Outcome) {
+        self.count(node, Count::Requests);
+        let waits_since = &mut self.fleet.nodes[node].waits_since;
+        match outcome {
+            Outcome::Claimed => {
+                let waited = waits_since.take().map(|since| self.now - since);
+                waited.into_iter().for_each(|time| self.tally(node).worker_waits.add(time));
+                self.count(node, Count::Claims);
+                self.crowd_around(node);
+            }
+            Outcome::Renewed => self.count(node, Count::Renewals),
+            Outcome::Away => self.count(node, Count::Unanswered),
+            Outcome::Refused(Refusal::NoneFree) => {
+                waits_since.get_or_insert(self.now);
+            }
+            Outcome::Refused(_) => {}
+        }
+    }
+
+    /// A server that is stopped as planned gives its lease back.
+    pub(super) fn release_lease(&mut self, node: usize) {
+        let (is_lost, is_cut_off) = (self.chance.happens(LOST_ANSWERS), self.fleet.nodes[node].is_cut_off);
+        let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
+        if let Running { server: Some(server), client: Some(client) } = running {
+            client.release(&mut host, server, line(&mut self.registry, is_cut_off, is_lost));
+            self.count(node, Count::Requests);
+        }
+    }
+
+    /// Somebody restarts a server that has lost its worker.
+    pub(super) fn restart_superseded(&mut self, node: usize, life: u32) {
+        let found = &self.fleet.nodes[node];
+        if found.life == life && found.role == Role::Primary && !self.fleet.clusters[found.cluster].is_failing_over {
+            self.settle(self.fleet.nodes[node].cluster);
+            self.count(node, Count::Superseded);
+            self.stop(node);
+            self.start_in(node, 2 * SECOND);
+        }
+    }
+
+    pub(super) fn registry_down(&mut self) {
+        let time = faults::registry_outage(&mut self.chance);
+        self.registry.is_away = true;
+        self.registry_outages.0 += 1;
+        self.registry_outages.1 += time;
+        self.events.at(self.now + time, Event::RegistryUp);
+        let next = self.now + time + self.chance.until_next(REGISTRY_OUTAGE_EVERY);
+        self.events.at(next, Event::RegistryDown);
+    }
+
+    pub(super) fn step_registry(&mut self) {
+        let by = self.chance.within(REGISTRY_STEP_US);
+        self.registry.clock.set_wrong(self.now, by);
+        let time = self.chance.log_time(MINUTE, 2 * HOUR);
+        self.events.at(self.now + time, Event::RegistryRepair);
+        let next = self.now + time + self.chance.until_next(REGISTRY_STEP_EVERY);
+        self.events.at(next, Event::RegistryStep);
+    }
+
+    pub(super) fn discipline_registry(&mut self) {
+        self.registry.clock.discipline(self.now, &mut self.chance);
+        self.events.at(self.now + POLL, Event::RegistryDiscipline);
+    }
+}

@@ -1,0 +1,111 @@
+//! Servers start, crash and stop.
+
+use super::Simulation;
+use crate::events::Event;
+use crate::faults;
+use crate::fleet::Role;
+use crate::registry_client::Client;
+use crate::server::{CrashPoint, Server};
+use crate::settings::Way;
+use crate::tally::Count;
+use crate::time::SECOND;
+use snowflake_core::forward_jump::ForwardJumpGuard;
+
+impl Simulation {
+    /// A server starts, if nothing has happened to its node since that was planned.
+    pub(super) fn start(&mut self, node: usize, life: u32) {
+        if self.fleet.nodes[node].life == life && self.fleet.nodes[node].role == Role::Primary {
+            self.start_server(node);
+        }
+    }
+
+    /// A server starts as a primary.
+    pub(super) fn start_server(&mut self, node: usize) {
+        let way = self.fleet.clusters[self.fleet.nodes[node].cluster].way;
+        let datacenter = self.fleet.clusters[self.fleet.nodes[node].cluster].datacenter;
+        let (offset, numbers) = (self.fleet.nodes[node].kept_offset.take(), self.fleet.nodes[node].numbers);
+        let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
+        let guard = offset.map_or_else(|| host.new_guard(), |offset| ForwardJumpGuard::new(offset, 0));
+        *running.server = Some(Server::new(way, numbers, guard));
+        if way == Way::Leased {
+            *running.client = Some(Client::new(&mut host, datacenter));
+        }
+        let found = &mut self.fleet.nodes[node];
+        found.life += 1;
+        found.started = self.now;
+        let life = found.life;
+        if found.crashes_left > 0 {
+            found.crashes_left -= 1;
+            let time = self.now + self.chance.log_time(SECOND / 20, 2 * SECOND);
+            self.events.at(time, Event::CrashAgain(node, life));
+        }
+        if way == Way::Leased {
+            self.events.at(self.now, Event::Client(node, life));
+        }
+        self.crowd_around(node);
+    }
+
+    /// What is left of a server when it has ended.
+    pub(super) fn end_server(&mut self, node: usize) {
+        self.end_outage(node);
+        let now = self.now;
+        let found = &mut self.fleet.nodes[node];
+        if found.server.take().is_none() {
+            return;
+        }
+        found.client = None;
+        found.life += 1;
+        found.is_frozen = false;
+        let (time, waited) = (now - found.started, found.waits_since.take());
+        let tally = self.tally(node);
+        tally.server_time += time;
+        waited.into_iter().for_each(|since| tally.worker_waits.add(now - since));
+    }
+
+    /// A server dies, wherever it is in the extension of its mark.
+    pub(super) fn kill(&mut self, node: usize) {
+        self.count(node, Count::Crashes);
+        let point = [CrashPoint::Between, CrashPoint::AfterWal, CrashPoint::AfterDisk][self.chance.index(3)];
+        self.on_server(node, |host, server| server.die(host, point));
+        self.end_server(node);
+    }
+
+    /// A server dies, and is started again.
+    pub(super) fn crash(&mut self, node: usize) {
+        // Only a backend has crashed: the postmaster lives on.
+        if self.chance.happens(0.5) {
+            let offset = self.on_server(node, |_, server| server.trusted_offset());
+            self.fleet.nodes[node].kept_offset = offset;
+        }
+        self.kill(node);
+        let pause = faults::restart_time(&mut self.chance);
+        self.start_in(node, pause);
+    }
+
+    /// A server dies again, unless its node is about to be replaced.
+    pub(super) fn crash_again(&mut self, node: usize, life: u32) {
+        let found = &mut self.fleet.nodes[node];
+        let cluster = found.cluster;
+        if found.life != life {
+            return;
+        }
+        if found.role == Role::Primary && !self.fleet.clusters[cluster].is_failing_over {
+            self.settle(cluster);
+            self.crash(node);
+        } else {
+            found.crashes_left = 0;
+        }
+    }
+
+    /// A server is stopped as planned.
+    pub(super) fn stop(&mut self, node: usize) {
+        self.count(node, Count::Stops);
+        self.release_lease(node);
+        self.on_server(node, |host, server| server.lower_mark(host));
+        self.end_server(node);
+    }
+
+    pub(super) fn start_in(&mut self, node: usize, pause: u64) {
+        self.events.at(self.now + pause, Event::Start(node, self.fleet.nodes[node].life));
+    }
+}
