@@ -17,6 +17,8 @@
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make fleet      show five servers with one configuration, each of which finds or leases its worker ID, and take a million IDs from each
 # make registry-load  show a registry with 1,024 servers: how long until each has a worker ID (a minute)
+# make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
+#                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
 # make layout-picture  draw docs/layouts.svg anew: where the bits of each layout are
@@ -44,7 +46,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load modulo clock-picture layout-picture clean
+	profile compare-crash fleet registry-load simulate modulo clock-picture layout-picture clean
 
 all: build
 
@@ -82,6 +84,8 @@ test-core: setup
 	cargo test --locked --package snowflake_core
 	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
 	cargo test --locked --package lease_model
+	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
+	cargo test --locked --package fleet_simulation
 
 test-loom: setup
 	@echo "==> Testing the core: interleavings of callers and an extension of the mark"
@@ -181,6 +185,10 @@ registry-load: build
 	@echo "==> Building the simulation"
 	cargo build --locked --package testbed --example registry_load
 	@target/debug/examples/registry_load
+
+simulate: setup
+	@echo "==> Simulating 1,024 workers in 32 data centers"
+	cargo run --locked --release --package fleet_simulation -- "$(DAYS)" "$(SEED)"
 
 modulo: build
 	@tools/setup servers
