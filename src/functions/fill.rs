@@ -24,15 +24,29 @@ extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     let data = unsafe { &*call.context.cast::<pg_sys::TriggerData>() };
     // SAFETY: a function called by PostgreSQL has a valid flinfo.
     let function = unsafe { &mut *call.flinfo };
+    must_be_fired_for_new_row(data);
     // The first row of a statement looks the column up, and the others reuse it: these are calls of one trigger.
-    if function.fn_extra.is_null() {
-        function.fn_extra = ptr::without_provenance_mut(usize::from(column(data, function.fn_oid)));
+    let mut known = function.fn_extra.addr();
+    if known == 0 {
+        known = usize::from(column(data));
     }
-    let number = c_int::try_from(function.fn_extra.addr()).expect("the number of a column");
+    let number = c_int::try_from(known & COLUMN).expect("the number of a column");
+    let (row, columns) = (data.tg_trigtuple, table(data).rd_att);
     // SAFETY: the row of a trigger that is fired for one, and the number of a column.
-    let row = unsafe { fill(data.tg_trigtuple, table(data).rd_att, number) };
+    let is_missing = unsafe { pg_sys::heap_attisnull(row, number, columns) };
+    if is_missing && known & MAY_ISSUE == 0 {
+        must_issue(function.fn_oid);
+        known |= MAY_ISSUE;
+    }
+    function.fn_extra = ptr::without_provenance_mut(known);
+    // SAFETY: the same.
+    let row = if is_missing { unsafe { fill(row, columns, number) } } else { row };
     row.into()
 }
+
+/// In what a statement keeps: the number of the column, and whether the role may issue IDs.
+const COLUMN: usize = 0xFFFF;
+const MAY_ISSUE: usize = 0x1_0000;
 
 /// What PG_FUNCTION_INFO_V1() defines in C.
 #[unsafe(no_mangle)]
@@ -40,18 +54,14 @@ extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
     &pg_sys::Pg_finfo_record { api_version: 1 }
 }
 
-/// The row, with an ID where the column is NULL.
+/// The row, with an ID in this column.
 ///
 /// # Safety
 ///
 /// The row has these columns, one of them with this number.
 unsafe fn fill(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, mut number: c_int) -> pg_sys::HeapTuple {
-    // SAFETY: the caller's promise.
-    if !unsafe { pg_sys::heap_attisnull(row, number, columns) } {
-        return row;
-    }
     let mut id = super::nextval::next().into();
-    // SAFETY: the same.
+    // SAFETY: the caller's promise.
     let of_type = unsafe { pg_sys::SPI_gettypeid(columns, number) };
     // SAFETY: a type.
     if of_type != pg_sys::INT8OID && unsafe { pg_sys::getBaseType(of_type) } != of_type {
@@ -69,14 +79,18 @@ fn table(data: &pg_sys::TriggerData) -> &pg_sys::RelationData {
     unsafe { &*data.tg_relation }
 }
 
-/// The number of the column that the trigger fills; an ERROR if it fills none.
-fn column(data: &pg_sys::TriggerData, function: Oid) -> u16 {
+/// An ERROR if there is no new row, or if it is too late for it. One statement can insert rows and update others.
+fn must_be_fired_for_new_row(data: &pg_sys::TriggerData) {
     if !trigger_fired_before(data.tg_event) || !trigger_fired_for_row(data.tg_event) {
         raise(misused("must be fired BEFORE ROW"));
     }
     if !trigger_fired_by_insert(data.tg_event) {
         raise(misused("must be fired for INSERT"));
     }
+}
+
+/// The number of the column that the trigger fills; an ERROR if it fills none.
+fn column(data: &pg_sys::TriggerData) -> u16 {
     // SAFETY: the data of a trigger has the trigger.
     let (trigger, table) = (unsafe { &*data.tg_trigger }, table(data));
     if trigger.tgnargs != 1 {
@@ -117,11 +131,10 @@ fn column(data: &pg_sys::TriggerData, function: Oid) -> u16 {
             .set_detail(format!("Its type is {}.", shown(&characters(type_name.to_bytes())))),
         );
     }
-    must_issue(function);
     found
 }
 
-/// As a role that inserts must with the default `snowflake_nextval()`.
+/// As a role that inserts NULL must with the default `snowflake_nextval()`.
 fn must_issue(function: Oid) {
     const ISSUES: &CStr = c"snowflake_nextval";
     if !may_call(beside(function, ISSUES, &[])) {

@@ -149,6 +149,29 @@ fn a_trigger_that_cannot_fill_says_why() {
     assert_eq!(called.message(), "function \"snowflake_fill\" was not called by trigger manager");
 }
 
+/// It has a new row to return for an INSERT alone. Returning the old one would drop the update.
+#[test]
+fn a_trigger_that_is_fired_for_an_update_too_refuses_each_statement_that_updates() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "DROP TRIGGER fill_id ON orders;
+             CREATE TRIGGER fill_id BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION ids.snowflake_fill('id');
+             INSERT INTO orders VALUES ('one', 1)",
+        )
+        .expect("a row");
+    for update in [
+        "UPDATE orders SET item = 'two'",
+        "INSERT INTO orders VALUES ('two', 1) ON CONFLICT (id) DO UPDATE SET item = excluded.item",
+        "MERGE INTO orders o USING (VALUES ('two', 2), ('two', 1)) n (item, id) ON o.id = n.id
+             WHEN MATCHED THEN UPDATE SET item = n.item WHEN NOT MATCHED THEN INSERT VALUES (n.item, n.id)",
+    ] {
+        let refused = error(&mut client, update);
+        assert_eq!(refused.message(), "function \"snowflake_fill\" must be fired for INSERT", "{update}");
+    }
+    assert_eq!(value(&mut client, "SELECT string_agg(item, ' ') FROM orders"), "one");
+}
+
 #[test]
 fn a_role_without_execute_on_snowflake_nextval_gets_no_id_from_the_trigger() {
     let (_cluster, mut client) = server();
@@ -163,6 +186,7 @@ fn a_role_without_execute_on_snowflake_nextval_gets_no_id_from_the_trigger() {
         (refused.code().code(), refused.message()),
         ("42501", "permission denied for function snowflake_nextval")
     );
+    client.batch_execute("INSERT INTO orders VALUES ('with a key', 1)").expect("a row that needs no ID");
 }
 
 #[test]

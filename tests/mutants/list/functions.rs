@@ -38,8 +38,17 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a trigger gives IDs to a role that may not issue any",
-        edits: &[("src/functions/fill.rs", "    must_issue(function);\n", "    let _ = (function, must_issue);\n")],
+        edits: &[("src/functions/fill.rs", "        must_issue(function.fn_oid);\n", "        let _ = must_issue;\n")],
         against: Servers { binary: "fdw", tests: "a_role_without_execute" },
+    },
+    Mutant {
+        name: "a trigger keeps the old row where a statement also updates",
+        edits: &[(
+            "src/functions/fill.rs",
+            "    must_be_fired_for_new_row(data);\n",
+            "    if function.fn_extra.is_null() {\n        must_be_fired_for_new_row(data);\n    }\n",
+        )],
+        against: Servers { binary: "fdw", tests: "a_trigger_that_is_fired" },
     },
     Mutant {
         name: "a trigger breaks the conditions of a domain",
