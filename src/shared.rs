@@ -25,6 +25,7 @@ use snowflake_core::reservation::Extension;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use text::SharedText;
 use throttle::Throttle;
 use wait_queue::WaitQueue;
 
@@ -70,6 +71,9 @@ pub struct Shared {
     /// The mark in WAL that counts for this worker, as the keeper has read or written it last; 0 if there is none.
     /// Written by the keeper.
     pub in_wal: AtomicU64,
+    /// The layout of the server that wrote to WAL last, as the keeper has read or written it; empty if that is not
+    /// known. Written by the keeper, before `wal_mark`.
+    pub wal_layout: SharedText,
     /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
     /// themselves, and set to 0 by those that give up.
     pub wanted: AtomicU64,
@@ -127,6 +131,7 @@ impl Shared {
             wal_mark: AtomicU64::new(0),
             wal_floor: AtomicU64::new(0),
             in_wal: AtomicU64::new(0),
+            wal_layout: SharedText::new(),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
             configuration_logged: AtomicBool::new(false),

@@ -1,4 +1,4 @@
-//! A fleet that goes over to a layout with room for more, server by server, while IDs of both are issued.
+//! Servers that go over to another layout, one by one, while IDs of both are issued; and to another major version.
 
 use snowflake_core::layout::Layout;
 use testbed::postgres::Client;
@@ -31,7 +31,7 @@ fn migrate(server: &mut Cluster, layout: &str) {
     server.restart(Signal::INT);
     let mut client = server.connect();
     let refused = error(&mut client, "SELECT snowflake_nextval()");
-    assert_eq!(refused.message(), "the layout has changed since this server issued IDs");
+    assert!(refused.message().starts_with("the layout has changed since "), "{refused:?}");
     client.batch_execute("SELECT snowflake_accept_identity()").expect("IDs above all old ones");
 }
 
@@ -96,4 +96,71 @@ fn a_layout_of_62_bits_that_has_ended_is_followed_by_one_of_63_bits() {
     report.assert_unique_and_ordered();
     let (lowest, highest) = report.range().expect("IDs");
     assert!(lowest < 1 << 62 && highest >= 1 << 62, "from {lowest} to {highest}");
+}
+
+/// A standby with a state directory of its own finds no mark there, and what is in WAL names no server.
+#[test]
+fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted() {
+    let node = |layout: &str| {
+        Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.layout", layout)
+    };
+    let own_state = |server: &Cluster| {
+        server.configure("snowflake_pg.state_directory", server.make_directory("state").display());
+    };
+    let mut primary = node("twitter").create();
+    own_state(&primary);
+    primary.start();
+    primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let of_primary = Load::start(&primary, 1, IDS);
+    of_primary.wait_for_ids();
+    primary.wait_for_mark_in_wal();
+    // Half a minute later, so that it would come to the same IDs soon.
+    let mut standby = node("twitter epoch=2010-11-04T01:43:24.657Z").backup_of(&primary);
+    own_state(&standby);
+    standby.follow(&primary);
+    primary.stop(Signal::KILL);
+    standby.promote();
+    let mut client = standby.connect();
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "the layout has changed since a server of this database cluster issued IDs");
+    let refused = error(&mut client, "SELECT snowflake_accept_identity()");
+    assert_eq!(refused.message(), "new IDs could equal old ones because the layout has changed");
+    migrate(&mut standby, "twitter epoch=2009-01-01T00:00:00Z");
+    let after = Load::start(&standby, 1, IDS);
+    after.wait_for_ids();
+    let mut report = of_primary.finish();
+    let highest_before = report.range().expect("IDs").1;
+    let after = after.finish();
+    assert!(after.range().expect("IDs").0 > highest_before, "IDs of the new layout are above all old ones");
+    report.merge(after);
+    assert_eq!(report.duplicates(), 0);
+    // It is the layout of the cluster now, also after a crash.
+    standby.restart(Signal::KILL);
+    value(&mut standby.connect(), "SELECT snowflake_nextval()");
+}
+
+/// pg_upgrade brings the sequences with the marks. The state file stays behind.
+#[test]
+fn the_mark_in_wal_takes_a_server_that_is_ahead_of_its_clock_through_pg_upgrade() {
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer");
+    let builder = builder.set("snowflake_pg.max_borrow", "2min");
+    let mut old = start(builder.clone().old());
+    let ahead = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + interval '1 min'))";
+    old.connect().batch_execute(ahead).expect("a later ID");
+    let mut report = take(&old);
+    let highest_before = report.range().expect("IDs").1;
+    old.stop(Signal::INT);
+    let mut new = builder.upgrade_of(&old);
+    new.start();
+    let after = take(&new);
+    assert!(after.range().expect("IDs").0 > highest_before, "IDs go on above those of the old server");
+    report.merge(after);
+    report.assert_unique_and_ordered();
+}
+
+/// What a client has received for a while.
+fn take(server: &Cluster) -> Report {
+    let load = Load::start(server, 1, IDS);
+    load.wait_for_ids();
+    load.finish()
 }

@@ -25,6 +25,7 @@ pub fn context(layout: &Layout, now: UnixMs, last_life: Option<LastLife>) -> Sta
         wal_mark: wal::known_mark(),
         wal_floor: wal::known_floor(),
         reads_wal: wal::is_wanted() && wal::is_read(),
+        wal_layout: wal::known_layout(),
         last_life,
         lease: shared().lease.start(),
     }
@@ -119,6 +120,7 @@ fn context_without_lease(layout: &Layout, found: Option<&Record>, last_life: Opt
         wal_mark: None,
         wal_floor: 0,
         reads_wal: false,
+        wal_layout: None,
         ..context(layout, now_at_start(found), last_life)
     }
 }

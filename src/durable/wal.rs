@@ -5,6 +5,9 @@
 //! sequence changes outside of transactions' visibility, is in every base backup and in no publication, and is replayed
 //! by servers without this library. `setval()` takes a transaction ID here, so that the commit flushes WAL and waits
 //! for synchronous standbys.
+//!
+//! The layout of the IDs goes the same way, in the comment of the sequence for all workers: a promoted standby with
+//! another layout could issue the IDs of its primary again.
 
 use crate::config::gucs::{self, WalMark};
 use crate::durable::lock;
@@ -15,6 +18,7 @@ use pgrx::bgworkers::BackgroundWorker;
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 use snowflake_core::UnixMs;
+use snowflake_core::layout::Layout;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -39,6 +43,10 @@ const SCHEMA: &str = "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.p
 
 /// The sequence that the script of the extension creates. It has the mark of that time, for all workers.
 const COMMON: &str = "snowflake_wal_mark";
+
+/// What its comment ends with, before the layout of the server that wrote to WAL last.
+const COMMENT: &str = "durable mark in Unix milliseconds when the extension was created; not for nextval()";
+const LAYOUT: &str = "; layout ";
 
 /// The sequence of this worker.
 fn own_name() -> String {
@@ -96,6 +104,11 @@ pub fn known_floor() -> UnixMs {
     shared().wal_floor.load(Ordering::Relaxed)
 }
 
+/// The layout of the server that wrote to WAL last; `None` if the keeper has not read it.
+pub fn known_layout() -> Option<Layout> {
+    shared().wal_layout.read().parse().ok()
+}
+
 /// As the keeper: connects to the database of the sequence, if the mark goes through WAL, or if the metadata of Citus is
 /// there. Otherwise it connects to no database, but still connects, so that pg_stat_activity shows it. Ends the process
 /// if the database does not exist.
@@ -113,7 +126,9 @@ pub fn connect() {
 /// As the keeper: reads the mark and publishes it. Returns false, and publishes that there is none, if there is no
 /// extension.
 pub fn read_mark() -> bool {
-    let (common, own) = BackgroundWorker::transaction(|| (last_value(COMMON), last_value(&own_name())));
+    let (common, own, layout) =
+        BackgroundWorker::transaction(|| (last_value(COMMON), last_value(&own_name()), layout_in_comment()));
+    shared().wal_layout.write(&layout.unwrap_or_default());
     shared().wal_floor.store(common.unwrap_or(0), Ordering::Relaxed);
     shared().in_wal.store(own.max(common).unwrap_or(0), Ordering::Relaxed);
     let own = own.filter(|&mark| mark > 0);
@@ -142,6 +157,7 @@ pub fn write_mark(mark: UnixMs) -> Result<bool, IssueError> {
         let arguments = [name.into(), number.into(), i64::try_from(common).unwrap_or(i64::MAX).into()];
         let written: Result<Option<i64>, SpiError> = Spi::get_one_with_args(&set, &arguments);
         let written = or_panic(written).and_then(|mark| mark.try_into().ok());
+        note_layout();
         // Before the commit, whose wait for a synchronous standby can end with the process.
         shared().in_wal.store(written.unwrap_or(0).max(common), Ordering::Relaxed);
         Ok(written.is_some())
@@ -153,6 +169,27 @@ fn last_value(name: &str) -> Option<UnixMs> {
     let query = format!("SELECT coalesce(pg_catalog.pg_sequence_last_value(oid), 0) FROM ({SEQUENCE}) sequence");
     let found: Option<i64> = none_without_row(Spi::get_one_with_args(&query, &[name.into()]));
     found.map(|mark| UnixMs::try_from(mark).unwrap_or(0))
+}
+
+/// The layout in the comment of the sequence for all workers.
+fn layout_in_comment() -> Option<String> {
+    let query = format!("SELECT pg_catalog.obj_description(oid, 'pg_class') FROM ({SEQUENCE}) sequence");
+    let comment: Option<String> = none_without_row(Spi::get_one_with_args(&query, &[COMMON.into()]));
+    comment.and_then(|comment| comment.rsplit_once(LAYOUT).map(|(_, layout)| layout.to_owned()))
+}
+
+/// Takes the layout of this server to WAL, unless it is there.
+fn note_layout() {
+    let Ok(layout) = gucs::layout() else { return };
+    let layout = layout.to_string();
+    if shared().wal_layout.read() == layout {
+        return;
+    }
+    let name = format!("SELECT oid::pg_catalog.regclass::pg_catalog.text FROM ({SEQUENCE}) sequence");
+    let name: Option<String> = none_without_row(Spi::get_one_with_args(&name, &[COMMON.into()]));
+    let name = name.expect("the extension has it");
+    or_panic(Spi::run(&format!("COMMENT ON SEQUENCE {name} IS '{COMMENT}{LAYOUT}{layout}'")));
+    shared().wal_layout.write(&layout);
 }
 
 /// Creates the sequence of a worker, which then belongs to the extension. There is an extension. An error if something

@@ -71,6 +71,12 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                  mark, call snowflake_accept_identity()."
             },
         ),
+        MarkConflict::OtherLayoutInWal(layout) => (
+            "the layout has changed since a server of this database cluster issued IDs".to_owned(),
+            format!("By the mark in WAL, it was {layout}. Here it is {}.", own.layout),
+            "Set snowflake_pg.layout to the same on the primary and its standbys, and restart the server. Or call \
+             snowflake_accept_identity(), which lets no new ID equal an old one.",
+        ),
     };
     let detail = match conflict {
         MarkConflict::OtherLayout => detail + &other_source(found, own),

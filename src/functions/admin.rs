@@ -48,7 +48,8 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
-    let old_layout = found.map_or(own.layout, |found| found.identity.layout);
+    let old_layout = found.map(|found| found.identity.layout).filter(|&layout| layout != own.layout);
+    let old_layout = old_layout.or(context.wal_layout).unwrap_or(own.layout);
     let Some((mark, others)) = accept(found.as_ref(), &own, &context, force) else {
         raise(
             error_report(
@@ -71,9 +72,9 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
         MarkConflict::NotTheLast => "a durable mark that this server did not write last",
         MarkConflict::LeftBehind => "that its durable mark is in another directory",
-        MarkConflict::OtherLayout => "another layout",
+        MarkConflict::OtherLayout | MarkConflict::OtherLayoutInWal(_) => "another layout",
     };
-    let layout_too = conflict != MarkConflict::OtherLayout && old_layout != own.layout;
+    let layout_too = found.is_some_and(|found| found.identity.layout != own.layout) && !what.ends_with("layout");
     let too = if layout_too { " and another layout" } else { "" };
     log_action(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))

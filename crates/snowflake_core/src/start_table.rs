@@ -24,6 +24,8 @@ pub struct StartContext {
     pub wal_floor: UnixMs,
     /// Whether these two are what is in WAL. Otherwise they are not known, and marks do not go through WAL.
     pub reads_wal: bool,
+    /// The layout of the server that wrote to WAL last; `None` if that is not known.
+    pub wal_layout: Option<Layout>,
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
     pub last_life: Option<LastLife>,
@@ -96,6 +98,8 @@ pub enum MarkConflict {
     LeftBehind,
     /// The layout has changed, so that new IDs could equal old ones.
     OtherLayout,
+    /// The same by what is in WAL: a server of this cluster has issued IDs in this layout.
+    OtherLayoutInWal(Layout),
 }
 
 /// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in
@@ -143,7 +147,8 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// begin as after a promotion. If the writer knew of none, and this worker has none, the mark of CREATE EXTENSION is this
 /// server's own, and IDs begin there without the margin. A record of format version 2 has no life, and is as in the last row.
 ///
-/// Another layout is the last conflict: to a server that may be a copy beside its original, that has to be said.
+/// Another layout, in the record or in WAL, is the last conflict: to a server that may be a copy beside its original,
+/// that has to be said.
 ///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
 /// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker does, too.
@@ -167,9 +172,20 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
             (begins, StartPoint { floor: known, reason: StartReason::Leased })
         }
     };
+    // What this server itself wrote last counts more: a DBA may have accepted another layout since.
+    if start.reason != StartReason::Restart
+        && let Some(layout) = other_layout_in_wal(own, context)
+    {
+        return Err(MarkConflict::OtherLayoutInWal(layout));
+    }
     // IDs of one server ascend, also if it was another worker before.
     let had = context.lease.and(found).filter(|record| is_here(record, own)).map_or(0, |record| record.mark);
     Ok(StartPoint { floor: start.floor.max(begins).max(had), ..start })
+}
+
+/// The layout of the server that wrote to WAL last, if it is another one.
+fn other_layout_in_wal(own: &Identity, context: &StartContext) -> Option<Layout> {
+    context.wal_layout.filter(|&layout| layout != own.layout)
 }
 
 /// Whether this worker is known here, or in WAL.
@@ -250,15 +266,19 @@ pub fn accept(
     context: &StartContext,
     forced: bool,
 ) -> Option<(UnixMs, OtherMarks)> {
-    let Some(found) = found else { return Some((above_start_margin(0, context), OtherMarks::default())) };
-    if found.identity.layout == own.layout {
-        let mark = above_start_margin(found.mark_of(own.numbers), context);
-        return Some((mark, found.others_beside(own.numbers)));
+    let known = found.map_or(0, Record::highest_mark);
+    let same_layout = found.is_none_or(|found| found.identity.layout == own.layout);
+    let wal_layout = other_layout_in_wal(own, context);
+    if same_layout && wal_layout.is_none() {
+        let mark = above_start_margin(found.map_or(0, |found| found.mark_of(own.numbers)), context);
+        return Some((mark, found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers))));
     }
-    let highest = found.highest_mark();
-    let mark = above_start_margin(highest, context);
+    let mark = above_start_margin(known, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
-    let above = lowest(&own.layout, mark) >= lowest(&found.identity.layout, highest);
+    let is_above = |layout: &Layout, highest| lowest(&own.layout, mark) >= lowest(layout, highest);
+    // What is in WAL is this worker's alone: others can have come further, up to the margin.
+    let above = found.is_none_or(|found| is_above(&found.identity.layout, known))
+        && wal_layout.is_none_or(|layout| is_above(&layout, mark));
     // Marks of the old layout mean nothing in the new one, but IDs at or above this one are above all old ones.
     (above || forced).then(|| (mark, OtherMarks::all_at(mark)))
 }

@@ -5,6 +5,20 @@ use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "the layout does not go to WAL",
+        edits: &[("src/durable/wal.rs", "        note_layout();\n", "        let _ = note_layout;\n")],
+        against: Servers { binary: "migration", tests: "a_promoted_standby" },
+    },
+    Mutant {
+        name: "the layout in WAL is not looked at",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "    context.wal_layout.filter(|&layout| layout != own.layout)",
+            "    context.wal_layout.filter(|&layout| layout != own.layout && layout == own.layout)",
+        )],
+        against: Servers { binary: "migration", tests: "a_promoted_standby" },
+    },
+    Mutant {
         name: "the mark is published before it is on disk",
         edits: &[(
             "src/durable/mark.rs",

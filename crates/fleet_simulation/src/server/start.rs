@@ -90,6 +90,7 @@ fn without_wal_or_lease(machine: &Machine, now: UnixMs) -> StartContext {
         wal_mark: None,
         wal_floor: 0,
         reads_wal: false,
+        wal_layout: None,
         last_life: machine.life,
         lease: None,
     }

@@ -13,6 +13,7 @@ const CONTEXT: StartContext = StartContext {
     wal_mark: None,
     wal_floor: 0,
     reads_wal: false,
+    wal_layout: None,
     last_life: None,
     lease: None,
 };
@@ -400,4 +401,25 @@ fn another_layout_begins_above_the_marks_of_all_workers() {
         let (mark, others) = accept(Some(&record), &own(), &CONTEXT, forced).unwrap();
         assert_eq!([mark, others.of((0, 6)), others.of((0, 7)), others.of((0, 8))], [NOW + 20_000; 4]);
     }
+}
+
+/// A standby with a state directory of its own has no record when it is promoted.
+#[test]
+fn a_server_with_another_layout_than_its_cluster_issues_nothing_before_that_is_accepted() {
+    let later: Layout = "twitter epoch=2012-01-01T00:00:00Z".parse().unwrap();
+    let earlier: Layout = "twitter epoch=2009-01-01T00:00:00Z".parse().unwrap();
+    let context = |layout| StartContext { wal_layout: Some(layout), wal_mark: Some(NOW), reads_wal: true, ..CONTEXT };
+    let own_record = record(MARK, own());
+    for found in [None, Some(&own_record)] {
+        assert_eq!(decide(found, &own(), &context(earlier)), Err(MarkConflict::OtherLayoutInWal(earlier)), "{found:?}");
+        assert!(decide(found, &own(), &context(own().layout)).is_ok(), "its own layout");
+        let accepted = |layout, forced| accept(found, &own(), &context(layout), forced).map(|(mark, _)| mark);
+        let begins = Some(NOW + CONTEXT.start_margin_ms);
+        assert_eq!(accepted(later, false), begins, "IDs are above those with a later epoch");
+        assert_eq!(accepted(earlier, false), None, "IDs of that layout are greater");
+        assert_eq!(accepted(earlier, true), begins, "forced");
+    }
+    let accepted = StartContext { wal_mark: Some(MARK), last_life: Some(life(LIFE)), ..context(earlier) };
+    let record = Record { logged: 0, ..own_record };
+    assert_eq!(decide(Some(&record), &own(), &accepted).map(|start| start.reason), Ok(StartReason::Restart));
 }
