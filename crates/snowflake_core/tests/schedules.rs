@@ -269,6 +269,7 @@ impl Server {
             wal_mark: None,
             wal_floor: 0,
             reads_wal: false,
+            wal_layout: None,
             last_life,
             lease: None,
         };
