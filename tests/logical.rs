@@ -55,10 +55,15 @@ fn a_subscriber_that_inserts_too_gets_no_id_of_its_publisher() {
 /// With a sequence, the first insert there fails: logical replication does not bring where it is.
 #[test]
 fn after_a_cutover_the_subscriber_goes_on_above_every_id_that_it_has_received() {
-    // The new server's clock is behind.
+    // The new server's clock is so far behind that its IDs are above only where it was told to go on there.
     let publisher = server(Cluster::builder().worker(0));
-    let mut subscriber = Cluster::builder().worker(1).set("wal_level", "logical").own_clock().create();
-    subscriber.set_clock(-0.8);
+    let mut subscriber = Cluster::builder()
+        .worker(1)
+        .set("wal_level", "logical")
+        .set("snowflake_pg.max_borrow", "10min")
+        .own_clock()
+        .create();
+    subscriber.set_clock(-60.0);
     subscriber.start();
     let table =
         format!("CREATE EXTENSION snowflake_pg; {TABLE}; ALTER TABLE orders ADD COLUMN serial bigserial UNIQUE");
