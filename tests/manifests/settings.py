@@ -1,4 +1,4 @@
-"""Prints the settings of snowflake_pg in a manifest as JSON, wherever the manifest has them."""
+"""Prints the settings of snowflake_pg in a manifest, and the variables of its sets of instances, as JSON."""
 
 import json
 import sys
@@ -26,11 +26,25 @@ def found_in(node):
     return found
 
 
+def sets_in(manifests):
+    """The variables of each set of instances, by the name of the set; a set with more than one instance is refused."""
+    found = {}
+    for instances in (manifest.get("spec", {}).get("instances") for manifest in manifests):
+        for one in instances if isinstance(instances, list) else []:
+            if "env" in one:
+                assert one["replicas"] == 1, f"{one['name']} gives all its instances the same variables"
+                assert one["name"] not in found, f"{one['name']} is there twice"
+                found[one["name"]] = {variable["name"]: variable["value"] for variable in one["env"]}
+    return found
+
+
 def main():
     """Reads the manifest that the only argument names."""
     with open(sys.argv[1], encoding="utf-8") as manifest:
-        found = found_in(list(yaml.safe_load_all(manifest)))
-    print(json.dumps({name: str(found[name]) for name in found if name.startswith("snowflake_pg.")}))
+        manifests = list(yaml.safe_load_all(manifest))
+    found = found_in(manifests)
+    parameters = {name: str(found[name]) for name in found if name.startswith("snowflake_pg.")}
+    print(json.dumps({"parameters": parameters, "sets": sets_in(manifests)}))
 
 
 main()

@@ -1,7 +1,8 @@
 //! What servers do with the settings in the manifests.
 
 use crate::{example, installed};
-use std::collections::BTreeMap;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use testbed::postgres::NoTls;
 use testbed::{Cluster, Signal, can_name_hosts, project, value};
@@ -17,28 +18,49 @@ const PROMISES: [(&str, &str, &str); 7] = [
     ("kubernetes/operators/percona.yaml", "orders-set1-x2k4-0", "1"),
 ];
 
-/// The settings of snowflake_pg in a manifest; none where Python is missing.
-fn settings(manifest: &str) -> Option<BTreeMap<String, String>> {
+/// What a manifest sets.
+#[derive(Deserialize)]
+struct Settings {
+    /// The parameters of snowflake_pg.
+    parameters: BTreeMap<String, String>,
+    /// The variables of each set of instances, by the name of the set.
+    sets: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Settings {
+    /// The variable that the worker comes from, and its value on a host of this name.
+    fn variable(&self, host: &str) -> Option<(&str, &str)> {
+        let name = self.parameters["snowflake_pg.worker_id"].strip_prefix("env:")?;
+        let mut of_host = self.sets.iter().filter(|(set, _)| host.contains(&format!("-{set}-")));
+        let (set, variables) = of_host.next().unwrap_or_else(|| panic!("{host} is of no set"));
+        assert!(of_host.next().is_none(), "{host} is of more than one set");
+        Some((name, variables.get(name).unwrap_or_else(|| panic!("{set} has no {name}"))))
+    }
+}
+
+/// The settings in a manifest; none where Python is missing.
+fn settings(manifest: &str) -> Option<Settings> {
     let mut python = Command::new(installed("python")?);
     let output = python.arg(project().join("tests/manifests/settings.py")).arg(example(manifest)).output();
     let output = output.expect("Python");
     assert!(output.status.success(), "{manifest}: {}", String::from_utf8_lossy(&output.stderr));
-    let settings: BTreeMap<_, _> = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(settings.contains_key("snowflake_pg.worker_id"), "{manifest}: {settings:?}");
+    let settings: Settings = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(settings.parameters.contains_key("snowflake_pg.worker_id"), "{manifest}: {:?}", settings.parameters);
     Some(settings)
 }
 
 /// A server with the settings, on a host of this name. It has taken each of them.
-fn start(settings: &BTreeMap<String, String>, host: &str) -> Cluster {
-    let builder = Cluster::builder().host_name(host).environment("SNOWFLAKE_WORKER", "1");
-    let builder = builder.set("shared_preload_libraries", "snowflake_pg");
-    let cluster = settings.iter().fold(builder, |builder, (name, value)| builder.set(name, value)).start();
+fn start(settings: &Settings, host: &str) -> Cluster {
+    let builder = Cluster::builder().host_name(host).set("shared_preload_libraries", "snowflake_pg");
+    let builder =
+        settings.variable(host).into_iter().fold(builder, |builder, (name, value)| builder.environment(name, value));
+    let cluster = settings.parameters.iter().fold(builder, |builder, (name, value)| builder.set(name, value)).start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     client.batch_execute("CREATE DATABASE app").expect("the database of the application");
     let mut client = cluster.config().dbname("app").connect(NoTls).expect("a session");
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    for (name, setting) in settings {
+    for (name, setting) in &settings.parameters {
         assert_eq!(value(&mut client, &format!("SHOW {name}")), *setting, "{name}");
     }
     assert!(!cluster.log().contains("invalid"), "{}", cluster.log());
@@ -59,6 +81,14 @@ fn servers_with_the_settings_of_the_manifests_get_the_workers_that_they_promise(
         let issued = value(&mut cluster.connect(), "SELECT worker_id FROM snowflake_decode(snowflake_nextval())");
         assert_eq!(issued, worker, "{manifest}");
     }
+}
+
+#[test]
+fn each_set_of_instances_in_percona_s_manifest_gives_another_worker() {
+    let Some(settings) = settings("kubernetes/operators/percona.yaml") else { return };
+    let hosts: Vec<_> = settings.sets.keys().map(|set| format!("orders-{set}-x2k4-0")).collect();
+    let workers: BTreeSet<_> = hosts.iter().map(|host| settings.variable(host).expect("a variable")).collect();
+    assert!(hosts.len() > 1 && workers.len() == hosts.len(), "{:?}", settings.sets);
 }
 
 /// There is no registry here, so that there is no lease either.
