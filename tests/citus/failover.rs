@@ -41,12 +41,24 @@ pub fn run() -> Result<(), Failed> {
     after.wait_for_some(500);
     loads[0].wait_for_some(500);
     let mut report = after.finish();
-    loads.into_iter().for_each(|load| report.merge(load.finish()));
-    let workers: BTreeSet<_> =
-        report.received().map(|id| twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID")).collect();
+    // The old primary's IDs are all below.
+    let (first, _) = report.range().expect("IDs of the promoted node");
+    let [pushed_down, of_old] = loads.map(Load::finish);
+    let by_promoted = pushed_down.received().filter(|&id| worker(id) == 1 && id > first).count();
+    report.merge(pushed_down);
+    report.merge(of_old);
+    let workers: BTreeSet<_> = report.received().map(worker).collect();
     println!("{} IDs, {} of them twice, by workers {workers:?}", report.ids(), report.duplicates());
+    println!("{by_promoted} IDs of rows that were pushed down to the promoted node");
     println!("errors: {:?}", report.errors());
-    let is_right =
-        report.duplicates() == 0 && value(&mut standby.connect(), "SELECT worker_id FROM snowflake_status") == "1";
-    if is_right { Ok(()) } else { Err(format!("{} IDs twice, {}", report.duplicates(), standby.log()).into()) }
+    let own = value(&mut standby.connect(), "SELECT worker_id FROM snowflake_status");
+    if report.duplicates() == 0 && by_promoted > 0 && own == "1" {
+        return Ok(());
+    }
+    let twice = report.duplicates();
+    Err(format!("{twice} IDs twice, {by_promoted} pushed down, as worker {own}: {}", standby.log()).into())
+}
+
+fn worker(id: i64) -> u64 {
+    twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID")
 }

@@ -13,9 +13,10 @@ mod moves;
 mod nodes;
 mod servers;
 mod statements;
+mod unsupported;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use nodes::{CONTROL, Citus, KINDS, NODES, OURS, SENT_TO};
+use nodes::{CONTROL, Citus, KINDS, Kind, NODES, OURS, SENT_TO, names};
 use statements::{STATEMENTS, Statement};
 use std::collections::{BTreeSet, HashSet};
 use std::process::ExitCode;
@@ -58,7 +59,7 @@ struct Line {
 #[derive(PartialEq, Eq)]
 enum Outcome {
     /// So many rows have so many IDs that no other row has, issued by these nodes.
-    Issued { rows: usize, distinct: usize, by: String },
+    Issued { rows: usize, distinct: usize, by: BTreeSet<usize> },
     /// Citus can't do it, with another volatile default no more than with this one.
     Unsupported(String),
     /// Citus can do it, but not with this default.
@@ -98,6 +99,27 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Outcome {
+    /// What is wrong with it, if anything.
+    fn complaint(&self, statement: &Statement, kind: &Kind, sent_to: usize) -> Option<String> {
+        let refusal = unsupported::refusal(statement.name, kind.name, sent_to);
+        match (self, refusal) {
+            (Self::Issued { .. }, Some(refusal)) => Some(format!("now supported, without: {refusal}")),
+            (&Self::Issued { rows, distinct, ref by }, None) => {
+                let expected = statement.ids.unwrap_or(rows).max(1);
+                if (rows, distinct) != (expected, expected) {
+                    return Some(format!("{rows} rows with {distinct} IDs of their own instead of {expected}"));
+                }
+                kind.complaint(statement.issuers, sent_to, by)
+            }
+            (Self::Unsupported(message), Some(refusal)) if message == refusal => None,
+            (Self::Unsupported(message), Some(refusal)) => Some(format!("{message}, instead of: {refusal}")),
+            (Self::Unsupported(message), None) => Some(format!("not supported: {message}")),
+            (Self::Failed(message), _) => Some(message.clone()),
+        }
+    }
+}
+
 impl Seen {
     fn citus(&mut self) -> &Citus {
         self.citus.get_or_insert_with(Citus::start)
@@ -114,15 +136,7 @@ impl Seen {
                     _ => Outcome::Failed(message),
                 },
             };
-            let complaint = match &outcome {
-                &Outcome::Issued { rows, distinct, .. } => {
-                    let expected = statement.ids.unwrap_or(rows).max(1);
-                    ((rows, distinct) != (expected, expected))
-                        .then(|| format!("{rows} rows with {distinct} IDs of their own instead of {expected}"))
-                }
-                Outcome::Unsupported(_) => None,
-                Outcome::Failed(message) => Some(message.clone()),
-            };
+            let complaint = outcome.complaint(statement, kind, sent_to);
             wrong.extend(complaint.map(|complaint| format!("{}, sent to {}: {complaint}", kind.name, NODES[sent_to])));
             self.lines.push(Line { statement: statement.name, kind: kind.name, sent_to, outcome });
         }
@@ -132,9 +146,8 @@ impl Seen {
     fn issued(&mut self, ids: &[i64]) -> Outcome {
         let distinct = ids.iter().filter(|&&id| self.issued.insert(id)).count();
         let worker = |&id: &i64| twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID");
-        let workers: BTreeSet<_> = ids.iter().map(worker).collect();
-        let names: Vec<_> = workers.iter().map(|&worker| NODES[usize::try_from(worker).expect("a node")]).collect();
-        Outcome::Issued { rows: ids.len(), distinct, by: names.join(", ") }
+        let by = ids.iter().map(|id| usize::try_from(worker(id)).expect("a node")).collect();
+        Outcome::Issued { rows: ids.len(), distinct, by }
     }
 
     /// Prints the table. Kinds for which a statement did the same share a line.
@@ -158,7 +171,7 @@ impl Seen {
                 print([line.statement, &kinds, NODES[line.sent_to], rows, distinct, by]);
             };
             match &line.outcome {
-                Outcome::Issued { rows, distinct, by } => print(&rows.to_string(), &distinct.to_string(), by),
+                Outcome::Issued { rows, distinct, by } => print(&rows.to_string(), &distinct.to_string(), &names(by)),
                 Outcome::Unsupported(message) => print("-", "-", &format!("not supported by Citus: {message}")),
                 Outcome::Failed(message) => print("-", "-", &format!("FAILED: {message}")),
             }

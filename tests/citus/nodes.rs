@@ -1,7 +1,8 @@
 //! A coordinator and two worker nodes, with a table of each kind.
 
 use crate::servers::{execute, form_cluster, message, node};
-use crate::statements::{EXECUTIONS, Sent, Statement};
+use crate::statements::{EXECUTIONS, Issuers, Sent, Statement};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use testbed::postgres::{Client, Error, SimpleQueryMessage};
 use testbed::{Cluster, value};
@@ -11,6 +12,12 @@ pub const NODES: [&str; 3] = ["coordinator", "node 1", "node 2"];
 
 /// The nodes that statements are sent to.
 pub const SENT_TO: [usize; 2] = [0, 1];
+
+/// The node that makes the tables, and has no shards.
+pub const COORDINATOR: usize = 0;
+
+/// The nodes that have the shards.
+const WITH_SHARDS: [usize; 2] = [1, 2];
 
 /// A kind of table.
 pub struct Kind {
@@ -24,10 +31,10 @@ pub struct Kind {
 }
 
 /// Each node has a copy of its own.
-const REFERENCE: &str = "reference";
+pub const REFERENCE: &str = "reference";
 
 /// Citus does not know it: each node has a table of its own.
-const PLAIN: &str = "plain";
+pub const PLAIN: &str = "plain";
 
 /// Citus adds rows, and changes none.
 pub const COLUMNAR: &str = "columnar";
@@ -57,6 +64,26 @@ pub const KINDS: [Kind; 7] = [
     Kind { name: "citus_local", key: "id", storage: "", distribute: "SELECT citus_add_local_table_to_metadata('{table}')" },
     Kind { name: PLAIN, key: "id", storage: "", distribute: "" },
 ];
+
+impl Kind {
+    /// What is wrong with the nodes that have issued the IDs of a statement, if anything.
+    pub fn complaint(&self, issuers: Issuers, sent_to: usize, by: &BTreeSet<usize>) -> Option<String> {
+        let of_shards = BTreeSet::from(WITH_SHARDS);
+        let has_shards = self.distribute.contains("create_distributed_table");
+        let expected = match issuers {
+            Issuers::SomeOfSource if !by.is_empty() && by.is_subset(&of_shards) => return None,
+            Issuers::OfTable if !has_shards => BTreeSet::from([sent_to]),
+            Issuers::OfSource | Issuers::SomeOfSource | Issuers::OfTable => of_shards,
+            Issuers::SentTo => BTreeSet::from([sent_to]),
+        };
+        (*by != expected).then(|| format!("issued by {} instead of {}", names(by), names(&expected)))
+    }
+}
+
+/// The names of nodes.
+pub fn names(nodes: &BTreeSet<usize>) -> String {
+    nodes.iter().map(|&node| NODES[node]).collect::<Vec<_>>().join(", ")
+}
 
 /// A default of the column `id`.
 #[derive(Clone, Copy)]

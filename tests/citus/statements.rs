@@ -8,8 +8,22 @@ pub struct Statement {
     pub sent: Sent,
     /// The number of IDs that it takes; `None` where each row of the table gets one.
     pub ids: Option<usize>,
+    pub issuers: Issuers,
     /// The query that finds them.
     pub stored: &'static str,
+}
+
+/// The nodes that issue the IDs of a statement, as the table in docs/fleets.md has them.
+#[derive(Clone, Copy)]
+pub enum Issuers {
+    /// The node to which it was sent.
+    SentTo,
+    /// Every node that has shards of the source: each has some of the rows.
+    OfSource,
+    /// Some of these: the rows are grouped anew, and too few for all.
+    SomeOfSource,
+    /// Every node that has shards of the table. A table without shards is on the node to which the statement was sent.
+    OfTable,
 }
 
 /// How it is sent. IDs that it returns are in its first column.
@@ -35,7 +49,14 @@ impl Statement {
 }
 
 const fn statement(name: &'static str, ids: usize, sent: Sent) -> Statement {
-    Statement { name, sent, ids: Some(ids), stored: "SELECT id FROM {table} WHERE note = '{mark}'" }
+    let stored = "SELECT id FROM {table} WHERE note = '{mark}'";
+    Statement { name, sent, ids: Some(ids), issuers: Issuers::SentTo, stored }
+}
+
+impl Statement {
+    const fn issued(self, issuers: Issuers) -> Self {
+        Self { issuers, ..self }
+    }
 }
 
 /// The last one adds columns to the tables.
@@ -116,7 +137,8 @@ pub const STATEMENTS: &[Statement] = &[
         "INSERT SELECT from a distributed table",
         10,
         Sent::Text(&["INSERT INTO {table} (tenant, note) SELECT tenant, '{mark}' FROM source"]),
-    ),
+    )
+    .issued(Issuers::OfSource),
     statement(
         "INSERT SELECT from a reference table",
         10,
@@ -126,29 +148,34 @@ pub const STATEMENTS: &[Statement] = &[
         "INSERT SELECT with a call",
         10,
         Sent::Text(&["INSERT INTO {table} (tenant, id, note) SELECT tenant, {default}, '{mark}' FROM source"]),
-    ),
+    )
+    .issued(Issuers::OfSource),
     statement(
         "INSERT SELECT RETURNING",
         10,
         Sent::Text(&["INSERT INTO {table} (tenant, note) SELECT tenant, '{mark}' FROM source RETURNING id"]),
-    ),
+    )
+    .issued(Issuers::OfSource),
     statement(
         "INSERT SELECT of groups",
         10,
         Sent::Text(&["INSERT INTO {table} (tenant, note) SELECT tenant, '{mark}' FROM source GROUP BY tenant"]),
-    ),
+    )
+    .issued(Issuers::OfSource),
     statement(
         "INSERT SELECT of other groups",
         2,
         Sent::Text(&[
             "INSERT INTO {table} (tenant, note) SELECT max(tenant), '{mark}' FROM source GROUP BY tenant % 2",
         ]),
-    ),
+    )
+    .issued(Issuers::SomeOfSource),
     statement(
         "INSERT SELECT with a limit",
         5,
         Sent::Text(&["INSERT INTO {table} (tenant, note) SELECT tenant, '{mark}' FROM source ORDER BY tenant LIMIT 5"]),
-    ),
+    )
+    .issued(Issuers::OfSource),
     statement("COPY FROM STDIN", 10, Sent::CopyIn("COPY {table} (tenant, note) FROM STDIN")),
     statement(
         "COPY of an INSERT",
@@ -172,6 +199,7 @@ pub const STATEMENTS: &[Statement] = &[
             "ALTER TABLE {table} ADD COLUMN {mark} bigint DEFAULT {default}",
         ]),
         ids: None,
+        issuers: Issuers::OfTable,
         stored: "SELECT {mark} FROM {table}",
     },
 ];
