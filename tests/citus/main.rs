@@ -23,8 +23,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use testbed::{pg_config, twitter};
 
+/// The name of a test, and the test.
+type Named<T> = (&'static str, T);
+type OnSharedNodes = fn(&Citus) -> Result<(), Failed>;
+type OnOwnNodes = fn() -> Result<(), Failed>;
+
 /// Tests on the nodes that statements are sent to.
-const ON_SHARED_NODES: &[(&str, fn(&Citus) -> Result<(), Failed>)] = &[
+const ON_SHARED_NODES: &[Named<OnSharedNodes>] = &[
     ("functions_that_depend_on_the_layout_work_in_every_clause", clauses::run),
     ("a_distributed_function_takes_ids_from_the_node_that_runs_it", functions::run),
     ("nodes_with_one_configuration_have_their_groups_as_workers", groups::run),
@@ -32,7 +37,7 @@ const ON_SHARED_NODES: &[(&str, fn(&Citus) -> Result<(), Failed>)] = &[
 ];
 
 /// Tests on nodes of their own.
-const ON_OWN_NODES: &[(&str, fn() -> Result<(), Failed>)] = &[
+const ON_OWN_NODES: &[Named<OnOwnNodes>] = &[
     ("a_clone_that_is_promoted_beside_its_original_waits_for_a_group_of_its_own", clones::run),
     ("a_node_that_does_not_fit_is_found_and_named", misfits::run),
     ("a_node_that_fails_over_issues_no_id_twice", failover::run),
