@@ -2,6 +2,7 @@
 
 use crate::fleet::{Fleet, Workers};
 use crate::program::wait_for;
+use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::{Load, Report, Signal, real_time};
@@ -48,6 +49,9 @@ const SERIAL: &str = "SELECT nextval('serial') FROM generate_series(1, 10), pg_s
 /// How long an old primary is left alone: far longer than a mark reaches ahead of the clock.
 const SPLIT: Duration = Duration::from_secs(8);
 
+/// How often PostgreSQL is killed at most. Patroni starts it again if no standby answers in time, as on a busy machine.
+const KILLS: u32 = 5;
+
 impl Event {
     pub const ALL: &[Self] =
         &[Self::KilledPostgres, Self::KilledPatroni, Self::Switchover, Self::Reinit, Self::LostNode, Self::PausedEtcd];
@@ -63,28 +67,34 @@ impl Event {
         }
     }
 
-    /// Lets it happen to a fleet, all of whose clocks are right or not, and waits until the fleet is whole again.
-    pub fn happen(self, fleet: &mut Fleet, clocks_are_right: bool) -> Seen {
+    /// Whether a node must be promoted: another one, or the old primary, which has been a standby meanwhile.
+    fn promotes(self) -> bool {
+        self != Self::Reinit
+    }
+
+    /// Lets it happen to a fleet, whose primary issues IDs for sure or not, and waits until the fleet is whole again.
+    pub fn happen(self, fleet: &mut Fleet, issues_for_sure: bool) -> Seen {
         let old = fleet.primary();
         let before = fleet.timeline(old);
         let of_nodes: Vec<_> = fleet.nodes.iter().map(|node| Load::start_at(&node.config(), 1, IDS)).collect();
         let of_primary = Load::start_at(&fleet.config(), 1, IDS);
         let serial = Load::start_at(&fleet.config(), 1, SERIAL);
         serial.wait_for_some(100);
-        if clocks_are_right {
+        if issues_for_sure {
             of_primary.wait_for_some(100);
         }
-        let promoted = self.go_wrong(fleet, old, clocks_are_right);
+        let promoted = self.go_wrong(fleet, old, issues_for_sure);
         fleet.wait_for_standbys();
         serial.wait_for_some(100);
-        if clocks_are_right {
+        if issues_for_sure {
             of_primary.wait_for_some(100);
         }
         let promotions = fleet.timeline(fleet.primary()) - before;
+        assert!(promotions > 0 || !self.promotes(), "no node was promoted after {self:?}");
         let of_nodes: Vec<_> = of_nodes.into_iter().map(Load::finish).collect();
         let beside =
             promoted.map(|at| Duration::from_millis(of_nodes[old].last_arrival().unwrap_or(0).saturating_sub(at)));
-        if let Some(beside) = beside.filter(|_| clocks_are_right) {
+        if let Some(beside) = beside.filter(|_| issues_for_sure) {
             self.judge(fleet.workers(), beside);
         }
         let (of_primary, serial) = (of_primary.finish(), serial.finish());
@@ -105,19 +115,22 @@ impl Event {
     }
 
     /// Returns when another node was promoted while the old primary went on.
-    fn go_wrong(self, fleet: &mut Fleet, old: usize, clocks_are_right: bool) -> Option<u64> {
+    fn go_wrong(self, fleet: &mut Fleet, old: usize, issues_for_sure: bool) -> Option<u64> {
         let other = |nth| nth != old;
         match self {
             Self::KilledPostgres => {
-                fleet.nodes[old].kill_postgres();
-                // Patroni starts it again where no standby is ready.
-                fleet.primary();
+                let is_promoted = (0..KILLS).any(|_| {
+                    fleet.wait_for_standbys();
+                    fleet.nodes[old].kill_postgres();
+                    fleet.primary() != old
+                });
+                assert!(is_promoted, "no other node was promoted, though the primary was killed {KILLS} times");
             }
             Self::KilledPatroni => {
                 fleet.nodes[old].kill_patroni();
                 let new = fleet.wait_for_primary(other);
                 let promoted = real_time();
-                if clocks_are_right {
+                if issues_for_sure {
                     fleet.wait_for_ids_of(new);
                 }
                 sleep(SPLIT);
@@ -131,7 +144,10 @@ impl Event {
             }
             Self::Reinit => {
                 let standby = &fleet.nodes[(old + 1) % fleet.nodes.len()];
+                let of_old_data = standby.machine.data().join("of_old_data");
+                fs::write(&of_old_data, "").expect("own file");
                 standby.patronictl(&["reinit", "fleet", &standby.name, "--force", "--wait"]);
+                assert!(!of_old_data.exists(), "the standby has its old data directory");
             }
             Self::LostNode => {
                 fleet.nodes[old].kill();

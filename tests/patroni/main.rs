@@ -13,7 +13,8 @@ use crate::fleet::{Fleet, NODES, Workers};
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use testbed::Report;
+use std::time::Duration;
+use testbed::{Report, real_time, twitter};
 
 /// A fleet, and what goes wrong with it.
 struct Case {
@@ -26,6 +27,8 @@ struct Case {
 }
 
 const RIGHT: [f64; NODES] = [0.0; NODES];
+/// How far a clock may be behind the last ID, so that its node waits for it. An hour is far more.
+const MOMENT: Duration = Duration::from_secs(10);
 /// So that every failover goes to a clock that is far away.
 const APART: [f64; NODES] = [0.0, 3600.0, -3600.0];
 const SPLIT_BRAIN: &[Event] = &[Event::KilledPostgres, Event::KilledPatroni];
@@ -86,19 +89,34 @@ fn main() -> ExitCode {
 impl Case {
     fn run(&self, events: &[Event]) -> Vec<Seen> {
         let mut fleet = Fleet::start(self.workers, self.clocks);
-        let are_right = self.clocks == RIGHT;
+        let issues_for_sure = self.clocks == RIGHT || self.workers == Workers::Own;
+        // Of more promotions, one can have gone to a clock that is ahead, without an ID that tells so.
+        let mut are_known = true;
         let mut all = Report::default();
         let seen: Vec<_> = events
             .iter()
             .map(|&event| {
-                let mut seen = event.happen(&mut fleet, are_right);
+                let mut seen = event.happen(&mut fleet, issues_for_sure);
                 all.merge(std::mem::take(&mut seen.report));
                 seen.duplicates = all.duplicates();
                 assert_eq!(seen.duplicates, 0, "after {event:?}, of {} IDs: {:?}", all.ids(), all.errors());
+                are_known &= seen.promotions <= 1;
+                let primary = fleet.primary();
+                if issues_for_sure || are_known && !self.is_behind(primary, &all) {
+                    println!("{event:?}: waits for an ID of node {primary}");
+                    fleet.wait_for_ids_of(primary);
+                }
                 seen
             })
             .collect();
         assert!(all.ids() > 0, "no ID was received: {:?}", all.errors());
         seen
+    }
+
+    /// Whether a node's clock is behind the last ID, by more than a moment.
+    fn is_behind(&self, node: usize, received: &Report) -> bool {
+        let last = received.range().map_or(0, |(_, last)| twitter().issued_at(last.cast_unsigned()));
+        let clock = Duration::from_millis(real_time()).as_secs_f64() + self.clocks[node];
+        clock + MOMENT.as_secs_f64() < Duration::from_millis(last).as_secs_f64()
     }
 }
