@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::{Cluster, Signal, processes_in, project, send};
@@ -67,8 +68,16 @@ pub fn copy_installed(pattern: &str, to: &Path) {
 }
 
 /// A port that nobody uses.
+///
+/// Not one that the system would choose, from 32768 on: a client that connects could get the same one in between.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let port = || {
+        let nth = TRIED.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(97));
+        u16::try_from(15_000 + nth % 15_000).expect("a port")
+    };
+    let is_free = |&port: &u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    std::iter::repeat_with(port).take(15_000).find(is_free).expect("a free port")
 }
 
 /// Waits for something that must come true.
