@@ -268,14 +268,28 @@ impl Generator {
     /// Takes up to `want` positions (at least 1) at the time `now`, which was read after the snapshot.
     #[cold]
     pub fn take(&self, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        self.take_at_least(1, found, now, want, policy)
+    }
+
+    /// Takes exactly `want` positions, at most as many as a tick has. A tick with less room is full for this call, and
+    /// what is left of the history is not for it.
+    #[cold]
+    pub fn take_block(&self, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        self.take_at_least(want, found, now, want, policy)
+    }
+
+    /// Takes between `least` and `want` positions.
+    #[inline]
+    fn take_at_least(&self, least: u32, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
         let Snapshot { state, .. } = found;
-        let first = self.next_position(state, now, policy);
+        let first = self.next_position(state, now, least, policy);
         let tick = first >> self.sequence_bits;
         let lead = tick.saturating_sub(now);
         if lead > 0 {
             let highest = self.highest_clock.load(Ordering::Relaxed);
             let regressed = now < highest;
             if regressed
+                && least == 1
                 && policy.clock_regression == ClockRegression::History
                 && let Some(span) = self.take_from_history(now, want, policy.history_ticks)
             {
@@ -312,14 +326,18 @@ impl Generator {
         Outcome::Taken(span)
     }
 
-    /// The position after `state` at the time `now`.
-    fn next_position(&self, state: Position, now: Tick, policy: &Policy) -> Position {
-        if state >> self.sequence_bits >= now {
-            return state + 1;
+    /// The next position after `state` at the time `now`, in whose tick there are `room` positions from it on.
+    fn next_position(&self, state: Position, now: Tick, room: u32, policy: &Policy) -> Position {
+        let last_start = self.sequence_mask + 1 - u64::from(room);
+        let open = state >> self.sequence_bits;
+        if open >= now {
+            let next = state + 1;
+            // The position after a full tick is the first of the next one.
+            return if next & self.sequence_mask <= last_start { next } else { (open + 1) << self.sequence_bits };
         }
         let nth = self.counters.opened();
         let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask) };
-        now << self.sequence_bits | start
+        now << self.sequence_bits | start.min(last_start)
     }
 
     /// Tries once to take `first` and the next positions of its tick, if `seen` is still the state; else returns the

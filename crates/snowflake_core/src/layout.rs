@@ -227,6 +227,16 @@ impl Layout {
         self.sequence.bits
     }
 
+    /// How many IDs one worker has in a tick.
+    pub const fn ids_per_tick(&self) -> u64 {
+        self.sequence.max() + 1
+    }
+
+    /// Whether the IDs of a tick follow one another, one greater than the other.
+    pub const fn sequence_is_lowest(&self) -> bool {
+        self.sequence.shift == 0
+    }
+
     /// The data centers that fit; only 0 if the layout has no such field.
     pub const fn datacenters(&self) -> RangeInclusive<u64> {
         0..=self.datacenter.max()

@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use snowflake_core::generator::{Generator, Outcome, Span};
+use snowflake_core::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::{Position, Tick};
 
@@ -52,10 +52,22 @@ impl Server {
     }
 
     fn open(&self, now: Tick, want: u32) -> Option<Span> {
+        self.ask(Generator::take, now, want)
+    }
+
+    /// Takes exactly so many positions of one tick.
+    fn block(&self, now: Tick, want: u32) -> Option<Span> {
+        let span = self.ask(Generator::take_block, now, want)?;
+        assert!(span.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+        assert_eq!(span.last - span.first + 1, u64::from(want), "a part of a block");
+        Some(span)
+    }
+
+    fn ask(&self, take: fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome, now: Tick, want: u32) -> Option<Span> {
         loop {
             let seen = self.generator.snapshot();
             self.generator.observe_clock(seen, now);
-            match self.generator.take(seen, now, want, &self.policy) {
+            match take(&self.generator, seen, now, want, &self.policy) {
                 Outcome::Taken(span) => {
                     self.generator.keep_open(span, COUNT + SPAN);
                     return Some(span);
@@ -105,6 +117,20 @@ fn two_callers_and_an_extension_issue_nothing_twice_and_nothing_above_the_mark()
         });
         server.extend(4);
         assert_unique(callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect());
+    });
+}
+
+#[test]
+fn a_block_beside_callers_and_an_extension_is_whole_and_nobody_else_s() {
+    explore(|| {
+        let server = Server::new(BORROW, 2);
+        server.generator.start(2, 1);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(2, 1), other.take(3, 1)]));
+        let other = Arc::clone(&server);
+        let blocks = thread::spawn(move || positions([other.block(2, 2), other.block(3, 1 << BITS)]));
+        server.extend(4);
+        assert_unique([caller, blocks].into_iter().flat_map(|caller| caller.join().unwrap()).collect());
     });
 }
 

@@ -4,7 +4,7 @@
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
-use snowflake_core::generator::{Generator, Outcome};
+use snowflake_core::generator::{Generator, Outcome, Snapshot};
 use snowflake_core::identity::{Identity, Inode};
 use snowflake_core::layout::Layout;
 use snowflake_core::life::{LastLife, Life};
@@ -23,6 +23,9 @@ const RESTART: u64 = 100;
 /// For how many counts, one a millisecond, the counter stands in for the clock.
 const SPAN: u64 = 1;
 
+/// [`Generator::take`] or [`Generator::take_block`].
+type Take = fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome;
+
 /// One thing that happens to a server.
 #[derive(Clone, Debug)]
 enum Event {
@@ -34,6 +37,8 @@ enum Event {
     Miscount(u64),
     /// A client asks for this many IDs.
     Call(u32),
+    /// A client asks for this many adjacent IDs, or for as many as a tick has.
+    Block(u32),
     /// Clients ask for as many IDs as there are, for this long.
     Saturate(u64),
     /// The server dies and comes back.
@@ -81,6 +86,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (-3_000_i64..0).prop_map(Event::Step),
         1 => any::<u64>().prop_map(Event::Miscount),
         8 => (1_u32..40).prop_map(Event::Call),
+        2 => (1_u32..20).prop_map(Event::Block),
         1 => (1_u64..1500).prop_map(Event::Saturate),
         2 => Just(Event::Crash),
         1 => Just(Event::Shutdown),
@@ -165,6 +171,7 @@ impl Server {
             Event::Miscount(count) => self.counter = count,
             Event::Step(ms) => self.clock = self.clock.saturating_add_signed(ms).max(1),
             Event::Call(want) => self.call(want),
+            Event::Block(want) => self.block(want.min(1 << self.layout.sequence_bits())),
             Event::Saturate(ms) => {
                 for _ in 0..ms {
                     self.pass(1);
@@ -291,24 +298,41 @@ impl Server {
     }
 
     /// Asks for IDs as the extension does; gives up where it would wait or fail.
-    fn call(&mut self, mut want: u32) {
+    fn call(&mut self, want: u32) {
+        self.ask(want, |server, seen, now, want, policy| {
+            let joined = server.generator.join_open(server.counter, SPAN, want).map(Outcome::Taken);
+            joined.unwrap_or_else(|| server.take_by_clock(Generator::take, seen, now, want, policy))
+        });
+    }
+
+    /// The same for a block.
+    fn block(&mut self, want: u32) {
+        self.ask(want, |server, seen, now, left, policy| {
+            assert_eq!(left, want, "a part of a block");
+            server.take_by_clock(Generator::take_block, seen, now, want, policy)
+        });
+    }
+
+    fn take_by_clock(&mut self, take: Take, seen: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        self.generator.observe_clock(seen, now);
+        let outcome = take(&self.generator, seen, now, want, policy);
+        if let Outcome::Taken(span) = outcome {
+            // A block that finds no room reads the clock while callers still go by the reading before.
+            self.read = self.clock;
+            self.generator.keep_open(span, self.counter.wrapping_add(SPAN));
+        }
+        outcome
+    }
+
+    /// Does what the generator asks for until `take` has taken all.
+    fn ask(&mut self, mut want: u32, take: impl Fn(&mut Self, Snapshot, Tick, u32, &Policy) -> Outcome) {
         let mut extended = 0;
         while want > 0 {
             let now = self.tick_at(self.clock);
             let policy = Policy { max_borrow: MAX_BORROW / self.layout.tick_ms(), ..self.policy };
             let seen = self.generator.snapshot();
-            let joined = self.generator.join_open(self.counter, SPAN, want).map(Outcome::Taken);
-            let outcome = joined.unwrap_or_else(|| {
-                self.read = self.clock;
-                self.generator.observe_clock(seen, now);
-                let outcome = self.generator.take(seen, now, want, &policy);
-                if let Outcome::Taken(span) = outcome {
-                    self.generator.keep_open(span, self.counter.wrapping_add(SPAN));
-                }
-                outcome
-            });
             extended += 1;
-            match outcome {
+            match take(self, seen, now, want, &policy) {
                 Outcome::Taken(span) => {
                     let mark = self.disk.expect("issued without a mark on disk");
                     let bits = self.layout.sequence_bits();
@@ -350,6 +374,7 @@ fn uneventful() -> impl Strategy<Value = Event> {
     prop_oneof![
         2 => (1_u64..3000).prop_map(Event::Pass),
         8 => (1_u32..40).prop_map(Event::Call),
+        2 => (1_u32..20).prop_map(Event::Block),
         1 => (1_u64..1500).prop_map(Event::Saturate),
         4 => Just(Event::Crash),
         2 => Just(Event::Shutdown),

@@ -87,6 +87,60 @@ fn a_batch_takes_what_is_left_of_the_tick() {
     assert_eq!(step(&generator, 101, u32::MAX), taken(101, 0, 3));
 }
 
+/// Takes a block as the extension does.
+fn block_by(policy: &Policy, generator: &Generator, now: Tick, want: u32) -> Outcome {
+    let seen = generator.snapshot();
+    generator.observe_clock(seen, now);
+    generator.take_block(seen, now, want, policy)
+}
+
+#[test]
+fn a_block_is_whole_and_leaves_a_tick_without_room_to_others() {
+    let generator = started(10, 1000);
+    assert_eq!(block_by(&BORROW, &generator, 100, 3), taken(100, 0, 2));
+    assert_eq!(block_by(&BORROW, &generator, 100, 2), Outcome::Wait(101));
+    assert_eq!(step(&generator, 100, 9), taken(100, 3, 3), "the others go on");
+    assert_eq!(block_by(&BORROW, &generator, 101, 4), taken(101, 0, 3), "as many as a tick has");
+    assert_eq!(block_by(&BORROW, &generator, 101, 1), Outcome::Wait(102));
+    assert_eq!(step(&generator, 102, 1), taken(102, 0, 0));
+    assert_eq!(block_by(&BORROW, &generator, 102, 3), taken(102, 1, 3), "what is left is enough");
+    assert_eq!(generator.counts().issued, 12);
+}
+
+#[test]
+fn a_block_begins_low_enough_in_a_tick_to_fit() {
+    let policy = Policy { sequence_start: SequenceStart::Rotate(3), ..BORROW };
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0));
+    assert_eq!(step_by(&policy, &generator, 101, 1), taken(101, 1, 1));
+    assert_eq!(block_by(&policy, &generator, 102, 3), taken(102, 1, 3), "not from 2 on");
+    assert_eq!(step_by(&policy, &generator, 104, 1), taken(104, 0, 0), "the tick before was full");
+    assert_eq!(block_by(&policy, &generator, 105, 4), taken(105, 0, 3));
+}
+
+#[test]
+fn a_block_that_does_not_fit_waits_or_borrows_as_after_a_full_tick() {
+    let policy = Policy { sequence_exhaustion: SequenceExhaustion::Borrow, ..BORROW };
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&policy, &generator, 100, 2), taken(100, 0, 1));
+    assert_eq!(block_by(&policy, &generator, 100, 3), taken(101, 0, 2));
+    assert_eq!(generator.counts(), Counts { issued: 5, ticks_exhausted: 0, borrowed: 3, history: 0 });
+    // The clock goes back: IDs continue at its pace.
+    let generator = started(10, 1000);
+    assert_eq!(step(&generator, 100, 2), taken(100, 0, 1));
+    assert_eq!(block_by(&BORROW, &generator, 70, 3), Outcome::Wait(71));
+    assert_eq!(block_by(&BORROW, &generator, 71, 3), taken(101, 0, 2));
+}
+
+#[test]
+fn a_block_takes_nothing_from_the_history_and_leaves_to_it_what_did_not_fit() {
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&HISTORY, &generator, 100, 2), taken(100, 0, 1));
+    assert_eq!(step_by(&HISTORY, &generator, 105, 1), taken(105, 0, 0));
+    assert_eq!(block_by(&HISTORY, &generator, 100, 2), taken(105, 1, 2), "it borrows");
+    assert_eq!(step_by(&HISTORY, &generator, 100, 9), taken(100, 2, 3));
+}
+
 #[test]
 fn nothing_is_issued_at_or_above_the_limit() {
     let generator = started(10, 101);
