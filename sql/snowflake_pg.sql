@@ -24,10 +24,28 @@ CREATE FUNCTION snowflake_nextval() RETURNS bigint
 COMMENT ON FUNCTION snowflake_nextval() IS
     'next ID, greater than every ID that this server has returned (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
 
+-- The same function. Rails' fixtures and others take a default with "nextval" in it for one with a sequence.
+CREATE FUNCTION snowflake_id() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval';
+COMMENT ON FUNCTION snowflake_id() IS
+    'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
+
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
     'next IDs, 1 to 1000000 in ascending order, all taken when the call begins';
+
+CREATE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextblock_wrapper';
+COMMENT ON FUNCTION snowflake_nextblock(integer) IS
+    'first and last of so many adjacent IDs of one tick, for clients that count by themselves; at most as many as a tick has, 4096 in layout twitter';
+
+-- PARALLEL RESTRICTED: a worker of a parallel query has a last ID of its own.
+CREATE FUNCTION snowflake_lastval() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'snowflake_lastval_wrapper';
+COMMENT ON FUNCTION snowflake_lastval() IS
+    'last ID that this session has taken, as lastval() is for sequences';
 
 CREATE FUNCTION snowflake_fill() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';

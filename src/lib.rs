@@ -78,7 +78,7 @@ pub extern "C-unwind" fn _PG_init() {
         });
         durable::keeper::register(startup_log::write_for_collector);
         registry::client::register();
-        functions::copy::watch();
+        functions::utility_hook::watch();
         functions::layout_constant::watch();
         startup_log::write();
     }

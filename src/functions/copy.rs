@@ -14,11 +14,10 @@
 //! `nextval()`.
 
 use super::catalog::{beside, may_call};
-use once_cell::sync::OnceCell;
 use pgrx::Internal;
 use pgrx::pg_sys::{CopyStmt, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
 use pgrx::prelude::*;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What replaces `snowflake_nextval()`. Its argument, of type internal, keeps SQL from calling it.
@@ -32,56 +31,13 @@ const COPY_CONTEXT: &CStr = c"COPY";
 /// [`COPY_CONTEXT`].
 static READS_ROWS: AtomicBool = AtomicBool::new(false);
 
-/// The hook of a library loaded before.
-static NEXT_HOOK: OnceCell<pg_sys::ProcessUtility_hook_type> = OnceCell::new();
-
-unsafe extern "C-unwind" {
-    // Not pgrx's binding, which catches errors and raises them again without constraint, context and position.
-    fn standard_ProcessUtility(
-        statement: *mut pg_sys::PlannedStmt,
-        query: *const c_char,
-        read_only_tree: bool,
-        context: pg_sys::ProcessUtilityContext::Type,
-        parameters: pg_sys::ParamListInfo,
-        environment: *mut pg_sys::QueryEnvironment,
-        receiver: *mut pg_sys::DestReceiver,
-        completion: *mut pg_sys::QueryCompletion,
-    );
+/// Records the direction of a COPY that begins, and returns the one before.
+pub fn begin(statement: &CopyStmt) -> bool {
+    READS_ROWS.swap(statement.is_from, Ordering::Relaxed)
 }
 
-/// Installs the hook. Only while preloading; without preload no ID is issued.
-pub fn watch() {
-    // SAFETY: the postmaster has one thread.
-    NEXT_HOOK.get_or_init(|| unsafe { pg_sys::ProcessUtility_hook });
-    // SAFETY: the same.
-    unsafe { pg_sys::ProcessUtility_hook = Some(process_utility) };
-}
-
-/// Records the direction of a COPY.
-///
-/// Without `#[pg_guard]`: an ERROR of the statement jumps over this frame, which is sound as long as it has nothing to
-/// drop.
-unsafe extern "C-unwind" fn process_utility(
-    statement: *mut pg_sys::PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    parameters: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    receiver: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    let before = READS_ROWS.load(Ordering::Relaxed);
-    // SAFETY: PostgreSQL passes a statement.
-    let command = unsafe { (*statement).utilityStmt };
-    // SAFETY: a statement has a node.
-    if unsafe { (*command).type_ } == NodeTag::T_CopyStmt {
-        // SAFETY: a node of this type.
-        READS_ROWS.store(unsafe { (*command.cast::<CopyStmt>()).is_from }, Ordering::Relaxed);
-    }
-    let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
-    // SAFETY: what PostgreSQL has passed, unchanged.
-    unsafe { next(statement, query, read_only_tree, context, parameters, environment, receiver, completion) };
+/// Goes back to the direction before, when a COPY has ended.
+pub fn end(before: bool) {
     READS_ROWS.store(before, Ordering::Relaxed);
 }
 

@@ -1,9 +1,13 @@
 //! Issuing IDs.
 
+use super::lastval;
+use super::layout::layout_in_force;
+use super::row::{Row, column};
 use crate::config::preload;
 use crate::errors::{IssueError, error_report, raise};
 use crate::issue::issuer;
 use crate::shared::shared;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
@@ -16,7 +20,9 @@ const MAX_BATCH: u32 = 1_000_000;
 /// over this frame. That is sound as long as the frame has nothing to drop; keep it so.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    issuer::join().unwrap_or_else(|| slow_path()).into()
+    let id = issuer::join().unwrap_or_else(|| slow_path());
+    lastval::keep(id);
+    id.into()
 }
 
 /// What PG_FUNCTION_INFO_V1() defines in C.
@@ -30,27 +36,53 @@ extern "C" fn pg_finfo_snowflake_nextval() -> &'static pg_sys::Pg_finfo_record {
 #[inline(never)]
 #[pg_guard]
 extern "C-unwind" fn slow_path() -> i64 {
-    next()
+    issuer::take().unwrap_or_else(|error| refuse(error))
 }
 
 /// The next ID, whatever it takes; an ERROR if there is none.
 pub fn next() -> i64 {
-    issuer::take().unwrap_or_else(|error| refuse(error))
+    let id = issuer::take().unwrap_or_else(|error| refuse(error));
+    lastval::keep(id);
+    id
 }
 
 /// The next `count` IDs, all taken when the call begins.
 #[pg_extern(sql = false)]
 fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
     let Some(wanted) = u32::try_from(count).ok().filter(|wanted| (1..=MAX_BATCH).contains(wanted)) else {
+        raise(bad_count(MAX_BATCH.into()).set_detail(format!("The count is {count}.")));
+    };
+    let (ids, last) = issuer::next_batch(wanted).unwrap_or_else(|error| refuse(error));
+    lastval::keep(last);
+    SetOfIterator::new(ids)
+}
+
+/// The first and the last of `count` adjacent IDs of one tick.
+#[pg_extern(sql = false)]
+fn snowflake_nextblock(count: i32) -> Row<2> {
+    let layout = layout_in_force();
+    if !layout.sequence_is_lowest() {
         raise(
-            error_report(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("count must be between 1 and {MAX_BATCH}"),
-            )
-            .set_detail(format!("The count is {count}.")),
+            error_report(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, "IDs of this layout are not adjacent")
+                .set_detail(format!("The sequence is not the lowest field of \"{}\".", layout.fields_text()))
+                .set_hint("Use snowflake_nextvals(count)."),
+        );
+    }
+    let most = layout.ids_per_tick();
+    let Some(wanted) = u32::try_from(count).ok().filter(|&wanted| (1..=most).contains(&wanted.into())) else {
+        raise(
+            bad_count(most)
+                .set_detail(format!("The count is {count}, and a tick of the layout has {most} IDs."))
+                .set_hint("Take more than one block, or use snowflake_nextvals(count)."),
         );
     };
-    SetOfIterator::new(issuer::next_batch(wanted).unwrap_or_else(|error| refuse(error)))
+    let block = issuer::next_block(wanted).unwrap_or_else(|error| refuse(error));
+    lastval::keep(*block.end());
+    Row([column(*block.start()), column(*block.end())])
+}
+
+fn bad_count(most: u64) -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("count must be between 1 and {most}"))
 }
 
 #[cold]

@@ -11,9 +11,11 @@ use crate::shared::shared;
 use crate::worker;
 use crate::{clock, trusted_clock, tsc};
 use once_cell::sync::OnceCell;
-use snowflake_core::generator::{Generator, Outcome, Span};
+use snowflake_core::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::layout::{Layout, Series};
+use snowflake_core::policy::Policy;
 use snowflake_core::{Tick, UnixMs};
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// What a backend needs to issue IDs. It does not change while the server runs.
@@ -35,22 +37,29 @@ pub fn join() -> Option<i64> {
 /// The next ID, whatever it takes.
 pub fn take() -> Result<i64, IssueError> {
     let issuer = issuer()?;
-    issuer.take(1).map(|span| issuer.id_at(span.first))
+    issuer.take(Generator::take, 1).map(|span| issuer.id_at(span.first))
 }
 
-/// The next `count` IDs (at least 1), in ascending order.
-pub fn next_batch(count: u32) -> Result<impl Iterator<Item = i64>, IssueError> {
+/// The next `count` IDs of one tick, which must have so many. Adjacent where the sequence is the lowest field.
+pub fn next_block(count: u32) -> Result<RangeInclusive<i64>, IssueError> {
+    let issuer = issuer()?;
+    issuer.take(Generator::take_block, count).map(|span| issuer.id_at(span.first)..=issuer.id_at(span.last))
+}
+
+/// The next `count` IDs (at least 1), in ascending order, and the last of them.
+pub fn next_batch(count: u32) -> Result<(impl Iterator<Item = i64>, i64), IssueError> {
     let issuer = issuer()?;
     let mut spans = Vec::new();
     let mut missing = count;
     while missing > 0 {
-        let span = issuer.join(missing).map_or_else(|| issuer.take(missing), Ok)?;
+        let span = issuer.join(missing).map_or_else(|| issuer.take(Generator::take, missing), Ok)?;
         missing -= u32::try_from(span.last - span.first + 1).expect("a span is not longer than what was asked for");
         spans.push(span);
     }
     // With clock_regression = history, later spans can be lower.
     spans.sort_unstable_by_key(|span| span.first);
-    Ok(spans.into_iter().flat_map(|span| span.first..=span.last).map(|position| issuer.id_at(position)))
+    let last = issuer.id_at(spans.last().expect("at least one ID").last);
+    Ok((spans.into_iter().flat_map(|span| span.first..=span.last).map(|position| issuer.id_at(position)), last))
 }
 
 /// Puts all new IDs into later ticks than this one.
@@ -63,6 +72,9 @@ pub fn advance(past: Tick) -> Result<(), IssueError> {
     issuer.generator.advance(past);
     Ok(())
 }
+
+/// A way to take positions.
+type Take = fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome;
 
 static ISSUER: OnceCell<Issuer> = OnceCell::new();
 
@@ -117,9 +129,10 @@ impl Issuer {
         self.generator.join(now, want)
     }
 
-    /// Takes up to `want` positions. Does what the generator asks for until it gives.
+    /// Takes positions by [`Generator::take`] or [`Generator::take_block`]. Does what the generator asks for until it
+    /// gives.
     #[cold]
-    fn take(&self, want: u32) -> Result<Span, IssueError> {
+    fn take(&self, by: Take, want: u32) -> Result<Span, IssueError> {
         let policy = gucs::policy(self.layout.tick_ms());
         let mut budget = WaitBudget::new(self.max_wait());
         loop {
@@ -132,7 +145,7 @@ impl Issuer {
                     policy.clock_regression,
                 );
             }
-            match self.generator.take(found, now, want, &policy) {
+            match by(self.generator, found, now, want, &policy) {
                 Outcome::Taken(span) => {
                     self.generator.keep_open(span, open_until);
                     return Ok(span);

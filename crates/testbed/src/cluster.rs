@@ -335,6 +335,11 @@ impl Cluster {
         self.config().connect(NoTls)
     }
 
+    /// The directory of the scripts of extensions, which the servers of this process share.
+    pub fn extension_scripts(&self) -> &Path {
+        self.installation.scripts()
+    }
+
     /// A command for psql on this server, silent but for results and errors.
     pub fn psql(&self) -> Command {
         let mut psql = Command::new(self.installation.program("psql"));

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, Weak};
 pub struct Installation {
     root: Scratch,
     bindir: PathBuf,
+    scripts: PathBuf,
 }
 
 /// Which PostgreSQL, and the extension that was built for it.
@@ -76,7 +77,12 @@ impl Installation {
         let output = make.output().expect("make");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-        Self { bindir: our_bindir, root }
+        Self { bindir: our_bindir, scripts: our_sharedir.join("extension"), root }
+    }
+
+    /// The directory of the scripts of extensions.
+    pub fn scripts(&self) -> &Path {
+        &self.scripts
     }
 
     /// A program of this installation.

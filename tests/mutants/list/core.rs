@@ -86,6 +86,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Core,
     },
     Mutant {
+        name: "a block begins where the rest of its tick is too short for it",
+        edits: &[(
+            "crates/snowflake_core/src/generator.rs",
+            "if next & self.sequence_mask <= last_start { next }",
+            "if next > last_start { next }",
+        )],
+        against: Servers { binary: "issuing", tests: "a_block_is_as_many" },
+    },
+    Mutant {
+        name: "a block takes what the history has left over",
+        edits: &[("crates/snowflake_core/src/generator.rs", "                && least == 1\n", "")],
+        against: Core,
+    },
+    Mutant {
         name: "the counter never says that a tick is over",
         edits: &[(
             "crates/snowflake_core/src/generator.rs",

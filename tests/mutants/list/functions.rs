@@ -14,13 +14,40 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "sql_surface", tests: "an_id_that_a_query" },
     },
     Mutant {
+        name: "a function loses its STRICT",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper'",
+            "LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper'",
+        )],
+        against: Servers { binary: "upgrades", tests: "the_extension_owns" },
+    },
+    Mutant {
+        name: "the upgrade script forgets a function",
+        edits: &[(
+            "sql/snowflake_pg--0.1.0--0.2.0.sql",
+            "CREATE FUNCTION snowflake_lastval() RETURNS bigint",
+            "CREATE OR REPLACE FUNCTION snowflake_id() RETURNS bigint",
+        )],
+        against: Servers { binary: "upgrades", tests: "an_upgraded_extension_owns" },
+    },
+    Mutant {
+        name: "the next client of a pool sees the last ID of the one before",
+        edits: &[(
+            "src/functions/utility_hook.rs",
+            "        lastval::forget();\n",
+            "        let _ = lastval::forget;\n",
+        )],
+        against: Servers { binary: "issuing", tests: "the_next_client" },
+    },
+    Mutant {
         name: "a row takes a value of another type than its column's",
         edits: &[(
             "src/functions/row.rs",
             "!unsafe { pg_sys::IsBinaryCoercible(returned, expected) }",
             "returned == pg_sys::Oid::INVALID",
         )],
-        against: Servers { binary: "library_and_script", tests: "a_column_of_another_type" },
+        against: Servers { binary: "upgrades", tests: "a_column_of_another_type" },
     },
     Mutant {
         name: "functions that COPY calls get its default, too",

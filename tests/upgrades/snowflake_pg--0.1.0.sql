@@ -1,0 +1,416 @@
+-- snowflake_pg: everything that SQL sees, on one page.
+--
+-- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, fixed while a server runs that preloads.
+-- STRICT: NULL gives NULL. PARALLEL SAFE: the generator is in shared memory.
+-- PUBLIC may issue and read IDs. What only a DBA may do is revoked from PUBLIC, below.
+
+\echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
+
+-- Issuing ------------------------------------------------------------------------------------------------------------
+
+-- Not to be called. These tell COPY that the default snowflake_nextval() does not read the table.
+CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS
+    'not to be called: snowflake_nextval() as COPY calls it';
+CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
+    'planner support for snowflake_nextval(): lets COPY insert many rows at once';
+
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION snowflake_nextval() IS
+    'next ID, greater than every ID that this server has returned (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
+
+CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS
+    'next IDs, 1 to 1000000 in ascending order, all taken when the call begins';
+
+CREATE FUNCTION snowflake_fill() RETURNS trigger
+    LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION snowflake_fill() IS
+    'trigger function, with the name of a column: an ID where an inserted row has NULL, such as a row from postgres_fdw';
+
+-- Layouts ------------------------------------------------------------------------------------------------------------
+--
+-- A function that depends on snowflake_pg.layout is STABLE. With the layout as its last argument it is IMMUTABLE, so that an index
+-- or a generated column can use it. The planner adds the layout to calls in queries.
+
+-- The functions of views declare no columns, which would make \df wider. The library returns the columns that the view declares.
+CREATE FUNCTION snowflake_get_layouts() RETURNS SETOF record
+    LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 12 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
+COMMENT ON FUNCTION snowflake_get_layouts() IS
+    'not to be called: use the view snowflake_layouts';
+
+CREATE VIEW snowflake_layouts AS
+    SELECT * FROM snowflake_get_layouts() AS layouts(
+        name text, fields text, unit interval, epoch timestamptz, last_timestamp timestamptz, years double precision,
+        workers bigint, ids_per_second bigint, can_generate boolean, source text);
+GRANT SELECT ON snowflake_layouts TO PUBLIC;
+COMMENT ON VIEW snowflake_layouts IS
+    'named layouts, for snowflake_pg.layout and for functions that take a layout';
+COMMENT ON COLUMN snowflake_layouts.fields IS
+    'widths of timestamp (t), data center (d), worker (w) and sequence (s), from the highest bits to the lowest';
+COMMENT ON COLUMN snowflake_layouts.unit IS 'length of a tick';
+COMMENT ON COLUMN snowflake_layouts.epoch IS 'first timestamp';
+COMMENT ON COLUMN snowflake_layouts.years IS 'how long the timestamps last, from the epoch';
+COMMENT ON COLUMN snowflake_layouts.workers IS 'number of servers in all data centers together';
+COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'of one server';
+COMMENT ON COLUMN snowflake_layouts.can_generate IS
+    'whether a server can issue IDs now: at most 63 bits, timestamp highest, last timestamp not past; if it is, add a later epoch=';
+COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout is published';
+
+-- Decoding and composing ---------------------------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_decode(
+    id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
+COMMENT ON FUNCTION snowflake_decode(bigint) IS
+    'fields of an ID: when, by which data center and worker, and its number in that tick; NULL for a field that the layout lacks';
+
+CREATE FUNCTION snowflake_decode(
+    id bigint, layout text,
+    OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+    'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z';
+
+CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
+    'when an ID was issued: start of its tick';
+
+CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
+    'when an ID of this layout was issued';
+
+CREATE FUNCTION snowflake_explain(id bigint) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_wrapper';
+COMMENT ON FUNCTION snowflake_explain(bigint) IS
+    'bits of an ID, grouped by field, with the meaning of each field';
+
+CREATE FUNCTION snowflake_explain(id bigint, layout text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_explain(bigint, text) IS
+    'bits of an ID of this layout, grouped by field, with the meaning of each field';
+
+-- Not STRICT: decoding gives NULL for a field that the layout does not have, and composing takes it back.
+CREATE FUNCTION snowflake_compose(
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer) RETURNS bigint
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_wrapper';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS
+    'ID with these fields; 0 or NULL for a field that the layout lacks';
+
+CREATE FUNCTION snowflake_compose(
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text) IS
+    'ID of this layout with these fields; 0 or NULL for a field that the layout lacks';
+
+-- Selecting by time, with an index on the ID -------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_min_id(at timestamptz) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_wrapper';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
+    'lowest ID of any worker in the tick of a time; 0 for -infinity, the largest bigint for infinity';
+
+CREATE FUNCTION snowflake_min_id(at timestamptz, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
+    'lowest ID of this layout in the tick of a time; 0 for -infinity, the largest bigint for infinity';
+
+-- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN id >= snowflake_min_id(since) AND id < snowflake_min_id(until);
+COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
+    'whether an ID was issued in or after the tick of the first time, and before the tick of the second';
+
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz, layout text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id >= snowflake_min_id(since, layout) AND id < snowflake_min_id(until, layout);
+COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
+    'whether an ID of this layout was issued in or after the tick of the first time, and before the tick of the second';
+
+CREATE FUNCTION snowflake_now() RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN snowflake_min_id(now());
+COMMENT ON FUNCTION snowflake_now() IS
+    'lowest ID of the tick in which the transaction started: now() as an ID';
+
+CREATE FUNCTION snowflake_now(layout text) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN snowflake_min_id(now(), layout);
+COMMENT ON FUNCTION snowflake_now(text) IS
+    'lowest ID of this layout in the tick in which the transaction started';
+
+CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval) IS
+    'difference between two IDs that were issued this long apart; a day has 24 hours';
+
+CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS
+    'difference between two IDs of this layout that were issued this long apart';
+
+-- PARALLEL UNSAFE: they create tables, as the owner of the parent. The caller must have the privileges of that owner.
+-- If the type of the key is a domain, its CHECK must allow the bounds.
+
+CREATE FUNCTION snowflake_create_partitions(
+    parent regclass, every interval, ahead integer,
+    OUT partition regclass, OUT since timestamptz, OUT until timestamptz) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer) IS
+    'create missing partitions of a table that is partitioned by range of its ID: for the current day, month or other period, and for so many following ones; returns those created';
+
+CREATE FUNCTION snowflake_create_partitions(
+    parent regclass, every interval, ahead integer, layout text,
+    OUT partition regclass, OUT since timestamptz, OUT until timestamptz) RETURNS SETOF record
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
+    'create missing partitions of a table that is partitioned by range of IDs of this layout';
+
+-- Text and UUID: the same number, so no layout is needed ------------------------------------------------------------
+
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_wrapper';
+COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS
+    'ID as a short text, for URLs: base62, base58, crockford32 (13 characters) or hex (16); the last two sort as the ID does, with COLLATE "C"';
+
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text, alphabet text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_with_alphabet_wrapper';
+COMMENT ON FUNCTION snowflake_to_text(bigint, text, text) IS
+    'ID as a short text with these digits, from 0 on: 62 different ASCII characters for base62, 58 for base58';
+
+CREATE FUNCTION snowflake_from_text(text text, encoding text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_wrapper';
+COMMENT ON FUNCTION snowflake_from_text(text, text) IS
+    'ID from the text of snowflake_to_text(); crockford32 and hex in any letter case, crockford32 also with I or L for 1, O for 0, and hyphens';
+
+CREATE FUNCTION snowflake_from_text(text text, encoding text, alphabet text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_with_alphabet_wrapper';
+COMMENT ON FUNCTION snowflake_from_text(text, text, text) IS
+    'ID from the text of snowflake_to_text() with the same digits';
+
+CREATE FUNCTION snowflake_to_uuid(id bigint) RETURNS uuid
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_uuid_wrapper';
+COMMENT ON FUNCTION snowflake_to_uuid(bigint) IS
+    'ID as a UUID of version 8 (RFC 9562), which sorts as the ID does';
+
+CREATE FUNCTION snowflake_from_uuid(uuid uuid) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_uuid_wrapper';
+COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS
+    'ID from the UUID of snowflake_to_uuid(); an error for any other UUID';
+
+-- The type snowflake: a bigint that is a string in JSON, as JavaScript's numbers are exact only to 2^53 ---------------
+--
+-- It uses the operators of int8, and its operator classes for btree, hash and brin, as varchar uses those of text. With classes of
+-- its own, a join with a bigint could not use the index on the bigint.
+
+CREATE TYPE snowflake;
+CREATE FUNCTION snowflake_in(cstring) RETURNS snowflake
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+CREATE FUNCTION snowflake_out(snowflake) RETURNS cstring
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+CREATE FUNCTION snowflake_recv(internal) RETURNS snowflake
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+CREATE FUNCTION snowflake_send(snowflake) RETURNS bytea
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+CREATE TYPE snowflake (
+    INPUT = snowflake_in, OUTPUT = snowflake_out, RECEIVE = snowflake_recv, SEND = snowflake_send,
+    LIKE = bigint, CATEGORY = 'N');
+COMMENT ON TYPE snowflake IS
+    'bigint that is a string in JSON, so that JavaScript loses no digits';
+COMMENT ON FUNCTION snowflake_in(cstring) IS 'I/O';
+COMMENT ON FUNCTION snowflake_out(snowflake) IS 'I/O';
+COMMENT ON FUNCTION snowflake_recv(internal) IS 'I/O';
+COMMENT ON FUNCTION snowflake_send(snowflake) IS 'I/O';
+
+-- Implicit in one direction only: where both types meet, as in UNION, the result is a bigint, whichever comes first.
+CREATE CAST (snowflake AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (snowflake AS bigint) IS 'the same bits';
+CREATE CAST (bigint AS snowflake) WITHOUT FUNCTION AS ASSIGNMENT;
+COMMENT ON CAST (bigint AS snowflake) IS 'the same bits';
+
+-- For small constants: INSERT ... VALUES (1), and coalesce(id, 0), which remains a snowflake.
+CREATE FUNCTION snowflake(integer) RETURNS snowflake
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int48';
+COMMENT ON FUNCTION snowflake(integer) IS 'convert integer to snowflake';
+CREATE CAST (integer AS snowflake) WITH FUNCTION snowflake(integer) AS IMPLICIT;
+COMMENT ON CAST (integer AS snowflake) IS 'the same number';
+CREATE FUNCTION snowflake(smallint) RETURNS snowflake
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int28';
+COMMENT ON FUNCTION snowflake(smallint) IS 'convert smallint to snowflake';
+CREATE CAST (smallint AS snowflake) WITH FUNCTION snowflake(smallint) AS IMPLICIT;
+COMMENT ON CAST (smallint AS snowflake) IS 'the same number';
+
+-- So that min and max are strings in JSON, too. They read all rows: an aggregate uses an index only by an operator of its own type
+-- in the operator family of the index. ORDER BY id DESC LIMIT 1 reads one row.
+CREATE FUNCTION snowflake_smaller(snowflake, snowflake) RETURNS snowflake
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8smaller';
+COMMENT ON FUNCTION snowflake_smaller(snowflake, snowflake) IS 'smaller of two';
+CREATE FUNCTION snowflake_larger(snowflake, snowflake) RETURNS snowflake
+    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8larger';
+COMMENT ON FUNCTION snowflake_larger(snowflake, snowflake) IS 'larger of two';
+CREATE AGGREGATE min(snowflake) (
+    SFUNC = snowflake_smaller, STYPE = snowflake, COMBINEFUNC = snowflake_smaller, PARALLEL = SAFE);
+COMMENT ON AGGREGATE min(snowflake) IS
+    'minimum value of all snowflake input values; reads all of them, where ORDER BY id LIMIT 1 uses an index';
+CREATE AGGREGATE max(snowflake) (
+    SFUNC = snowflake_larger, STYPE = snowflake, COMBINEFUNC = snowflake_larger, PARALLEL = SAFE);
+COMMENT ON AGGREGATE max(snowflake) IS
+    'maximum value of all snowflake input values; reads all of them, where ORDER BY id DESC LIMIT 1 uses an index';
+
+-- Monitoring ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_get_status() RETURNS record
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
+COMMENT ON FUNCTION snowflake_get_status() IS
+    'not to be called: use the view snowflake_status';
+
+CREATE VIEW snowflake_status AS
+    SELECT status.*,
+           CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
+                THEN current_setting('snowflake_pg.state_directory', true) END AS state_directory
+    FROM snowflake_get_status() AS status(
+        state text, worker_id integer, worker_id_source text, datacenter_id integer, layout text,
+        clock_regression text, sequence_exhaustion text, sequence_start text,
+        max_borrow interval, max_wait interval, reserve_ahead interval,
+        last_issued_at timestamptz, lead interval, durable_mark timestamptz, usable_until timestamptz,
+        lease_until timestamptz, clock_offset interval, registry_error text,
+        ids_issued bigint, ticks_exhausted bigint, borrowed_ids bigint, history_ids bigint,
+        clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
+        waits bigint, wait_time interval, refusals bigint,
+        mark_extensions bigint, mark_wait_time interval, stats_reset timestamptz);
+GRANT SELECT ON snowflake_status TO PUBLIC;
+COMMENT ON VIEW snowflake_status IS
+    'one row about this server: settings in force, durable mark, and counters';
+COMMENT ON COLUMN snowflake_status.state IS
+    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
+COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
+COMMENT ON COLUMN snowflake_status.worker_id_source IS
+    'where it comes from: configuration, or what snowflake_pg.worker_id has led to, such as: hostname pg-3';
+COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
+COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
+COMMENT ON COLUMN snowflake_status.lead IS
+    'how far last_issued_at is ahead of the clock; 0 unless the clock has gone back or the server has just started';
+COMMENT ON COLUMN snowflake_status.durable_mark IS
+    'time on disk that no ID reaches, and at which IDs begin after a crash';
+COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
+COMMENT ON COLUMN snowflake_status.lease_until IS
+    'timestamps of IDs are below this time until the registry renews the lease; NULL without a registry';
+COMMENT ON COLUMN snowflake_status.clock_offset IS
+    'how far the clock was ahead of the registry''s when they were compared last';
+COMMENT ON COLUMN snowflake_status.registry_error IS
+    'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued; this and all following columns count since stats_reset';
+COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last ID was issued';
+COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
+COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs issued in past ticks, with clock_regression = history';
+COMMENT ON COLUMN snowflake_status.clock_regressions IS 'number of times the clock has gone back';
+COMMENT ON COLUMN snowflake_status.largest_regression IS 'largest step by which the clock has gone back';
+COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed after it had last gone back';
+COMMENT ON COLUMN snowflake_status.waits IS 'number of waits for the clock: for the next tick, or to catch up';
+COMMENT ON COLUMN snowflake_status.wait_time IS 'total time of these waits';
+COMMENT ON COLUMN snowflake_status.refusals IS 'calls of snowflake_nextval() and snowflake_nextvals() that failed with an error of this extension';
+COMMENT ON COLUMN snowflake_status.mark_extensions IS 'number of times the durable mark was written';
+COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'total time calls waited for these writes; writes of the background worker are not counted';
+COMMENT ON COLUMN snowflake_status.stats_reset IS
+    'when counting began: when the server started, after its last crash, or by snowflake_stats_reset()';
+COMMENT ON COLUMN snowflake_status.state_directory IS
+    'snowflake_pg.state_directory; NULL unless the user may read all settings';
+
+-- The servers of a fleet ----------------------------------------------------------------------------------------------
+
+-- Types instead of OUT parameters, which would make \df wider.
+CREATE TYPE snowflake_server_identity AS (
+    system_identifier bigint, datacenter_id integer, worker_id integer, worker_id_source text, state text, layout text,
+    clock timestamptz, version text, in_recovery boolean);
+COMMENT ON TYPE snowflake_server_identity IS 'row of snowflake_identity()';
+COMMENT ON COLUMN snowflake_server_identity.system_identifier IS
+    'as in pg_control_system(): equal for copies of one database cluster';
+COMMENT ON COLUMN snowflake_server_identity.datacenter_id IS 'NULL if there is none';
+COMMENT ON COLUMN snowflake_server_identity.worker_id IS 'NULL if there is none';
+COMMENT ON COLUMN snowflake_server_identity.worker_id_source IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_server_identity.state IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_server_identity.layout IS 'spelled out, with its epoch; NULL if it is invalid';
+COMMENT ON COLUMN snowflake_server_identity.clock IS 'what the clock of the server shows';
+COMMENT ON COLUMN snowflake_server_identity.version IS 'of the library, which can be newer than the extension';
+COMMENT ON COLUMN snowflake_server_identity.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
+
+CREATE FUNCTION snowflake_identity() RETURNS snowflake_server_identity
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_identity_wrapper';
+COMMENT ON FUNCTION snowflake_identity() IS
+    'what tells this server from others: SELECT * FROM snowflake_identity()';
+
+CREATE TYPE snowflake_fleet_member AS (
+    server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
+    layout text, clock_offset interval, problem text);
+COMMENT ON TYPE snowflake_fleet_member IS 'row of snowflake_check_fleet()';
+COMMENT ON COLUMN snowflake_fleet_member.server IS
+    'number of its connection string, from 1 on; 0 for this server';
+COMMENT ON COLUMN snowflake_fleet_member.address IS
+    'host and port of the connection string, or its service';
+COMMENT ON COLUMN snowflake_fleet_member.layout IS 'NULL if the library is not preloaded there';
+COMMENT ON COLUMN snowflake_fleet_member.clock_offset IS
+    'how far its clock is ahead of that of this server, give or take half of the round trip';
+COMMENT ON COLUMN snowflake_fleet_member.problem IS 'what is wrong; NULL if nothing is';
+
+-- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session.
+CREATE FUNCTION snowflake_check_fleet(conninfo text[]) RETURNS SETOF snowflake_fleet_member
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
+COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
+    'asks other servers by their connection strings which they are: a row for this server and one for each, with what is wrong';
+REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
+
+-- VOLATILE, since the server issues IDs meanwhile.
+CREATE FUNCTION snowflake_is_foreign(id bigint) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_is_foreign_wrapper';
+COMMENT ON FUNCTION snowflake_is_foreign(bigint) IS
+    'true if an ID has the worker ID of this server, and this server has not issued it; false proves nothing; NULL on a server that issues no IDs';
+
+-- Administration: only for superusers by default ---------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_advance_wrapper';
+COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS
+    'make all new IDs greater than this one, as setval() does for sequences: for IDs that were restored or come from elsewhere';
+
+CREATE FUNCTION snowflake_accept_identity(force boolean DEFAULT false) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_identity_wrapper';
+COMMENT ON FUNCTION snowflake_accept_identity(boolean) IS
+    'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues IDs of this worker; returns when IDs begin';
+
+CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
+COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
+    'replace a damaged durable mark; floor must be later than every ID that this server has issued';
+
+CREATE FUNCTION snowflake_accept_clock() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_clock_wrapper';
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+    'trust the clock at once, after it has jumped ahead by more than snowflake_pg.max_forward_jump';
+
+CREATE FUNCTION snowflake_stats_reset() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_stats_reset_wrapper';
+COMMENT ON FUNCTION snowflake_stats_reset() IS
+    'reset the counters in snowflake_status';
+
+REVOKE ALL ON FUNCTION
+    snowflake_advance(bigint, boolean), snowflake_accept_identity(boolean), snowflake_reset_state(timestamptz),
+    snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
+
+CREATE SEQUENCE snowflake_wal_mark;
+COMMENT ON SEQUENCE snowflake_wal_mark IS
+    'durable mark in Unix milliseconds when the extension was created; not for nextval()';
+-- With snowflake_pg.wal_mark, each worker has a sequence of its own: snowflake_wal_mark_<data center>_<worker>. A mark
+-- that is in WAL must not be lost with these sequences when the extension is created again.
+SELECT pg_catalog.setval('snowflake_wal_mark', (EXTRACT(epoch FROM durable_mark) * 1000)::bigint)
+    FROM snowflake_status WHERE durable_mark IS NOT NULL;
