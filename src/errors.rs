@@ -4,6 +4,7 @@ mod configuration;
 mod lease;
 mod mark_conflict;
 mod state_file;
+pub mod summary;
 
 pub use configuration::ConfigurationError;
 pub use lease::{LeaseError, sentences};

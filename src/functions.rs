@@ -8,6 +8,7 @@ mod decode;
 mod fill;
 mod fleet;
 mod foreign;
+mod health;
 mod identity;
 mod interval;
 mod lastval;

@@ -80,6 +80,11 @@ pub struct Shared {
     /// The errno with which the keeper's last write failed, negative for the data directory; 0 if it succeeded. Written
     /// by the keeper.
     pub keeper_error: AtomicI32,
+    /// The keeper's process ID; 0 while there is no keeper. Written by the keeper.
+    pub keeper_pid: AtomicI32,
+    /// The error of the keeper's last work: SQLSTATE and [message and detail](crate::errors::sentences); empty if it
+    /// succeeded. Written by the keeper.
+    pub keeper_failure: SharedText,
     /// Whether the configuration has been logged for the logging collector.
     pub configuration_logged: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
@@ -113,7 +118,10 @@ impl Shared {
     fn new(jump_guard: ForwardJumpGuard) -> Self {
         let new = Self {
             // Without a layout the generator is never started.
-            generator: Generator::new(gucs::layout().map_or(0, |layout| layout.sequence_bits())),
+            generator: gucs::layout().map_or_else(
+                |_| Generator::new(0),
+                |layout| Generator::with_ticks_per_second(layout.sequence_bits(), 1000 / layout.tick_ms()),
+            ),
             jump_guard,
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),
@@ -134,6 +142,8 @@ impl Shared {
             wal_layout: SharedText::new(),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
+            keeper_pid: AtomicI32::new(0),
+            keeper_failure: SharedText::new(),
             configuration_logged: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
             citus: SharedGroup::new(),

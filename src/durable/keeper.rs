@@ -10,7 +10,7 @@ use crate::config::gucs::WalMark;
 use crate::durable::mark::{self, LoggedMark};
 use crate::durable::start::{self, Plan};
 use crate::durable::{citus_group, extend, lease, wal};
-use crate::errors::{IssueError, warning};
+use crate::errors::{IssueError, summary, warning};
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
@@ -65,7 +65,11 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     // SAFETY: set when the process started.
     let latch = unsafe { pg_sys::MyLatch };
     shared().set_keeper(latch);
-    before_exit(|_code| shared().set_keeper(std::ptr::null_mut()));
+    shared().keeper_pid.store(i32::try_from(std::process::id()).unwrap_or_default(), Ordering::Relaxed);
+    before_exit(|_code| {
+        shared().set_keeper(std::ptr::null_mut());
+        shared().keeper_pid.store(0, Ordering::Relaxed);
+    });
     if worker::is_in_citus() {
         wal::connect();
         while !citus_group::find() {
@@ -170,6 +174,7 @@ impl Keeper {
             match self.work() {
                 Ok(next) => {
                     shared().keeper_error.store(0, Ordering::Relaxed);
+                    shared().keeper_failure.write("");
                     sleep::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
                 }
                 Err(error) => {
@@ -282,10 +287,9 @@ impl Keeper {
         extend::keep(&self.layout, tick, generator.covered_until(), None, None)
     }
 
-    /// Logs each kind of error once a minute.
+    /// Shows an error in the view, and logs each kind once a minute.
     fn log(&mut self, error: IssueError) {
-        if self.throttles.entry(discriminant(&error)).or_default().is_due() {
-            error.log(PgLogLevel::WARNING);
-        }
+        let is_due = self.throttles.entry(discriminant(&error)).or_default().is_due();
+        shared().keeper_failure.write(&summary::log_recorded(error, PgLogLevel::WARNING, is_due));
     }
 }

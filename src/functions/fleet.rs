@@ -3,9 +3,9 @@
 mod ask;
 mod same_server;
 
-use super::identity::{is_in_recovery, system_identifier};
+use super::identity::system_identifier;
 use super::row::{Column, Row, column};
-use super::status::state;
+use super::status::{is_in_recovery, state};
 use super::time::unix_us;
 use crate::config::gucs::{self, WalMark};
 use crate::config::preload;

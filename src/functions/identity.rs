@@ -1,7 +1,7 @@
 //! What this server is, as another one compares it.
 
 use super::row::{Column, Row, column};
-use super::status::state;
+use super::status::{is_in_recovery, state};
 use super::time::timestamptz_us;
 use crate::clock;
 use crate::config::{gucs, preload};
@@ -32,10 +32,4 @@ fn snowflake_identity() -> Row<9> {
 pub fn system_identifier() -> u64 {
     // SAFETY: read from the control file before the postmaster loads any library.
     unsafe { pg_sys::GetSystemIdentifier() }
-}
-
-/// Whether this server is a standby, or has not finished its recovery.
-pub fn is_in_recovery() -> bool {
-    // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-    unsafe { pg_sys::RecoveryInProgress() }
 }

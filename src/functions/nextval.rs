@@ -4,12 +4,11 @@ use super::lastval;
 use super::layout::layout_in_force;
 use super::row::{Row, column};
 use crate::config::preload;
-use crate::errors::{IssueError, error_report, raise};
+use crate::errors::{IssueError, error_report, raise, summary};
 use crate::issue::issuer;
 use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use std::sync::atomic::Ordering;
 
 /// The largest batch: a quarter of a second at the full rate of layout `twitter`.
 const MAX_BATCH: u32 = 1_000_000;
@@ -87,8 +86,9 @@ fn bad_count(most: u64) -> ErrorReport {
 
 #[cold]
 fn refuse(error: IssueError) -> ! {
-    if preload::is_done() {
-        shared().statistics.refusals.fetch_add(1, Ordering::Relaxed);
-    }
-    error.raise()
+    summary::raise_recorded(error, |summary| {
+        if preload::is_done() {
+            shared().statistics.count_refusal(summary);
+        }
+    })
 }

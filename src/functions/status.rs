@@ -86,8 +86,7 @@ pub fn state() -> &'static str {
         return "not preloaded";
     }
     let Shared { generator, lease, .. } = shared();
-    // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-    let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
+    let in_recovery = is_in_recovery();
     match worker::layout_and_series() {
         Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
         Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
@@ -110,8 +109,14 @@ pub fn state() -> &'static str {
     }
 }
 
+/// Whether this server is a standby, or has not finished its recovery.
+pub fn is_in_recovery() -> bool {
+    // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
 /// Whether the registry has leased nothing to this server, or the lease has ended.
-fn has_no_lease(lease: &SharedLease) -> bool {
+pub fn has_no_lease(lease: &SharedLease) -> bool {
     worker::needs_lease() && (lease.worker().is_none() || lease.granted_until() <= clock::unix_ms())
 }
 
@@ -132,7 +137,7 @@ fn warn_in_create_extension() {
     }
 }
 
-fn number(count: u64) -> Column {
+pub fn number(count: u64) -> Column {
     column(i64::try_from(count).ok())
 }
 
@@ -146,5 +151,6 @@ fn snowflake_stats_reset() {
     if preload::is_done() {
         let Shared { generator, statistics, .. } = shared();
         statistics.reset(generator.counts());
+        generator.forget_busiest_second();
     }
 }

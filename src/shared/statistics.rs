@@ -4,6 +4,7 @@
 //! Nothing is counted for each ID.
 
 use crate::clock;
+use crate::shared::text::SharedText;
 use snowflake_core::UnixMs;
 use snowflake_core::generator::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,10 @@ pub struct Statistics {
     pub wait_us: AtomicU64,
     /// Calls that failed with an error of this extension.
     pub refusals: AtomicU64,
+    /// When the last of them failed, in Unix milliseconds; 0 for never.
+    pub last_refusal_at: AtomicU64,
+    /// Its SQLSTATE and its message.
+    pub last_refusal: SharedText,
     /// How many times the durable mark was written.
     pub mark_extensions: AtomicU64,
     /// How long calls waited for these writes, in microseconds.
@@ -49,6 +54,7 @@ impl Statistics {
             ticks_exhausted: now.ticks_exhausted.saturating_sub(ticks_exhausted),
             borrowed: now.borrowed.saturating_sub(borrowed),
             history: now.history.saturating_sub(history),
+            ..now
         }
     }
 
@@ -61,6 +67,7 @@ impl Statistics {
             &self.waits,
             &self.wait_us,
             &self.refusals,
+            &self.last_refusal_at,
             &self.mark_extensions,
             &self.mark_wait_us,
         ] {
@@ -77,6 +84,13 @@ impl Statistics {
         self.clock_regressions.fetch_add(1, Ordering::Relaxed);
         self.largest_regression_ms.fetch_max(step_ms, Ordering::Relaxed);
         self.last_regression_at.store(now, Ordering::Relaxed);
+    }
+
+    /// A call has failed with this error: SQLSTATE, a space, and the message.
+    pub fn count_refusal(&self, error: &str) {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
+        self.last_refusal.write(error);
+        self.last_refusal_at.store(clock::unix_ms(), Ordering::Relaxed);
     }
 
     /// A call has waited for the clock.

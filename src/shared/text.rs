@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORDS: usize = 128;
 
-/// A short text that one process writes and others read. Longer ones are cut.
+/// A short text that processes write and read. Longer ones are cut.
 pub struct SharedText {
     /// Odd while the text is written.
     version: AtomicU64,
@@ -12,16 +12,27 @@ pub struct SharedText {
     words: [AtomicU64; WORDS],
 }
 
+impl Default for SharedText {
+    fn default() -> Self {
+        Self { version: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; WORDS] }
+    }
+}
+
 impl SharedText {
     /// An empty one.
     pub fn new() -> Self {
-        Self { version: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; WORDS] }
+        Self::default()
     }
 
-    /// Writes it. To be called by one process.
+    /// Writes it, unless another process is writing another one.
     pub fn write(&self, text: &str) {
         let bytes = &text.as_bytes()[..text.floor_char_boundary((WORDS - 1) * 8)];
-        self.version.fetch_add(1, Ordering::Relaxed);
+        let before = self.version.load(Ordering::Acquire);
+        let is_free = before.is_multiple_of(2)
+            && self.version.compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if !is_free {
+            return;
+        }
         fence(Ordering::Release);
         self.words[0].store(bytes.len() as u64, Ordering::Relaxed);
         for (word, chunk) in self.words[1..].iter().zip(bytes.chunks(8)) {

@@ -83,7 +83,11 @@ fn the_extension_owns_what_the_list_of_its_objects_says() {
     let listed: Vec<_> = include_str!("objects").lines().collect();
     let new: Vec<_> = owned.iter().filter(|object| !listed.contains(&object.as_str())).collect();
     let gone: Vec<_> = listed.iter().filter(|object| !owned.iter().any(|owned| owned == *object)).collect();
-    assert!(new.is_empty() && gone.is_empty(), "not in tests/upgrades/objects: {new:#?}\nonly there: {gone:#?}");
+    fs::write(project().join("target/objects"), owned.join("\n") + "\n").expect("own file");
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "not in tests/upgrades/objects: {new:#?}\nonly there: {gone:#?}\nif that is meant: cp target/objects tests/upgrades/"
+    );
     // psql's \d+ and \df+ describe everything.
     let without = objects(&mut client, true).into_iter().filter(|object| object.ends_with("-- ")).collect::<Vec<_>>();
     assert!(without.is_empty(), "without a comment: {without:#?}");

@@ -104,8 +104,13 @@ pub enum Outcome {
 }
 
 impl Generator {
-    /// A generator that issues nothing before [`start`](Self::start).
+    /// A generator that issues nothing before [`start`](Self::start), with ticks of a millisecond.
     pub fn new(sequence_bits: u32) -> Self {
+        Self::with_ticks_per_second(sequence_bits, 1000)
+    }
+
+    /// The same with ticks of another length. It only matters to what is counted in a second.
+    pub fn with_ticks_per_second(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             // Tick 0 looks used up, so that no caller joins it before the start.
             state: AtomicU64::new((1 << sequence_bits) - 1),
@@ -117,7 +122,7 @@ impl Generator {
             open_until: AtomicU64::new(0),
             sequence_bits,
             sequence_mask: (1 << sequence_bits) - 1,
-            counters: Counters::new(sequence_bits),
+            counters: Counters::new(sequence_bits, ticks_per_second.max(1)),
             history: History::new(),
         }
     }
@@ -197,6 +202,11 @@ impl Generator {
     /// What was issued since [`start`](Self::start).
     pub fn counts(&self) -> Counts {
         self.counters.read(self.state.load(Ordering::Relaxed))
+    }
+
+    /// Begins to look for the [busiest second](Counts::busiest_second) anew.
+    pub fn forget_busiest_second(&self) {
+        self.counters.forget_busiest_second(self.state.load(Ordering::Relaxed));
     }
 
     /// Takes up to `want` positions (at least 1) of the tick that is open, if that is `now`.
@@ -362,7 +372,7 @@ impl Generator {
         let (closed, opened) = (last >> self.sequence_bits, first >> self.sequence_bits);
         // The tick below a floor only looks full.
         let exhausted = self.is_full(last) && closed > self.history.floor();
-        self.counters.close(last, first & self.sequence_mask, exhausted);
+        self.counters.close(last, first, exhausted);
         if policy.clock_regression == ClockRegression::History {
             let used = (last & self.sequence_mask) + 1;
             self.history.enter(self.sequence_bits, closed, used, closed + 1..opened, policy.history_ticks);

@@ -21,8 +21,14 @@ pub(super) struct Counters {
     borrowed_from: AtomicU64,
     /// IDs issued from the history. Written by the callers that take them.
     history: AtomicU64,
+    /// The most IDs with timestamps of one second, of those seconds that are over.
+    busiest_second: AtomicU64,
+    /// How many IDs had been issued when the second of the open tick began.
+    before_second: AtomicU64,
     /// As in the generator. Never written again.
     sequence_bits: u32,
+    /// How many ticks a second has. Never written again.
+    ticks_per_second: u64,
 }
 
 /// What a generator has issued since it was started.
@@ -36,11 +42,14 @@ pub struct Counts {
     pub borrowed: u64,
     /// IDs from past ticks.
     pub history: u64,
+    /// The most IDs with timestamps of one second, without those from past ticks, since
+    /// [`forget_busiest_second`](super::Generator::forget_busiest_second).
+    pub busiest_second: u64,
 }
 
 impl Counters {
     /// For a generator that has issued nothing, and whose tick 0 looks used up.
-    pub(super) fn new(sequence_bits: u32) -> Self {
+    pub(super) fn new(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
             opened: AtomicU64::new(0),
@@ -48,7 +57,10 @@ impl Counters {
             borrowed: AtomicU64::new(0),
             borrowed_from: AtomicU64::new(u64::MAX),
             history: AtomicU64::new(0),
+            busiest_second: AtomicU64::new(0),
+            before_second: AtomicU64::new(0),
             sequence_bits,
+            ticks_per_second,
         }
     }
 
@@ -60,13 +72,21 @@ impl Counters {
     /// Counts the IDs of the tick of `from`, and none of the tick of `to`, to which an advance has skipped.
     pub(super) fn skip(&self, from: Position, to: Position) {
         self.issued.fetch_add(self.numbered(from).wrapping_sub(self.numbered(to)), Ordering::Relaxed);
+        if self.second_of(from) != self.second_of(to) {
+            self.count_second(self.in_order(self.numbered(to)));
+        }
         self.count_borrowed(from);
     }
 
-    /// Counts a closed tick, whose last position issued is `last`. The new tick has skipped some numbers.
-    pub(super) fn close(&self, last: Position, left_out: u64, exhausted: bool) {
-        self.issued.fetch_add(self.numbered(last).wrapping_sub(left_out), Ordering::Relaxed);
+    /// Counts a closed tick, whose last position issued is `last`. The new tick has skipped the numbers below that of
+    /// `first`.
+    pub(super) fn close(&self, last: Position, first: Position, exhausted: bool) {
+        let closed = self.numbered(last).wrapping_sub(self.numbered(first) - 1);
+        self.issued.fetch_add(closed, Ordering::Relaxed);
         self.opened.fetch_add(1, Ordering::Relaxed);
+        if self.second_of(last) != self.second_of(first) {
+            self.count_second(self.in_order(self.numbered(first) - 1));
+        }
         self.count_borrowed(last);
         if exhausted {
             self.exhausted.fetch_add(1, Ordering::Relaxed);
@@ -94,15 +114,35 @@ impl Counters {
     pub(super) fn read(&self, state: Position) -> Counts {
         // Several loads: a tick that closes between them is counted wrongly for one reading.
         let history = self.history.load(Ordering::Relaxed);
-        let in_order = self.issued.load(Ordering::Relaxed).wrapping_add(self.numbered(state));
-        // Below 0 only for a moment in which the first tick is being opened.
-        let in_order = in_order.cast_signed().max(0).cast_unsigned();
+        let in_order = self.in_order(self.numbered(state));
+        let second = in_order.saturating_sub(self.before_second.load(Ordering::Relaxed));
         Counts {
             issued: in_order + history,
             ticks_exhausted: self.exhausted.load(Ordering::Relaxed),
             borrowed: self.borrowed.load(Ordering::Relaxed) + self.borrowed_in(state),
             history,
+            busiest_second: self.busiest_second.load(Ordering::Relaxed).max(second),
         }
+    }
+
+    /// Begins to look for the busiest second anew, after the last position issued.
+    pub(super) fn forget_busiest_second(&self, state: Position) {
+        self.before_second.store(self.in_order(self.numbered(state)), Ordering::Relaxed);
+        self.busiest_second.store(0, Ordering::Relaxed);
+    }
+
+    /// How many IDs were issued in order, when the open tick has given so many, with those left out at its start.
+    fn in_order(&self, numbered: u64) -> u64 {
+        let issued = self.issued.load(Ordering::Relaxed).wrapping_add(numbered);
+        // Below 0 only for a moment in which the first tick is being opened.
+        issued.cast_signed().max(0).cast_unsigned()
+    }
+
+    /// A second is over, and so many IDs have been issued. Two callers can only do this at once if one was stopped for a
+    /// second.
+    fn count_second(&self, issued: u64) {
+        let before = self.before_second.swap(issued, Ordering::Relaxed);
+        self.busiest_second.fetch_max(issued.saturating_sub(before), Ordering::Relaxed);
     }
 
     /// Counts what was issued ahead of the clock in the tick of `last`, which is closed.
@@ -126,5 +166,9 @@ impl Counters {
 
     fn tick_of(&self, position: Position) -> u64 {
         position >> self.sequence_bits
+    }
+
+    fn second_of(&self, position: Position) -> u64 {
+        self.tick_of(position) / self.ticks_per_second
     }
 }

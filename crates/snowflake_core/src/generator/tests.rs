@@ -124,7 +124,7 @@ fn a_block_that_does_not_fit_waits_or_borrows_as_after_a_full_tick() {
     let generator = started(10, 1000);
     assert_eq!(step_by(&policy, &generator, 100, 2), taken(100, 0, 1));
     assert_eq!(block_by(&policy, &generator, 100, 3), taken(101, 0, 2));
-    assert_eq!(generator.counts(), Counts { issued: 5, ticks_exhausted: 0, borrowed: 3, history: 0 });
+    assert_eq!(generator.counts(), Counts { issued: 5, borrowed: 3, busiest_second: 5, ..Counts::default() });
     // The clock goes back: IDs continue at its pace.
     let generator = started(10, 1000);
     assert_eq!(step(&generator, 100, 2), taken(100, 0, 1));
@@ -220,6 +220,30 @@ fn issued_counts_every_id_since_the_start() {
     {
         assert!(matches!(step(&generator, now, want), Outcome::Taken(_)), "at {now}");
         assert_eq!(generator.counts().issued, issued, "at {now}");
+    }
+}
+
+#[test]
+fn the_busiest_second_is_the_one_with_the_most_timestamps() {
+    let generator = Generator::with_ticks_per_second(BITS, 10);
+    generator.start(90, 90);
+    generator.cover(1000, 1000);
+    let mut calls = vec![(99, 1, 1)];
+    // Ten full ticks of one second, which begins with tick 100.
+    calls.extend((0..10).map(|tick| (100 + tick, 4, (4 * tick + 4).max(1))));
+    calls.extend([(110, 3, 40), (119, 4, 40), (250, 1, 40), (251, 4, 40)]);
+    for (now, want, busiest) in calls {
+        assert!(matches!(step(&generator, now, want), Outcome::Taken(_)), "at {now}");
+        assert_eq!(generator.counts().busiest_second, busiest, "at {now}");
+    }
+    generator.forget_busiest_second();
+    assert_eq!(generator.counts().busiest_second, 0);
+    assert!(matches!(step(&generator, 252, 2), Outcome::Taken(_)));
+    assert_eq!(generator.counts().busiest_second, 2, "what this second has had since");
+    generator.advance(300);
+    for (now, want, busiest) in [(301, 1, 2), (302, 2, 3), (311, 4, 4)] {
+        assert!(matches!(step(&generator, now, want), Outcome::Taken(_)), "at {now}");
+        assert_eq!(generator.counts().busiest_second, busiest, "at {now}");
     }
 }
 
@@ -322,7 +346,10 @@ fn history_goes_back_with_the_clock_and_takes_what_was_left_over() {
     assert_eq!(step_by(&HISTORY, &generator, 102, 1), taken(102, 0, 0), "this one was skipped");
     assert_eq!(step_by(&HISTORY, &generator, 103, 1), taken(103, 2, 2));
     assert_eq!(step_by(&HISTORY, &generator, 105, 1), taken(105, 3, 3), "the clock has caught up");
-    assert_eq!(generator.counts(), Counts { issued: 16, ticks_exhausted: 1, borrowed: 3, history: 5 });
+    assert_eq!(
+        generator.counts(),
+        Counts { issued: 16, ticks_exhausted: 1, borrowed: 3, history: 5, busiest_second: 11 }
+    );
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! What keeps this server from issuing IDs, and how near it is to its limits.
+
+use super::row::{Column, Row, column};
+use super::status::{has_no_lease, is_in_recovery, number};
+use super::time::{interval, timestamptz};
+use crate::clock;
+use crate::config::{gucs, preload};
+use crate::durable;
+use crate::errors::summary::summary;
+use crate::errors::{ConfigurationError, IssueError, may_read_all_settings};
+use crate::server_encoding::shown;
+use crate::shared::{Shared, shared};
+use crate::worker;
+use pgrx::prelude::*;
+use snowflake_core::layout::Layout;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// One row, for the view `snowflake_status`.
+#[pg_extern(sql = false)]
+fn snowflake_get_health() -> Row<10> {
+    let problem = problem();
+    let (problem_sqlstate, problem) = parts(problem.as_deref());
+    if !preload::is_done() {
+        let mut columns = [Column::NULL; 10];
+        (columns[0], columns[1], columns[9]) = (problem_sqlstate, problem, column(env!("CARGO_PKG_VERSION")));
+        return Row(columns);
+    }
+    let Shared { generator, statistics, keeper_pid, .. } = shared();
+    let counts = generator.counts();
+    let layout = gucs::layout().ok();
+    let mark_left = layout.filter(|layout| counts.issued > 0 && is_busy(layout)).map(|layout| {
+        let mark = layout.time_of(generator.covered_until());
+        interval(mark.saturating_sub(clock::unix_ms()))
+    });
+    let refused_at = Some(statistics.last_refusal_at.load(Ordering::Relaxed)).filter(|&at| at > 0);
+    let refusal = refused_at.map(|_| statistics.last_refusal.read());
+    let (refusal_sqlstate, refusal) = parts(refusal.as_deref());
+    Row([
+        problem_sqlstate,
+        problem,
+        column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0)),
+        column(refused_at.map(timestamptz)),
+        refusal_sqlstate,
+        refusal,
+        column(layout.and_then(|layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok())),
+        number(counts.busiest_second),
+        column(mark_left),
+        column(env!("CARGO_PKG_VERSION")),
+    ])
+}
+
+/// Whether the keeper keeps the mark ahead of the clock, since IDs were issued a short time ago.
+fn is_busy(layout: &Layout) -> bool {
+    let last_use = Duration::from_millis(shared().last_timestamp(layout)) + gucs::keep_warm();
+    clock::since_1970() < last_use
+}
+
+/// The SQLSTATE of the text of an error, for everybody, and the rest for users who may read all settings.
+fn parts(summary: Option<&str>) -> (Column, Column) {
+    let Some((sqlstate, rest)) = summary.and_then(|summary| summary.split_once(' ')) else {
+        return (Column::NULL, Column::NULL);
+    };
+    (column(sqlstate), column(may_read_all_settings().then(|| shown(rest))))
+}
+
+/// The text of the error that [`state`](super::status::state) stands for, or of what the keeper fails to do; `None` if nothing is wrong.
+fn problem() -> Option<String> {
+    if !preload::is_done() {
+        return Some(summary(IssueError::NotPreloaded));
+    }
+    let Shared { generator, lease, keeper_failure, start_not_before, .. } = shared();
+    let now = clock::unix_ms();
+    let error = match worker::layout_and_series() {
+        Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
+            if is_in_recovery() =>
+        {
+            IssueError::InRecovery
+        }
+        Err(error) => error,
+        Ok((layout, _)) => match layout.tick_at(now) {
+            Err(error) => IssueError::Clock(now, error),
+            Ok(_) if has_no_lease(lease) => durable::lease::start().err().unwrap_or_else(durable::lease::ended),
+            Ok(_) => {
+                let failure = keeper_failure.read();
+                let until = start_not_before.load(Ordering::Relaxed);
+                if !failure.is_empty() {
+                    return Some(failure);
+                }
+                if generator.is_started() || until == 0 {
+                    return None;
+                }
+                IssueError::StartPending { now, until }
+            }
+        },
+    };
+    Some(summary(error))
+}

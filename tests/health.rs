@@ -1,0 +1,171 @@
+//! What `snowflake_status` says of problems and limits, and `snowflake_metrics`, which has the same as numbers.
+
+use testbed::postgres::types::Type;
+use testbed::{Builder, Cluster, Load, Order, Signal, error, value};
+
+fn builder() -> Builder {
+    Cluster::builder().worker(7).set("timezone", "UTC")
+}
+
+fn status(cluster: &Cluster, column: &str) -> String {
+    value(&mut cluster.connect(), &format!("SELECT {column} FROM snowflake_status"))
+}
+
+/// What the view calls the problem is the error of a call.
+fn assert_problem(cluster: &Cluster, state: &str, message: &str) {
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION IF NOT EXISTS snowflake_pg").expect("the extension");
+    assert_eq!(status(cluster, "state"), state);
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), message);
+    assert_eq!(status(cluster, "problem_sqlstate"), refused.code().code(), "{state}");
+    let problem = status(cluster, "problem");
+    let mut capital = message.to_owned();
+    capital[..1].make_ascii_uppercase();
+    let begins = format!("{capital}. {}", refused.detail().unwrap_or_default());
+    // A detail can have the time, to the millisecond.
+    let same = begins.len().min(capital.len() + 20);
+    assert!(problem.starts_with(&begins[..same]) || problem.starts_with(&format!("{message}.")), "{problem}");
+    assert!(problem.ends_with(refused.hint().unwrap_or_default()), "{problem}");
+    assert_eq!(value(&mut client, "SELECT can_issue FROM snowflake_metrics"), "0");
+}
+
+#[test]
+fn the_problem_is_the_error_that_the_next_call_will_get() {
+    let must_preload = "snowflake_pg must be loaded via shared_preload_libraries to issue IDs";
+    assert_problem(&Cluster::builder().start(), "not preloaded", must_preload);
+    assert_problem(&builder().worker(-1).start(), "worker unset", "this server has no worker ID");
+    assert_problem(&builder().worker(5000).start(), "misconfigured", "snowflake_pg.worker_id does not fit the layout");
+    let future = "t41 w10 s12 epoch=2060-01-01T00:00:00Z";
+    let outside = builder().set("snowflake_pg.layout", future).start();
+    assert_problem(&outside, "outside the layout", "the server's clock is before the epoch of the layout");
+}
+
+#[test]
+fn a_mark_that_cannot_be_read_is_the_problem_of_a_server_that_has_not_started() {
+    let mut cluster = builder().start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.stop(Signal::INT);
+    std::fs::write(cluster.mark_file(), "not a mark").expect("own file");
+    cluster.start();
+    cluster.wait_until("SELECT problem_sqlstate IS NOT NULL FROM snowflake_status");
+    let message = error(&mut cluster.connect(), "SELECT snowflake_nextval()").message().to_owned();
+    assert_problem(&cluster, "not started", &message);
+}
+
+#[test]
+fn nothing_is_wrong_with_a_server_that_issues_ids() {
+    let cluster = builder().start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    assert_eq!(status(&cluster, "concat_ws(' ', state, problem_sqlstate, problem, last_refusal)"), "ready");
+    assert_eq!(value(&mut client, "SELECT can_issue FROM snowflake_metrics"), "1");
+    assert_eq!(status(&cluster, "library_version = extension_version"), "t");
+    assert_eq!(value(&mut client, "SELECT versions_differ FROM snowflake_metrics"), "0");
+    let keeper = "keeper_pid = (SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper')";
+    assert_eq!(status(&cluster, keeper), "t");
+}
+
+#[test]
+fn a_disk_that_fails_shows_while_ids_go_on_and_no_longer_than_it_fails() {
+    let cluster = builder().faulty_disk().set("snowflake_pg.keep_warm", "1d").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.disk().obey(Order::Full);
+    cluster.wait_until("SELECT problem_sqlstate = '53100' FROM snowflake_status");
+    assert!(status(&cluster, "problem").starts_with("Could not write file"), "{}", status(&cluster, "problem"));
+    client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
+    assert_eq!(value(&mut client, "SELECT problem FROM snowflake_status"), "NULL");
+    assert_eq!(value(&mut client, "SELECT problem_sqlstate FROM snowflake_status"), "53100");
+    cluster.disk().obey(Order::Work);
+    cluster.wait_until("SELECT problem_sqlstate IS NULL AND problem IS NULL FROM snowflake_status");
+}
+
+#[test]
+fn a_server_without_its_background_worker_says_so() {
+    let cluster = builder().set("max_worker_processes", 0).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    assert_eq!(status(&cluster, "state"), "ready");
+    assert_eq!(status(&cluster, "keeper_pid"), "NULL");
+    assert_eq!(value(&mut client, "SELECT keeper_running FROM snowflake_metrics"), "0");
+}
+
+#[test]
+fn the_last_refusal_is_the_error_that_a_client_got() {
+    let cluster = builder().own_clock().set("snowflake_pg.clock_regression", "error").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.set_clock(-60.0);
+    let refused = error(&mut client, "SELECT snowflake_nextblock(10)");
+    assert_eq!(status(&cluster, "last_refusal_sqlstate"), refused.code().code());
+    let last = status(&cluster, "last_refusal");
+    assert!(last.starts_with("The server's clock has gone back. The clock shows "), "{last}");
+    assert!(last.ends_with(refused.hint().expect("a hint")), "{last}");
+    let recent = "last_refusal_at BETWEEN clock_timestamp() - interval '1 min' AND clock_timestamp()";
+    assert_eq!(status(&cluster, recent), "t");
+    // A count that is wrong is no refusal.
+    cluster.set_clock(0.0);
+    client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
+    assert_eq!(error(&mut client, "SELECT snowflake_nextvals(0)").code().code(), "22023");
+    assert_eq!(status(&cluster, "concat_ws(' ', refusals, last_refusal, last_refusal_at)"), "0");
+}
+
+#[test]
+fn the_busiest_second_is_a_part_of_what_the_layout_has() {
+    let cluster = builder().set("snowflake_pg.layout", "t41 w10 s8 epoch=2020-01-01T00:00:00Z").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert_eq!(status(&cluster, "ids_per_second"), "256000");
+    // Two seconds of full ticks have one whole second.
+    client.batch_execute("SELECT count(*) FROM snowflake_nextvals(512000)").expect("IDs");
+    let share: f64 =
+        value(&mut client, "SELECT busiest_second_share FROM snowflake_metrics").parse().expect("a number");
+    assert!(share > 0.5 && share <= 1.0, "{share}");
+    client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
+    client.batch_execute("SELECT count(*) FROM snowflake_nextvals(100)").expect("IDs");
+    let busiest: i64 = status(&cluster, "busiest_second").parse().expect("a number");
+    assert!((50..=100).contains(&busiest), "{busiest}");
+}
+
+#[test]
+fn how_much_is_left_of_the_mark_is_known_while_ids_are_issued() {
+    let cluster = builder().set("snowflake_pg.keep_warm", "1s").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    let load = Load::start(&cluster, 2, "SELECT snowflake_nextval()");
+    load.wait_for_ids();
+    let left: f64 = value(&mut client, "SELECT mark_left_seconds FROM snowflake_metrics").parse().expect("a number");
+    assert!(left > 0.0 && left < 60.0, "{left}");
+    load.finish();
+    cluster.wait_until("SELECT mark_left_seconds IS NULL FROM snowflake_metrics");
+}
+
+/// Exporters drop everything else without an error.
+#[test]
+fn all_metrics_are_numbers_and_have_the_values_of_the_status() {
+    let cluster = builder().own_clock().start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextvals(10000)").expect("IDs");
+    cluster.set_clock(-0.5);
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    let columns = client.prepare("SELECT * FROM snowflake_metrics").expect("a view");
+    for column in columns.columns() {
+        let is_number = [Type::INT8, Type::FLOAT8].contains(column.type_());
+        assert!(is_number, "{} is of type {}", column.name(), column.type_());
+    }
+    for (metric, column) in [
+        ("worker_id", "worker_id"),
+        ("datacenter_id", "datacenter_id"),
+        ("ids_issued", "ids_issued"),
+        ("clock_regressions", "clock_regressions"),
+        ("borrowed_ids", "borrowed_ids"),
+        ("to_timestamp(durable_mark) - '1970-01-01Z'", "durable_mark - '1970-01-01Z'"),
+        ("largest_regression_seconds * interval '1 s'", "largest_regression"),
+        ("wait_seconds * interval '1 s'", "wait_time"),
+        ("round(years_left)", "round(extract(year FROM usable_until) - extract(year FROM now()))"),
+    ] {
+        let metric = value(&mut client, &format!("SELECT {metric} FROM snowflake_metrics"));
+        assert_eq!(metric, status(&cluster, column), "{column}");
+    }
+}
