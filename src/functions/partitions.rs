@@ -1,5 +1,6 @@
 //! Partitions by time: ranges of IDs for a day, a month or another period.
 
+mod old;
 mod parent;
 
 use super::layout::{layout_in_force, layout_named};
@@ -62,15 +63,37 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
             .set_hint("Ask for fewer partitions ahead, or for shorter ones."),
         )
     });
-    let missing = periods.into_iter().flat_map(|period| periods::uncovered(period, &parent.covered));
-    missing
+    let mut covered = parent.covered();
+    let missing: Vec<_> = periods.into_iter().flat_map(|period| periods::uncovered(period, &covered)).collect();
+    let rows = missing
+        .iter()
         .map(|ids| {
             let from = layout.issued_at(ids.start);
             let until = layout.issued_at(ids.end - 1) + layout.tick_ms();
-            let partition = create(&parent, &ids, from..until);
+            let partition = create(&parent, ids, from..until);
             Row([column(partition), column(timestamptz(from)), column(timestamptz(until))])
         })
-        .collect()
+        .collect();
+    covered.extend(missing);
+    say_reach(&parent, covered, &layout);
+    rows
+}
+
+/// Says until when the partitions reach from now on, without a gap.
+fn say_reach(parent: &Parent, mut covered: Vec<Range<u64>>, layout: &Layout) {
+    covered.sort_unstable_by_key(|ids| ids.start);
+    let now = layout.tick_at(clock::unix_ms()).map_or(0, |tick| layout.min_id(tick));
+    let reach = covered.iter().fold(now, |reach, ids| if ids.contains(&reach) { ids.end } else { reach });
+    let until = if reach > layout.max_id() {
+        "the end of the layout".to_owned()
+    } else {
+        display_time(layout.issued_at(reach)).to_string()
+    };
+    error_report(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("partitions of {} reach until {until}", parent.shown_name()),
+    )
+    .report(PgLogLevel::NOTICE);
 }
 
 /// Creates a partition for the IDs of a period, in Unix milliseconds.

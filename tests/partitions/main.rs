@@ -2,6 +2,7 @@
 
 mod beside;
 mod made;
+mod old;
 mod owner;
 mod refused;
 

@@ -20,8 +20,18 @@ pub struct Parent {
     owner: pg_sys::Oid,
     access_method: pg_sys::Oid,
     tablespace: pg_sys::Oid,
-    /// The IDs that have a partition, in ascending order; a default partition does not count.
-    pub covered: Vec<Range<u64>>,
+    /// Its partitions, in ascending order, but for a default partition.
+    pub partitions: Vec<Partition>,
+    /// Its default partition.
+    pub default: Option<pg_sys::Oid>,
+}
+
+/// A partition of a range of IDs.
+pub struct Partition {
+    /// The table.
+    pub table: pg_sys::Oid,
+    /// The IDs, up to [`END`].
+    pub ids: Range<u64>,
 }
 
 impl Parent {
@@ -30,17 +40,43 @@ impl Parent {
     pub fn lock(table: pg_sys::Oid) -> Self {
         // Before the lock: a user must not lock tables of others.
         must_be_owner(&open(table, pg_sys::AccessShareLock));
-        let relation = open(table, pg_sys::ShareUpdateExclusiveLock);
-        must_be_partitioned_by_id(&relation);
-        let class = class(&relation);
+        Self::of(&open(table, pg_sys::ShareUpdateExclusiveLock))
+    }
+
+    /// Reads the partitions of a table, for which no privilege is needed. An ERROR if it is not partitioned by range of
+    /// an ID.
+    pub fn read(table: pg_sys::Oid) -> Self {
+        Self::of(&open(table, pg_sys::AccessShareLock))
+    }
+
+    fn of(relation: &PgRelation) -> Self {
+        must_be_partitioned_by_id(relation);
+        let class = class(relation);
+        let (partitions, default) = partitions(relation);
         Self {
             schema: class.relnamespace,
-            name: name(&relation),
+            name: name(relation),
             owner: class.relowner,
             access_method: class.relam,
             tablespace: class.reltablespace,
-            covered: covered(&relation),
+            partitions,
+            default,
         }
+    }
+
+    /// The IDs that have a partition, in ascending order.
+    pub fn covered(&self) -> Vec<Range<u64>> {
+        self.partitions.iter().map(|partition| partition.ids.clone()).collect()
+    }
+
+    /// Its name with that of its schema, as in commands.
+    pub fn qualified_name(&self) -> Vec<u8> {
+        qualified(&schema_name(self.schema), &self.name)
+    }
+
+    /// Its name, for messages.
+    pub fn shown_name(&self) -> String {
+        quoted(&characters(self.name.to_bytes()))
     }
 
     /// The name of a partition: that of the table, shortened if it is long, and this.
@@ -63,8 +99,7 @@ impl Parent {
     /// extended statistics of the table are not for partitions.
     pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
         let _owner = AsOwner::begin(self.owner);
-        // SAFETY: the schema of a locked table exists.
-        let schema = copied(unsafe { pg_sys::get_namespace_name(self.schema) });
+        let schema = schema_name(self.schema);
         let (parent, partition) = (qualified(&schema, &self.name), qualified(&schema, name));
         let mut options = Vec::new();
         if self.access_method != pg_sys::InvalidOid {
@@ -206,21 +241,29 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
     )
 }
 
-/// The IDs that have a partition, with partitions that are being detached: ATTACH counts these, too.
-fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
+/// The partitions of a table and its default partition, with partitions that are being detached: ATTACH counts these,
+/// too.
+fn partitions(relation: &PgRelation) -> (Vec<Partition>, Option<pg_sys::Oid>) {
     // SAFETY: a partitioned table that is open and locked.
     let partitions = unsafe { pg_sys::RelationGetPartitionDesc(relation.as_ptr(), false) };
     // SAFETY: valid as long as the relation is open.
     let partitions = unsafe { &*partitions };
     // SAFETY: null if there are no partitions; else as above.
-    let bounds = unsafe { partitions.boundinfo.as_ref() }.filter(|bounds| bounds.ndatums > 0);
-    let Some(bounds) = bounds else { return Vec::new() };
+    let Some(bounds) = (unsafe { partitions.boundinfo.as_ref() }) else { return (Vec::new(), None) };
+    // SAFETY: an array of `nparts` tables.
+    let tables = unsafe { from_raw_parts(partitions.oids, partitions.nparts.unsigned_abs() as usize) };
+    // -1 is none.
+    let table = |index: c_int| usize::try_from(index).ok().and_then(|index| tables.get(index)).copied();
+    let default = table(bounds.default_index);
     let count = bounds.ndatums.unsigned_abs() as usize;
+    if count == 0 {
+        return (Vec::new(), default);
+    }
     // SAFETY: an array of `ndatums` bounds.
     let values = unsafe { from_raw_parts(bounds.datums, count) };
     // SAFETY: an array of the kinds of these bounds.
     let kinds = unsafe { from_raw_parts(bounds.kind, count) };
-    // SAFETY: an array of the numbers of the partitions below these bounds; -1 is none.
+    // SAFETY: an array of the numbers of the partitions below these bounds.
     let below = unsafe { from_raw_parts(bounds.indexes, count) };
     let ids = values.iter().zip(kinds).map(|(&value, &kind)| {
         // SAFETY: a bound has a kind for each column of the key, which is one.
@@ -233,11 +276,29 @@ fn covered(relation: &PgRelation) -> Vec<Range<u64>> {
         }
     });
     let ids: Vec<u64> = ids.collect();
-    ids.windows(2).zip(&below[1..]).filter(|&(_, &below)| below >= 0).map(|(pair, _)| pair[0]..pair[1]).collect()
+    let ranges = ids.windows(2).zip(&below[1..]);
+    let found = ranges.filter_map(|(pair, &below)| Some(Partition { table: table(below)?, ids: pair[0]..pair[1] }));
+    (found.collect(), default)
+}
+
+fn schema_name(schema: pg_sys::Oid) -> CString {
+    // SAFETY: every caller passes the schema of a locked table, which exists.
+    copied(unsafe { pg_sys::get_namespace_name(schema) })
+}
+
+/// The name of a table with that of its schema, as in commands; `None` if another session has dropped it.
+pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
+    // SAFETY: looks for it in the catalog, and returns null if there is none.
+    let name = unsafe { pg_sys::get_rel_name(table) };
+    // SAFETY: the same; 0 if there is none.
+    let schema = unsafe { pg_sys::get_rel_namespace(table) };
+    // SAFETY: the same as the name.
+    let schema = unsafe { pg_sys::get_namespace_name(schema) };
+    (!name.is_null() && !schema.is_null()).then(|| qualified(&copied(schema), &copied(name)))
 }
 
 /// Runs a utility command.
-fn run(command: &[&[u8]]) {
+pub fn run(command: &[&[u8]]) {
     let command = c_string(command.concat());
     Spi::connect_mut(|_| {
         // SAFETY: connected, and a C string.

@@ -41,6 +41,16 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "issuing", tests: "the_next_client" },
     },
     Mutant {
+        name: "a partition is dropped of which a part is not old enough",
+        edits: &[("src/functions/partitions/old.rs", "partition.ids.end <= end", "partition.ids.start < end")],
+        against: Servers { binary: "partitions", tests: "the_plan_detaches" },
+    },
+    Mutant {
+        name: "a typing error drops partitions in use",
+        edits: &[("src/functions/partitions/old.rs", "    if is_future {", "    if is_future && now == 0 {")],
+        against: Servers { binary: "partitions", tests: "nothing_is_dropped" },
+    },
+    Mutant {
         name: "a row takes a value of another type than its column's",
         edits: &[(
             "src/functions/row.rs",

@@ -1,0 +1,211 @@
+//! Shows the partitions of a table, and drops old ones.
+
+use super::parent::{Parent, Partition, name_of_table, run};
+use crate::clock;
+use crate::errors::{error_report, raise};
+use crate::functions::layout::{layout_in_force, layout_named};
+use crate::functions::range::must_sort;
+use crate::functions::row::{Column, Row, column};
+use crate::functions::time::{timestamptz, unix_ms};
+use crate::server_encoding::characters;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::prelude::*;
+use pgrx::{IntoDatum, PgList, PgRelation, direct_function_call};
+use snowflake_core::display_time;
+use snowflake_core::layout::Layout;
+use std::ffi::c_int;
+
+// pgrx has no bindings for catalog/pg_inherits.h.
+unsafe extern "C-unwind" {
+    fn find_all_inheritors(
+        parent: pg_sys::Oid,
+        lock: pg_sys::LOCKMODE,
+        number_of_parents: *mut *mut pg_sys::List,
+    ) -> *mut pg_sys::List;
+
+    fn PartitionHasPendingDetach(partition: pg_sys::Oid) -> bool;
+}
+
+/// The partitions of a table, with their times and sizes.
+#[pg_extern(sql = false)]
+fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row<5>> {
+    SetOfIterator::new(partitions(parent, layout_in_force()))
+}
+
+/// The same for IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row<5>> {
+    SetOfIterator::new(partitions(parent, layout_named(layout)))
+}
+
+fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row<5>> {
+    must_sort(&layout);
+    let parent = Parent::read(parent);
+    let row = |table: pg_sys::Oid, [since, until]: [Column; 2]| {
+        let size = Size::of(table);
+        Row([column(table), since, until, column(size.rows), column(size.bytes)])
+    };
+    let of_times = parent.partitions.iter().map(|partition| row(partition.table, times(partition, &layout)));
+    of_times.chain(parent.default.map(|table| row(table, [Column::NULL; 2]))).collect()
+}
+
+/// Drops partitions whose IDs are all older than a time, or returns the commands that do.
+#[pg_extern(sql = false)]
+fn snowflake_drop_partitions(
+    parent: pg_sys::Oid,
+    before: TimestampWithTimeZone,
+    dry_run: bool,
+) -> SetOfIterator<'static, Row<6>> {
+    SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_in_force()))
+}
+
+/// The same for IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_drop_partitions_with_layout(
+    parent: pg_sys::Oid,
+    before: TimestampWithTimeZone,
+    dry_run: bool,
+    layout: &[u8],
+) -> SetOfIterator<'static, Row<6>> {
+    SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_named(layout)))
+}
+
+fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: bool, layout: Layout) -> Vec<Row<6>> {
+    must_sort(&layout);
+    let end = first_id_kept(before, &layout);
+    let parent = if dry_run {
+        Parent::read(parent)
+    } else {
+        // SAFETY: a C string. Before the lock, which a standby cannot take.
+        unsafe { pg_sys::PreventCommandIfReadOnly(c"snowflake_drop_partitions()".as_ptr()) };
+        Parent::lock(parent)
+    };
+    let mut rows = Vec::new();
+    for partition in parent.partitions.iter().filter(|partition| partition.ids.end <= end) {
+        let Some(name) = name_of_table(partition.table) else { continue };
+        let size = Size::of(partition.table);
+        let [since, until] = times(partition, &layout);
+        let mut commands = vec![[b"DROP TABLE ", name.as_slice()].concat()];
+        if dry_run {
+            commands.insert(0, detach(&parent, partition, &name));
+        }
+        for command in commands {
+            if !dry_run {
+                run(&[&command]);
+            }
+            let [command, name] = [&command, &name].map(|text| characters(text).into_owned());
+            rows.push(Row([column(command), column(name), since, until, column(size.rows), column(size.bytes)]));
+        }
+    }
+    rows
+}
+
+/// The command that detaches a partition; readers and writers continue, if PostgreSQL can do that.
+fn detach(parent: &Parent, partition: &Partition, name: &[u8]) -> Vec<u8> {
+    let how = if has_pending_detach(partition.table) {
+        " FINALIZE"
+    } else if parent.default.is_some() {
+        ""
+    } else {
+        " CONCURRENTLY"
+    };
+    [b"ALTER TABLE ", parent.qualified_name().as_slice(), b" DETACH PARTITION ", name, how.as_bytes()].concat()
+}
+
+/// Whether DETACH PARTITION ... CONCURRENTLY was interrupted.
+fn has_pending_detach(partition: pg_sys::Oid) -> bool {
+    // SAFETY: looks for a partition in the catalog.
+    let look = || unsafe { PartitionHasPendingDetach(partition) };
+    // SAFETY: an ERROR passes only frames of C.
+    unsafe { pg_guard_ffi_boundary(look) }
+}
+
+/// A table with all its partitions.
+fn tree(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    // SAFETY: looks for the tables in the catalog.
+    let look = || unsafe { find_all_inheritors(table, NO_LOCK, std::ptr::null_mut()) };
+    // SAFETY: an ERROR passes only frames of C.
+    let tables = unsafe { pg_guard_ffi_boundary(look) };
+    // SAFETY: a list of OIDs.
+    unsafe { PgList::<pg_sys::Oid>::from_pg(tables) }.iter_oid().collect()
+}
+
+/// The lowest ID that is not older than a time; an ERROR for a time to come.
+fn first_id_kept(before: TimestampWithTimeZone, layout: &Layout) -> u64 {
+    let now = clock::unix_ms();
+    let is_future = before.is_infinity() || unix_ms(before).is_some_and(|before| before > now);
+    if before.is_neg_infinity() {
+        return 0;
+    }
+    if is_future {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "before must not be in the future")
+                .set_detail(format!("The clock shows {}.", display_time(now)))
+                .set_hint("Use, for example, now() - interval '90 days'."),
+        );
+    }
+    // Nothing is older than the epoch.
+    let tick = unix_ms(before).and_then(|before| layout.tick_at(before).ok());
+    tick.map_or(0, |tick| layout.min_id(tick))
+}
+
+/// When the IDs of a partition begin and end.
+fn times(partition: &Partition, layout: &Layout) -> [Column; 2] {
+    let ids = &partition.ids;
+    let since = if ids.start == 0 {
+        TimestampWithTimeZone::negative_infinity()
+    } else if ids.start > layout.max_id() {
+        TimestampWithTimeZone::positive_infinity()
+    } else {
+        timestamptz(layout.issued_at(ids.start))
+    };
+    let until = if ids.end > layout.max_id() {
+        TimestampWithTimeZone::positive_infinity()
+    } else {
+        timestamptz(layout.issued_at(ids.end - 1) + layout.tick_ms())
+    };
+    [column(since), column(until)]
+}
+
+const NO_LOCK: c_int = 0;
+
+/// What a partition and its own partitions hold.
+#[derive(Default)]
+struct Size {
+    /// As ANALYZE has estimated them last; `None` if it never has.
+    rows: Option<i64>,
+    bytes: i64,
+}
+
+impl Size {
+    fn of(table: pg_sys::Oid) -> Self {
+        let mut size = Self::default();
+        for table in tree(table) {
+            // SAFETY: takes the OID of a relation, and gives its size, or NULL if there is none.
+            let bytes: Option<i64> =
+                unsafe { direct_function_call(pg_sys::pg_total_relation_size, &[table.into_datum()]) };
+            size.bytes += bytes.unwrap_or(0);
+            if let Some(rows) = estimated_rows(table) {
+                size.rows = Some(size.rows.unwrap_or(0) + rows);
+            }
+        }
+        size
+    }
+}
+
+/// The rows of one table, as ANALYZE has estimated them.
+#[expect(clippy::cast_possible_truncation, reason = "a number of rows")]
+fn estimated_rows(table: pg_sys::Oid) -> Option<i64> {
+    // SAFETY: looks up the relation under the lock; null if there is none.
+    let relation = unsafe { pg_sys::try_relation_open(table, pg_sys::AccessShareLock.cast_signed()) };
+    if relation.is_null() {
+        return None;
+    }
+    // SAFETY: an open relation that is closed nowhere else.
+    let relation = unsafe { PgRelation::from_pg_owned(relation) };
+    // SAFETY: an open relation has its row of pg_class.
+    let class = unsafe { &*relation.rd_rel };
+    let (kind, rows) = (class.relkind, class.reltuples);
+    // A partitioned table has no rows of its own.
+    (kind.cast_unsigned() != pg_sys::RELKIND_PARTITIONED_TABLE && rows >= 0.0).then_some(rows as i64)
+}
