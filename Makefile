@@ -17,6 +17,8 @@
 # make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
 # make fleet      show five servers with one configuration, each of which finds or leases its worker ID, and take a million IDs from each
 # make registry-load  show a registry with 1,024 servers: how long until each has a worker ID (a minute)
+# make adopt      give Snowflake IDs to a table of a million rows, by the plan and in batches, and show how long a writer waits
+#                 (a minute; ROWS=100000 for less)
 # make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
 #                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
@@ -46,7 +48,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load simulate modulo clock-picture layout-picture clean
+	profile compare-crash fleet registry-load adopt simulate modulo clock-picture layout-picture clean
 
 all: build
 
@@ -185,6 +187,12 @@ registry-load: build
 	@echo "==> Building the simulation"
 	cargo build --locked --package testbed --example registry_load
 	@target/debug/examples/registry_load
+
+adopt: build
+	@tools/setup servers
+	@echo "==> Building the comparison"
+	cargo build --locked --package testbed --example adopt
+	@target/debug/examples/adopt $(ROWS)
 
 simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"

@@ -154,3 +154,223 @@ CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, d
     AS 'MODULE_PATHNAME', 'snowflake_drop_partitions_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, boolean, text) IS
     'commands that detach and drop the partitions that end before a time, by IDs of this layout';
+
+-- Adopting existing tables --------------------------------------------------------------------------------------------
+--
+-- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.
+
+CREATE TYPE snowflake_step AS (step integer, command text, note text);
+COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan() and snowflake_release_plan()';
+COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL if something stands in the way, or nothing is to be done';
+COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what stands in the way';
+
+CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    id pg_attribute;
+    old_default text;
+    -- That of an identity column or of a serial, or one that the default calls.
+    old_sequence regclass;
+    widen record;
+    commands text[] := '{}';
+    notes text[] := '{}';
+    others text;
+    obstacles text[] := '{}';
+    highest bigint;
+    lowest bigint;
+    is_ahead boolean;
+    state text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind IN ('r', 'p') AND NOT relispartition) THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+            MESSAGE = format('%s is not a table, or is a partition', relation), HINT = 'Name the table itself.';
+    END IF;
+    SELECT * INTO id FROM pg_attribute
+        WHERE attrelid = relation AND attname = column_name AND attnum > 0 AND NOT attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('column "%s" of relation %s does not exist', column_name, relation);
+    END IF;
+    IF id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
+       AND id.atttypid IS DISTINCT FROM to_regtype(ours || '.snowflake')::oid THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('column "%s" of relation %s must be of type smallint, integer, bigint or snowflake',
+                column_name, relation),
+            DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
+    END IF;
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
+    IF old_default ~ '\msnowflake_(nextval|id)\(\)' THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
+        RETURN;
+    END IF;
+    SELECT c.oid INTO old_sequence FROM pg_depend d
+        LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        JOIN pg_class c ON c.relkind = 'S' AND c.oid = CASE WHEN f.oid IS NULL THEN d.objid ELSE d.refobjid END
+        WHERE (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+               AND d.refobjid = relation AND d.refobjsubid = id.attnum AND d.deptype IN ('a', 'i'))
+           OR (f.adrelid = relation AND f.adnum = id.attnum AND d.refclassid = 'pg_class'::regclass)
+        LIMIT 1;
+
+    -- The column, and what refers to it by foreign keys, if narrower than a bigint.
+    FOR widen IN
+        WITH RECURSIVE refers(rel, col) AS (
+            SELECT relation::oid, column_name
+            UNION
+            SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
+            FROM refers r
+            JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
+            CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
+            JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
+            JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col),
+        narrow AS (
+            SELECT rel, col, attinhcount FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col
+            WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype)),
+        members(rel, member) AS (
+            SELECT rel, rel FROM narrow
+            UNION
+            SELECT rel, inhrelid FROM members JOIN pg_inherits ON inhparent = member),
+        in_the_way(rel, note) AS (
+            SELECT rel, format('%I of %s cannot become bigint while there is: %s.', col, member::regclass,
+                pg_describe_object(d.classid, d.objid, d.objsubid))
+            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
+            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
+            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
+            WHERE g.attgenerated <> '' OR d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass,
+                'pg_trigger'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass)
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: it is in the partition key.', col, member::regclass)
+            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
+            JOIN pg_partitioned_table ON partrelid = member
+            WHERE a.attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                AND d.objid = member AND d.refclassid = 'pg_class'::regclass AND d.refobjid = member
+                AND d.refobjsubid = a.attnum)
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
+            FROM narrow WHERE attinhcount > 0)
+        SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions,
+            (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
+            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way
+        FROM narrow GROUP BY rel ORDER BY rel = relation, rel::regclass::text
+    LOOP
+        obstacles := obstacles || coalesce(widen.in_the_way, '{}');
+        IF widen.rel <> relation THEN
+            others := concat_ws(', ', others, widen.rel);
+        END IF;
+        commands := commands || format('ALTER TABLE %s %s', widen.rel, widen.actions);
+        notes := notes || format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.',
+            widen.rel, widen.size);
+    END LOOP;
+    IF id.attgenerated <> '' THEN
+        obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
+    END IF;
+    EXECUTE format('SELECT state FROM %s.snowflake_status', ours) INTO state;
+    IF state NOT IN ('ready', 'idle', 'waiting') THEN
+        obstacles := obstacles || format('This server issues no IDs at present: its state is %s.', state);
+    END IF;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, relation) INTO highest;
+    EXECUTE format('SELECT %s.snowflake_min_id(clock_timestamp())', ours) INTO lowest;
+    IF highest >= lowest THEN
+        EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
+            INTO is_ahead USING highest, coalesce(current_setting('snowflake_pg.max_forward_jump', true), '1h');
+        IF is_ahead THEN
+            obstacles := obstacles || format('The greatest ID, %s, is too far ahead of new ones.', highest);
+        END IF;
+    END IF;
+    IF obstacles <> '{}' THEN
+        RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
+    FROM (
+        VALUES
+            (1.0, 'SET lock_timeout = ''500ms''',
+                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
+            (2, CASE WHEN highest >= lowest THEN format('SELECT %s.snowflake_advance(%s)', ours, highest) END,
+                'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
+            (3, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+            (4, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),
+                'All locks first, in the order in which most transactions take them.'),
+            (6, CASE WHEN id.attidentity <> '' THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
+                format('Drops the sequence %s.', old_sequence)),
+            (7, CASE WHEN id.attidentity <> '' THEN
+                    format('CREATE SEQUENCE %s AS bigint OWNED BY %s.%I', old_sequence, relation, column_name) END,
+                'Keeps its name and its number for snowflake_release_plan().'),
+            (8, CASE WHEN id.attidentity <> '' THEN
+                    format('SELECT setval(%L, greatest(max(%I), 1), max(%2$I) IS NOT NULL) FROM %3$s', old_sequence,
+                        column_name, relation) END,
+                'From the greatest ID so far.'),
+            (9, CASE WHEN id.attidentity <> '' THEN
+                    format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
+                        CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
+                'For snowflake_release_plan().'),
+            (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence WHERE seqrelid = old_sequence
+                    AND seqtypid <> 'bigint'::regtype) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
+                'Kept for snowflake_release_plan().'),
+            (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
+                concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
+                    ' The default was ' || old_default || '.')),
+            (12, 'COMMIT', 'Ends all locks.'),
+            (13, 'RESET lock_timeout', NULL)
+        UNION ALL
+        SELECT 5 + nth / 1000.0, c, n FROM unnest(commands, notes) WITH ORDINALITY AS u(c, n, nth)
+    ) planned(place, command, note)
+    WHERE planned.command IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
+    'commands for \gexec that give a column the default snowflake_nextval(), and make it and all that refers to it a bigint; changes nothing itself';
+
+CREATE FUNCTION snowflake_release_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old_default text;
+    kept regclass;
+    identity text;
+    next_number bigint;
+BEGIN
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default
+        FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+        WHERE adrelid = relation AND attname = column_name;
+    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(\)' THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
+        RETURN;
+    END IF;
+    kept := pg_get_serial_sequence(relation::text, column_name);
+    identity := substring(obj_description(kept, 'pg_class') FROM '^snowflake_pg: GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY$');
+
+    IF identity IS NOT NULL THEN
+        EXECUTE format('SELECT last_value + is_called::integer FROM %s', kept) INTO next_number;
+    END IF;
+    RETURN QUERY
+    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
+    FROM (
+        VALUES
+            (1, 'SET lock_timeout = ''500ms''',
+                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
+            (2, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+            (3, CASE WHEN kept IS NULL OR identity IS NOT NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, column_name) END,
+                CASE WHEN kept IS NULL THEN
+                    'No sequence belongs to the column. Set the default that it had before, if there was one.' END),
+            (4, CASE WHEN identity IS NOT NULL THEN format('DROP SEQUENCE %s', kept) END, 'For that of the identity.'),
+            (5, CASE WHEN identity IS NOT NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s)', relation,
+                        column_name, identity, kept, next_number) END,
+                format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
+            (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L)', relation, column_name, kept) END,
+                'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
+            (7, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
+            (8, 'RESET lock_timeout', NULL)
+    ) planned(place, command, note)
+    WHERE planned.command IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_release_plan(regclass, name) IS
+    'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(); changes nothing itself';

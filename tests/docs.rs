@@ -92,7 +92,9 @@ fn the_sql_of_the_readme_runs_as_typed_and_prints_what_it_shows() {
 
 #[test]
 fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
-    for name in ["administration", "alternatives", "clock", "faq", "formats", "layouts", "partitions"] {
+    for name in
+        ["adopting", "administration", "alternatives", "clock", "faq", "formats", "layouts", "partitions", "reference"]
+    {
         let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let document = fs::read_to_string(project().join(format!("docs/{name}.md"))).expect("a document");

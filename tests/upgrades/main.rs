@@ -42,7 +42,7 @@ fn objects(client: &mut Client, all: bool) -> Vec<String> {
                 CASE WHEN proleakproof THEN ', leakproof' ELSE '' END,
                 CASE WHEN prosecdef THEN ', security definer' ELSE '' END,
                 CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END,
-                prorows, prosupport, lanname, CASE WHEN lanname = 'sql' THEN 'body' ELSE prosrc END,
+                prorows, prosupport, lanname, CASE WHEN lanname IN ('sql', 'plpgsql') THEN 'body' ELSE prosrc END,
                 CASE WHEN has_function_privilege('nobody', p.oid, 'EXECUTE') THEN 'everybody' ELSE 'superusers' END)
             FROM pg_proc p JOIN pg_language l ON l.oid = prolang
             WHERE p.oid = objid AND classid = 'pg_proc'::regclass) f(function) ON true
@@ -59,7 +59,8 @@ fn objects(client: &mut Client, all: bool) -> Vec<String> {
         LEFT JOIN LATERAL (
             SELECT format('context %s, method %s', castcontext, castmethod)
             FROM pg_cast c WHERE c.oid = objid AND classid = 'pg_cast'::regclass) c(kind_of_cast) ON true,
-        LATERAL (SELECT CASE WHEN classid = 'pg_class'::regclass THEN pg_get_viewdef(objid) END AS definition) v,
+        LATERAL (SELECT CASE classid WHEN 'pg_class'::regclass THEN pg_get_viewdef(objid) WHEN 'pg_proc'::regclass
+            THEN (SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.oid = objid AND prokind = 'f') END AS definition) v,
         LATERAL (
             SELECT string_agg(description, ' | ' ORDER BY e.objsubid) AS comments
             FROM pg_description e WHERE e.classoid = d.classid AND e.objoid = d.objid) e

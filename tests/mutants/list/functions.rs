@@ -41,6 +41,24 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "issuing", tests: "the_next_client" },
     },
     Mutant {
+        name: "a plan to adopt a table does not see a view that stands in the way",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "d.classid IN ('pg_rewrite'::regclass, 'pg_policy'",
+            "d.classid IN ('pg_policy'",
+        )],
+        against: Servers { binary: "adopt", tests: "what_keeps_a_column" },
+    },
+    Mutant {
+        name: "a plan to adopt a table takes its locks as it comes to each table",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),",
+            "CASE WHEN others = '' THEN '' END,",
+        )],
+        against: Servers { binary: "adopt", tests: "writers_wait" },
+    },
+    Mutant {
         name: "a partition is dropped of which a part is not old enough",
         edits: &[("src/functions/partitions/old.rs", "partition.ids.end <= end", "partition.ids.start < end")],
         against: Servers { binary: "partitions", tests: "the_plan_detaches" },

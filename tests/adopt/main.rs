@@ -1,0 +1,62 @@
+//! Existing tables get Snowflake IDs by `snowflake_adopt_plan()`, and their own numbers back by
+//! `snowflake_release_plan()`.
+
+mod obstacles;
+mod plans;
+mod recipe;
+
+use testbed::postgres::{Client, SimpleQueryMessage};
+use testbed::{Cluster, value};
+
+/// A server with the extension in a schema of its own, which no search_path has.
+pub fn server() -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SELECT ids.snowflake_nextval()")
+        .expect("the extension");
+    (cluster, client)
+}
+
+/// A plan.
+#[derive(Debug)]
+pub struct Plan {
+    /// Its commands.
+    pub commands: Vec<String>,
+    /// The notes of rows without a command.
+    pub notes: Vec<String>,
+}
+
+/// What `adopt` or `release` plans with these arguments.
+pub fn plan(client: &mut Client, which: &str, arguments: &str) -> Plan {
+    plan_in(client, "ids", which, arguments)
+}
+
+/// The same with the extension in another schema.
+pub fn plan_in(client: &mut Client, schema: &str, which: &str, arguments: &str) -> Plan {
+    let query = format!("SELECT command, note FROM {schema}.snowflake_{which}_plan({arguments})");
+    let mut plan = Plan { commands: Vec::new(), notes: Vec::new() };
+    for message in client.simple_query(&query).unwrap_or_else(|error| panic!("{query}: {error:?}")) {
+        if let SimpleQueryMessage::Row(row) = message {
+            match row.get(0) {
+                Some(command) => plan.commands.push(command.to_owned()),
+                None => plan.notes.push(row.get(1).expect("a note").to_owned()),
+            }
+        }
+    }
+    plan
+}
+
+/// Runs a plan as `\gexec` does.
+pub fn run(client: &mut Client, which: &str, arguments: &str) {
+    let plan = plan(client, which, arguments);
+    assert!(!plan.commands.is_empty(), "{arguments}: {:?}", plan.notes);
+    for command in plan.commands {
+        client.batch_execute(&command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+    }
+}
+
+/// Whether a value is a new ID of this server.
+pub fn is_new(client: &mut Client, query: &str) -> bool {
+    value(client, &format!("SELECT ({query}) > ids.snowflake_min_id(now() - interval '1 min')")) == "t"
+}
