@@ -156,6 +156,26 @@ fn writers_wait_at_most_for_the_plan_and_lose_no_row() {
     assert_eq!(found, (20000 + written).to_string());
 }
 
+/// A transaction that has written to the table still gets to write to those that refer to it.
+#[test]
+fn a_plan_that_waits_for_the_table_holds_nothing_that_a_writer_needs() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id serial PRIMARY KEY, n integer);
+             CREATE TABLE items (order_id integer REFERENCES orders)",
+        )
+        .expect("tables");
+    client.batch_execute("BEGIN; INSERT INTO orders (n) VALUES (1)").expect("a transaction");
+    let planner = thread::spawn({
+        let mut planner = cluster.connect();
+        move || run(&mut planner, "adopt", "'orders'")
+    });
+    cluster.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')");
+    client.batch_execute("INSERT INTO items SELECT id FROM orders; COMMIT").expect("a row that refers to it");
+    planner.join().expect("a plan that gets its locks at the first attempt");
+}
+
 /// As a DBA does: with \gexec, and again if a lock was not to be had.
 fn run_until_done(client: &mut Client, which: &str, arguments: &str) {
     for _ in 0..100 {

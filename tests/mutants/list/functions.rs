@@ -56,7 +56,7 @@ pub const MUTANTS: &[Mutant] = &[
             "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),",
             "CASE WHEN others = '' THEN '' END,",
         )],
-        against: Servers { binary: "adopt", tests: "writers_wait" },
+        against: Servers { binary: "adopt", tests: "a_plan_that_waits" },
     },
     Mutant {
         name: "a partition is dropped of which a part is not old enough",

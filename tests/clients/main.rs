@@ -1,4 +1,7 @@
-//! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats.
+//! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats. `objects`
+//! has those that insert.
+
+mod objects;
 
 use std::ffi::OsStr;
 use std::path::Path;
