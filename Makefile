@@ -19,6 +19,7 @@
 # make registry-load  show a registry with 1,024 servers: how long until each has a worker ID (a minute)
 # make adopt      give Snowflake IDs to a table of a million rows, by the plan and in batches, and show how long a writer waits
 #                 (a minute; ROWS=100000 for less)
+# make fuzz       call every function with random arguments, in four encodings (a minute; SECONDS=600 for more; SEED=2 for others)
 # make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
 #                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
@@ -48,7 +49,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load adopt simulate modulo clock-picture layout-picture clean
+	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture clean
 
 all: build
 
@@ -193,6 +194,11 @@ adopt: build
 	@echo "==> Building the comparison"
 	cargo build --locked --package testbed --example adopt
 	@target/debug/examples/adopt $(ROWS)
+
+fuzz: build
+	@tools/setup servers
+	cargo build --locked --package testbed --example fuzz
+	@target/debug/examples/fuzz "$(SECONDS)" "$(SEED)"
 
 simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"
