@@ -1,4 +1,4 @@
-//! The CPU's time-stamp counter, if the kernel keeps its own time by it.
+//! The CPU's time-stamp counter (TSC on x86-64, CNTVCT_EL0 on arm64), if the kernel keeps its own time by it.
 //!
 //! Reading the counter takes half as long as reading the clock. The caller that reads the clock records at which count
 //! the tick ends. Other callers only compare the counter with that: see
@@ -15,8 +15,18 @@ use std::time::Duration;
 /// The longest time for which the counter stands in for the clock. A step of the clock is noticed within it.
 pub const MAX_AGE: Duration = Duration::from_millis(1);
 
-/// Where Linux tells by what it keeps time. It is `tsc` only if the counter is steady, and the same on all CPUs.
+/// Where Linux tells by what it keeps time.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// What it tells there if it keeps time by the counter of this architecture. It does only if the counter is steady, and
+/// the same on all CPUs.
+const COUNTER: Option<&str> = if cfg!(target_arch = "x86_64") {
+    Some("tsc")
+} else if cfg!(target_arch = "aarch64") {
+    Some("arch_sys_counter")
+} else {
+    None
+};
 
 /// How many times the counter is compared with the clock, and for how long. The median counts, since the process can be
 /// interrupted.
@@ -34,7 +44,15 @@ pub fn now() -> u64 {
     unsafe {
         core::arch::x86_64::_rdtsc()
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register. Every CPU of this architecture has it, and Linux permits programs to read it, for its own
+    // vDSO. The read may be early by some instructions, which shortens the time.
+    unsafe {
+        let count: u64;
+        core::arch::asm!("mrs {count}, cntvct_el0", count = out(reg) count, options(nomem, nostack, preserves_flags));
+        count
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     0
 }
 
@@ -55,8 +73,7 @@ pub fn counts_in(time: Duration) -> u64 {
 
 fn is_trusted() -> bool {
     gucs::time_stamp_counter() == TimeStampCounter::Auto
-        && cfg!(target_arch = "x86_64")
-        && fs::read_to_string(CLOCKSOURCE).is_ok_and(|source| source.trim() == "tsc")
+        && fs::read_to_string(CLOCKSOURCE).is_ok_and(|source| Some(source.trim()) == COUNTER)
 }
 
 fn measure_max_age() -> u64 {
