@@ -1,6 +1,6 @@
 //! Three nodes with Patroni, and an etcd.
 
-use crate::program::{Program, copy_installed, free_port, installed, kill_all_in, wait_for};
+use crate::program::{Program, copy_installed, installed, kill_all_in, wait_for};
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread::panicking;
 use testbed::postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
-use testbed::{Cluster, Registry, Signal, make_private_file};
+use testbed::{Cluster, Registry, Signal, free_port, make_private_file};
 
 pub const NODES: usize = 3;
 

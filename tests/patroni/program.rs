@@ -1,10 +1,8 @@
 //! A program of somebody else's that runs on a machine of its own, with all that it starts.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::{Cluster, Signal, processes_in, project, send};
@@ -65,19 +63,6 @@ pub fn copy_installed(pattern: &str, to: &Path) {
     let script = format!("cp -r {pattern} '{}'", to.display());
     let output = Command::new("sh").current_dir(installed("")).args(["-c", &script]).output().expect("sh");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A port that nobody uses.
-///
-/// Not one that the system would choose, from 32768 on: a client that connects could get the same one in between.
-pub fn free_port() -> u16 {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let port = || {
-        let nth = TRIED.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(97));
-        u16::try_from(15_000 + nth % 15_000).expect("a port")
-    };
-    let is_free = |&port: &u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    std::iter::repeat_with(port).take(15_000).find(is_free).expect("a free port")
 }
 
 /// Waits for something that must come true.
