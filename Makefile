@@ -25,6 +25,7 @@
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
 # make layout-picture  draw docs/layouts.svg anew: where the bits of each layout are
+# make dashboard-picture   draw docs/dashboard.svg anew: the dashboard's queries, through a clock step and a full disk (five minutes)
 # make clean      remove everything that was built
 #
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
@@ -49,7 +50,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture clean
+	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture clean
 
 all: build
 
@@ -100,7 +101,7 @@ test-model: setup
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
-	@tools/setup servers tests clients integrations patroni manifests
+	@tools/setup servers tests clients integrations patroni manifests monitoring
 	cargo build --locked --package disk_faults
 	cargo test --locked --package testbed
 
@@ -217,6 +218,12 @@ clock-picture: build
 
 layout-picture: setup
 	cargo run --locked --package testbed --example layout_picture
+
+dashboard-picture: build
+	@tools/setup servers tests monitoring
+	cargo build --locked --package disk_faults
+	cargo build --locked --package testbed --example dashboard_picture
+	@target/debug/examples/dashboard_picture
 
 clean:
 	cargo clean
