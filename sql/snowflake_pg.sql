@@ -635,7 +635,8 @@ COMMENT ON COLUMN snowflake_status.extension_version IS
 
 -- For exporters, which drop intervals and texts without an error. Seconds and points in time, in Unix seconds, are double precision.
 CREATE VIEW snowflake_metrics AS
-    SELECT (state IN ('ready', 'idle'))::integer::bigint AS can_issue,
+    SELECT (state IN ('ready', 'idle')
+            AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
            (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
            datacenter_id::bigint, worker_id::bigint,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
@@ -660,7 +661,7 @@ CREATE VIEW snowflake_metrics AS
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS
     'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds';
-COMMENT ON COLUMN snowflake_metrics.can_issue IS '1 if state is ready or idle, else 0';
+COMMENT ON COLUMN snowflake_metrics.can_issue IS '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS

@@ -77,6 +77,9 @@ fn a_disk_that_fails_shows_while_ids_go_on_and_no_longer_than_it_fails() {
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
     assert_eq!(value(&mut client, "SELECT problem FROM snowflake_status"), "NULL");
     assert_eq!(value(&mut client, "SELECT problem_sqlstate FROM snowflake_status"), "53100");
+    client.batch_execute("RESET ROLE").expect("a superuser");
+    cluster.wait_until("SELECT can_issue = 0 FROM snowflake_metrics");
+    assert_eq!(error(&mut client, "SELECT snowflake_nextval()").code().code(), "53100");
     cluster.disk().obey(Order::Work);
     cluster.wait_until("SELECT problem_sqlstate IS NULL AND problem IS NULL FROM snowflake_status");
 }
