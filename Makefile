@@ -1,5 +1,7 @@
 # make            build the extension
 # make install    put what was built into the PostgreSQL of PG_CONFIG
+# make deb        build a Debian package for each PostgreSQL whose headers are installed, into target/deb
+# make dist       pack the sources of the last commit for PGXN, into target
 # make run        show the main job on throwaway servers
 # make test       prove every promise
 # make test-model   explore larger worlds of leases from a registry than make test does (about half an hour)
@@ -7,6 +9,8 @@
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (three minutes; needs a PostgreSQL with Citus)
 # make test-patroni  let every failover happen under Patroni and etcd, and show who issued what (about eight minutes)
 # make test-upgrade  upgrade servers of another version: OLD_PG_CONFIG=/path/to/pg_config (a minute, and building)
+# make test-packages  build the packages, and install, upgrade and remove them on a copy of this machine (root; a minute, and
+#                 building; OLD_DEB=/path/to/package of the version to upgrade from)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
@@ -49,7 +53,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-packages test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture clean
 
 all: build
@@ -74,6 +78,21 @@ install:
 	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	install -m 644 sql/snowflake_registry.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	install -m 644 sql/snowflake_pg.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+
+# Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
+deb: setup
+	@tools/setup packages
+	@echo "==> Building packages for PostgreSQL $$(PG_SUPPORTED_VERSIONS=installed pg_buildext supported-versions | xargs)"
+	rm -f target/deb/*.deb
+	mkdir -p target/deb
+	PG_SUPPORTED_VERSIONS=installed pg_buildext updatecontrol
+	DEB_RULES_REQUIRES_ROOT=no PG_SUPPORTED_VERSIONS=installed debian/rules clean binary DEB_DIR=target/deb
+	@ls target/deb/*.deb
+
+dist:
+	@mkdir -p target
+	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
+	@echo "==> target/snowflake_pg-$(version).zip"
 
 run: build
 	@tools/setup servers
@@ -134,6 +153,13 @@ test-upgrade: build
 	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
 		cargo test --locked --package testbed --test faults -- row_24 && \
 		cargo test --locked --package testbed --test snowflake_type -- pg_upgrade
+
+test-packages: deb dist
+	@tools/setup servers
+	lintian --fail-on error,warning target/deb/*.deb
+	@echo "==> Installing and removing the packages on a copy of this machine"
+	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
+		cargo test --locked --package testbed --test packages
 
 test-mutants: setup
 	@tools/setup servers tests

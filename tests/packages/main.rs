@@ -1,0 +1,165 @@
+//! The packages, as those who install them meet them, and what their files say of the version.
+//!
+//! `make test-packages` builds the packages first; without them, and for anybody but root, all but the versions is left
+//! out, aloud. Nothing is installed on this machine itself.
+
+mod machine;
+mod versions;
+
+use machine::{Machine, psql};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use testbed::{can_name_hosts, pg_config};
+
+/// The major version of the PostgreSQL of `PG_CONFIG`.
+fn major() -> String {
+    let version = pg_config("--version").display().to_string();
+    version.trim_start_matches("PostgreSQL ").chars().take_while(char::is_ascii_digit).collect()
+}
+
+/// The path that a variable of `make test-packages` names.
+fn from_make(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+    if path.is_none() || !can_name_hosts() {
+        println!("left out: {variable} is not set, or this is not root");
+        return None;
+    }
+    path
+}
+
+/// A copy of this machine with a server that has never run, and the name of the package in its `/packages`.
+struct Server {
+    machine: Machine,
+    major: String,
+    package: String,
+}
+
+impl Server {
+    fn new(packages: &std::path::Path) -> Self {
+        let (major, machine) = (major(), Machine::new(packages));
+        // Only the new cluster is to answer, on the usual port.
+        machine.run("rm -rf /etc/postgresql/*/* && usermod --home /var/lib/postgresql postgres");
+        machine.run(&format!("pg_createcluster {major} new"));
+        let package = format!("postgresql-{major}-snowflake-pg");
+        Self { machine, major, package }
+    }
+
+    fn install(&self, directory: &str) {
+        self.machine.run(&format!("apt-get install -qq -y {directory}/{}_*.deb", self.package));
+    }
+
+    fn configure(&self) {
+        let major = &self.major;
+        self.machine.run(&format!("pg_conftool {major} new set shared_preload_libraries snowflake_pg"));
+        self.machine.run(&format!("pg_conftool {major} new set snowflake_pg.worker_id 7"));
+    }
+
+    fn control(&self, action: &str) {
+        self.machine.run(&format!("pg_ctlcluster {} new {action}", self.major));
+    }
+
+    /// Issues an ID, which is of worker 7 and above the one before.
+    fn issue(&self, above: &str) -> String {
+        let id = self.machine.sql("INSERT INTO orders (item) VALUES ('tea') RETURNING id");
+        assert_eq!(self.machine.sql(&format!("SELECT worker_id FROM snowflake_decode({id})")), "7");
+        assert!(id.parse::<i64>().expect("an ID") > above.parse::<i64>().expect("an ID"), "{id} after {above}");
+        id
+    }
+}
+
+const FIRST: &str = "CREATE EXTENSION snowflake_pg;
+    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)";
+
+#[test]
+fn a_package_brings_ids_which_go_on_after_a_restart_and_leaves_no_trace() {
+    let Some(packages) = from_make("SNOWFLAKE_PG_DEBS") else { return };
+    let server = Server::new(&packages);
+    let machine = &server.machine;
+    let before = machine.changes();
+    server.install("/packages");
+    assert!(machine.changes().len() > before.len(), "nothing is installed");
+    server.configure();
+    server.control("start");
+    machine.sql(FIRST);
+    let first = server.issue("0");
+    server.control("restart");
+    server.issue(&first);
+
+    machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_pg");
+    machine.run(&format!("pg_conftool {} new set shared_preload_libraries ''", server.major));
+    server.control("restart");
+    let said = machine.run(&format!("apt-get purge -qq -y {}", server.package));
+    assert!(!said.contains("WARNING"), "{said}");
+    machine.sql("SELECT 1");
+    server.control("stop");
+    machine.run(&format!("dpkg --listfiles {} && exit 1 || true", server.package));
+    let own = |path: &PathBuf| !path.starts_with("etc/postgresql") && !path.starts_with("var/lib/postgresql");
+    let left: Vec<_> = machine.changes().into_iter().filter(own).collect();
+    assert_eq!(left, before.into_iter().filter(own).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_removes_the_package_of_a_server_that_preloads_it_is_warned() {
+    let Some(packages) = from_make("SNOWFLAKE_PG_DEBS") else { return };
+    let server = Server::new(&packages);
+    let machine = &server.machine;
+    server.install("/packages");
+    server.configure();
+    server.control("start");
+    machine.sql(FIRST);
+    let first = server.issue("0");
+    let said = machine.run(&format!("apt-get remove -qq -y {}", server.package));
+    let file = format!("/etc/postgresql/{}/new/postgresql.conf", server.major);
+    assert!(said.contains(&format!("shared_preload_libraries still names snowflake_pg:\n  {file}\n")), "{said}");
+    let refused = machine.attempt(&psql("SELECT snowflake_nextval()")).expect_err("a new session");
+    assert!(refused.contains("could not access file \"$libdir/snowflake_pg\""), "{refused}");
+    let start = format!("pg_ctlcluster {} new restart", server.major);
+    let refused = machine.attempt(&start).expect_err("a server without its library");
+    assert!(refused.contains("could not access file \"snowflake_pg\""), "{refused}");
+    // As the hint says.
+    server.install("/packages");
+    server.control("start");
+    server.issue(&first);
+}
+
+#[test]
+fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids() {
+    let Some(packages) = from_make("SNOWFLAKE_PG_DEBS") else { return };
+    let Some(old) = from_make("SNOWFLAKE_PG_OLD_DEB") else { return };
+    let server = Server::new(&packages);
+    let machine = &server.machine;
+    machine.run("mkdir /root/old");
+    machine.put(&old, "root/old");
+    server.install("/root/old");
+    server.configure();
+    server.control("start");
+    machine.sql(FIRST);
+    let version = "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg'";
+    let was = machine.sql(version);
+    let mut last = server.issue("0");
+    server.install("/packages");
+    assert_ne!(was, env!("CARGO_PKG_VERSION"), "the old package is of this version");
+    last = server.issue(&last);
+    server.control("restart");
+    last = server.issue(&last);
+    machine.sql("ALTER EXTENSION snowflake_pg UPDATE");
+    assert_eq!(machine.sql(version), env!("CARGO_PKG_VERSION"));
+    server.issue(&last);
+}
+
+#[test]
+fn the_sources_that_are_packed_for_pgxn_are_enough_to_build() {
+    let Some(archive) = from_make("SNOWFLAKE_PG_DIST") else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let unpacked = Command::new("python3").args(["-m", "zipfile", "-e"]).args([&archive, directory.path()]).status();
+    assert!(unpacked.expect("Python").success());
+    let root = directory.path().join(format!("snowflake_pg-{}", env!("CARGO_PKG_VERSION")));
+    assert!(root.join("META.json").exists() && root.join("Cargo.lock").exists());
+    fs::set_permissions(root.join("tools/setup"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a file");
+    let target = testbed::project().join("target/dist");
+    let mut make = Command::new("make");
+    make.arg("--directory").arg(&root).env("CARGO_TARGET_DIR", &target);
+    assert!(make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").status().expect("make").success());
+    assert!(target.join("release/libsnowflake_pg.so").exists());
+}
