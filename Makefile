@@ -155,7 +155,8 @@ test-upgrade: build
 		cargo test --locked --package testbed --test snowflake_type -- pg_upgrade
 
 test-packages: deb dist
-	@tools/setup servers
+	@tools/setup servers package-tests
+	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb
 	@echo "==> Installing and removing the packages on a copy of this machine"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \

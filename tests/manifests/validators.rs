@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testbed::project;
 
 /// The oldest version of Kubernetes whose schemas are tried, and the newest.
 const VERSIONS: [&str; 2] = ["1.31", "1.37"];
@@ -62,4 +63,23 @@ fn the_compose_file_is_valid_and_would_not_be_with_a_mistake() {
     ];
     let arguments = ["--builtin-schema", "vendor.compose-spec"];
     assert_judged(&validator, &arguments, &example("compose/compose.yaml"), &mistakes);
+}
+
+#[test]
+fn the_workflow_of_releases_is_valid_and_would_not_be_with_a_mistake() {
+    let Some(validator) = installed("check-jsonschema") else { return };
+    let mistakes = [
+        ["runs-on:", "runs_on:", "'runs-on' is a required property"],
+        ["contents: write", "contents: yes", "'yes' is not one of"],
+    ];
+    let workflow = project().join(".github/workflows/release.yml");
+    assert_judged(&validator, &["--builtin-schema", "vendor.github-workflows"], &workflow, &mistakes);
+}
+
+#[test]
+fn the_dockerfile_is_valid_and_would_not_be_with_a_mistake() {
+    let Some(validator) = installed("hadolint") else { return };
+    let mistakes =
+        [["FROM scratch AS packages", "FROM scratch AS build", "DL3024"], ["COPY . .", "COPY . a b", "DL3021"]];
+    assert_judged(&validator, &[], &example("docker/Dockerfile"), &mistakes);
 }

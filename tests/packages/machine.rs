@@ -22,7 +22,7 @@ echo ready
 exec chroot $0/root sleep infinity";
 
 /// What changes without harm: what dpkg and apt note of themselves, and what running programs write.
-const NOTES: [&str; 7] = ["etc/ld.so.cache", "packages", "root", "run", "tmp", "var/cache", "var/log"];
+const NOTES: [&str; 8] = ["etc/ld.so.cache", "packages", "root", "run", "tmp", "var/cache", "var/lib/apt", "var/log"];
 const DPKG: &str = "var/lib/dpkg";
 
 /// Dropping it ends all its processes, and removes what they wrote; so does the end of this process.
@@ -55,7 +55,7 @@ impl Machine {
 
     fn command(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.inside, "--mount", "--pid", "--net", "--ipc", "--uts", "--root", "--wd=/"]);
+        command.args(["--target", &self.inside, "--mount", "--pid", "--net", "--ipc", "--uts", "--root"]);
         command.args([
             "env",
             "-i",
@@ -69,7 +69,8 @@ impl Machine {
 
     /// What a script of root says, which succeeds or does not.
     pub fn attempt(&self, script: &str) -> Result<String, String> {
-        let output = self.command(&format!("exec 2>&1\n{script}")).stdin(Stdio::null()).output().expect("nsenter");
+        let output =
+            self.command(&format!("exec 2>&1\ncd /\n{script}")).stdin(Stdio::null()).output().expect("nsenter");
         let said = String::from_utf8(output.stdout).expect("text").trim_end().to_owned();
         if output.status.success() { Ok(said) } else { Err(said) }
     }

@@ -39,14 +39,14 @@ impl Server {
     fn new(packages: &std::path::Path) -> Self {
         let (major, machine) = (major(), Machine::new(packages));
         // Only the new cluster is to answer, on the usual port.
-        machine.run("rm -rf /etc/postgresql/*/* && usermod --home /var/lib/postgresql postgres");
+        machine.run("rm -rf /etc/postgresql/*/*");
         machine.run(&format!("pg_createcluster {major} new"));
         let package = format!("postgresql-{major}-snowflake-pg");
         Self { machine, major, package }
     }
 
     fn install(&self, directory: &str) {
-        self.machine.run(&format!("apt-get install -qq -y {directory}/{}_*.deb", self.package));
+        self.machine.run(&format!("apt-get install -qq -y -o Dpkg::Use-Pty=0 {directory}/{}_*.deb", self.package));
     }
 
     fn configure(&self) {
@@ -89,7 +89,7 @@ fn a_package_brings_ids_which_go_on_after_a_restart_and_leaves_no_trace() {
     machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_pg");
     machine.run(&format!("pg_conftool {} new set shared_preload_libraries ''", server.major));
     server.control("restart");
-    let said = machine.run(&format!("apt-get purge -qq -y {}", server.package));
+    let said = machine.run(&format!("apt-get purge -qq -y -o Dpkg::Use-Pty=0 {}", server.package));
     assert!(!said.contains("WARNING"), "{said}");
     machine.sql("SELECT 1");
     server.control("stop");
@@ -109,14 +109,15 @@ fn who_removes_the_package_of_a_server_that_preloads_it_is_warned() {
     server.control("start");
     machine.sql(FIRST);
     let first = server.issue("0");
-    let said = machine.run(&format!("apt-get remove -qq -y {}", server.package));
+    let said = machine.run(&format!("apt-get remove -qq -y -o Dpkg::Use-Pty=0 {}", server.package));
     let file = format!("/etc/postgresql/{}/new/postgresql.conf", server.major);
     assert!(said.contains(&format!("shared_preload_libraries still names snowflake_pg:\n  {file}\n")), "{said}");
     let refused = machine.attempt(&psql("SELECT snowflake_nextval()")).expect_err("a new session");
     assert!(refused.contains("could not access file \"$libdir/snowflake_pg\""), "{refused}");
     let start = format!("pg_ctlcluster {} new restart", server.major);
     let refused = machine.attempt(&start).expect_err("a server without its library");
-    assert!(refused.contains("could not access file \"snowflake_pg\""), "{refused}");
+    // The rest of the message differs between minor versions.
+    assert!(refused.contains("FATAL:  could not ") && refused.contains("\"snowflake_pg\""), "{refused}");
     // As the hint says.
     server.install("/packages");
     server.control("start");
