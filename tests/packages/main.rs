@@ -100,7 +100,7 @@ fn a_package_brings_ids_which_go_on_after_a_restart_and_leaves_no_trace() {
 }
 
 #[test]
-fn who_removes_the_package_of_a_server_that_preloads_it_is_warned() {
+fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_come_back() {
     let Some(packages) = from_make("SNOWFLAKE_PG_DEBS") else { return };
     let server = Server::new(&packages);
     let machine = &server.machine;
