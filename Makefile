@@ -11,6 +11,7 @@
 # make test-upgrade  upgrade servers of another version: OLD_PG_CONFIG=/path/to/pg_config (a minute, and building)
 # make test-packages  build the packages, and install, upgrade and remove them on a copy of this machine (root; a minute, and
 #                 building; OLD_DEB=/path/to/package of the version to upgrade from)
+# make test-versions  build PostgreSQL 18, 17 and 16 from Debian's sources, and test on them (half an hour; VERSIONS=18 for one)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
@@ -53,7 +54,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-packages test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture clean
 
 all: build
@@ -153,6 +154,21 @@ test-upgrade: build
 	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
 		cargo test --locked --package testbed --test faults -- row_24 && \
 		cargo test --locked --package testbed --test snowflake_type -- pg_upgrade
+
+# What a new version of PostgreSQL can change, and the short form of the fault suite.
+version_tests = sql_surface upgrades issuing health partitions adopt planner copy snowflake_type text faults
+
+test-versions: setup
+	@tools/setup servers tests
+	cargo build --locked --package disk_faults
+	@set -e; for major in $(or $(VERSIONS),18 17 16); do \
+		pg_config=$$(tools/postgresql $$major) || { echo "==> PostgreSQL $$major: left out"; continue; }; \
+		echo "==> Testing on $$($$pg_config --version)"; \
+		PGRX_PG_CONFIG_PATH=$$pg_config PQ_LIB_DIR=$$($$pg_config --libdir) \
+			cargo build --locked --release --features pg$$major --target-dir target/versions/$$major; \
+		PG_CONFIG=$$pg_config SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/$$major/release/libsnowflake_pg.so \
+			cargo test --locked --package testbed $(version_tests:%=--test %); \
+	done
 
 test-packages: deb dist
 	@tools/setup servers package-tests
