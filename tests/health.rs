@@ -84,6 +84,31 @@ fn a_disk_that_fails_shows_while_ids_go_on_and_no_longer_than_it_fails() {
     cluster.wait_until("SELECT problem_sqlstate IS NULL AND problem IS NULL FROM snowflake_status");
 }
 
+/// The mark then is in the state file only, and IDs go on.
+#[test]
+fn a_mark_that_does_not_reach_wal_is_a_problem_until_it_does() {
+    let cluster = builder().set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.keep_warm", 0).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE DATABASE shop").expect("a database");
+    let mut shop = cluster.config().dbname("shop").connect(testbed::postgres::NoTls).expect("a session");
+    shop.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    let problem = "SELECT problem_sqlstate, problem, state FROM snowflake_status";
+    let row = shop.query_one(problem, &[]).expect("a row");
+    assert_eq!(row.get::<_, &str>(0), "55000");
+    assert!(
+        row.get::<_, &str>(1).starts_with("Extension snowflake_pg does not exist in database \"postgres\"."),
+        "{row:?}"
+    );
+    assert_eq!(row.get::<_, &str>(2), "ready");
+    assert_eq!(value(&mut shop, "SELECT can_issue FROM snowflake_metrics"), "1");
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while value(&mut shop, "SELECT problem_sqlstate FROM snowflake_status WHERE snowflake_nextval() > 0") != "NULL" {
+        assert!(std::time::Instant::now() < until, "{}", cluster.log());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_server_without_its_background_worker_says_so() {
     let cluster = builder().set("max_worker_processes", 0).start();

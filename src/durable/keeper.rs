@@ -89,8 +89,17 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     if !worker::is_in_citus() {
         wal::connect();
     }
-    Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new(), has_read: false, logged: 0 }
-        .run();
+    Keeper {
+        layout,
+        issued: 0,
+        last_use: None,
+        next: None,
+        has_failed: false,
+        throttles: HashMap::new(),
+        has_read: false,
+        logged: 0,
+    }
+    .run();
 }
 
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
@@ -149,6 +158,8 @@ struct Keeper {
     last_use: Option<Instant>,
     /// When it looks again.
     next: Option<Instant>,
+    /// Whether an error was logged in this round.
+    has_failed: bool,
     /// For warnings of each kind of error.
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
     /// Whether the keeper has read what is in WAL.
@@ -174,7 +185,6 @@ impl Keeper {
             match self.work() {
                 Ok(next) => {
                     shared().keeper_error.store(0, Ordering::Relaxed);
-                    shared().keeper_failure.write("");
                     sleep::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
                 }
                 Err(error) => {
@@ -207,7 +217,12 @@ impl Keeper {
         self.issued = issued;
         // A backend that has just extended the mark wakes the keeper to continue from there.
         if !started || wanted || wal::is_wanted() || self.is_due() {
+            self.has_failed = false;
             self.extend(started)?;
+            // With wal_mark = prefer, the work goes on without WAL. An old failure is shown until it is done again.
+            if !self.has_failed {
+                shared().keeper_failure.write("");
+            }
         }
         // While nobody asks for IDs, the mark may come nearer, but not as near as where a backend extends it.
         let eighths = if in_use { 4 } else { 5 };
@@ -270,7 +285,10 @@ impl Keeper {
             return;
         }
         match write_to_wal(self.layout.time_of(written)) {
-            Ok(true) => self.logged = written,
+            Ok(true) => {
+                self.logged = written;
+                shared().keeper_failure.write("");
+            }
             Ok(false) => self.log(IssueError::NoExtension(gucs::wal_mark_database())),
             Err(error) => self.log(error),
         }
@@ -290,6 +308,7 @@ impl Keeper {
     /// Shows an error in the view, and logs each kind once a minute.
     fn log(&mut self, error: IssueError) {
         let is_due = self.throttles.entry(discriminant(&error)).or_default().is_due();
+        self.has_failed = true;
         shared().keeper_failure.write(&summary::log_recorded(error, PgLogLevel::WARNING, is_due));
     }
 }
