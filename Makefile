@@ -12,6 +12,7 @@
 # make test-packages  build the packages, and install, upgrade and remove them on a copy of this machine (root; a minute, and
 #                 building; OLD_DEB=/path/to/package of the version to upgrade from)
 # make test-versions  build PostgreSQL 18, 17 and 16 from Debian's sources, and test on them (half an hour; VERSIONS=18 for one)
+# make test-page   compare the page that decodes IDs with the extension, in a browser (half a minute)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
@@ -29,6 +30,7 @@
 #                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
 # make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
+# make page-picture    make docs/page.png anew: what the page looks like
 # make layout-picture  draw docs/layouts.svg anew: where the bits of each layout are
 # make dashboard-picture   draw docs/dashboard.svg anew: the dashboard's queries, through a clock step and a full disk (five minutes)
 # make clean      remove everything that was built
@@ -54,8 +56,8 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture clean
+.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-page test-mutants lint bench bench-record bench-core \
+	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
 
 all: build
 
@@ -177,6 +179,15 @@ test-packages: deb dist
 	@echo "==> Installing and removing the packages on a copy of this machine"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		cargo test --locked --package testbed --test packages -- --include-ignored $(if $(OLD_DEB),,--skip an_upgrade_of)
+
+test-page: build
+	@tools/setup servers page
+	cargo test --locked --package testbed --test page -- --include-ignored
+
+page-picture: setup
+	@tools/setup page
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1090 --screenshot=docs/page.png \
+		"file://$(CURDIR)/page/index.html"
 
 test-mutants: setup
 	@tools/setup servers tests
