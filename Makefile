@@ -12,6 +12,7 @@
 # make test-packages  build the packages, and install, upgrade and remove them on a copy of this machine (root; a minute, and
 #                 building; OLD_DEB=/path/to/package of the version to upgrade from)
 # make test-versions  build PostgreSQL 18, 17 and 16 from Debian's sources, and test on them (half an hour; VERSIONS=18 for one)
+# make test-clients  insert objects with every client of docs/clients.md, and count the statements (two minutes)
 # make test-page   compare the page that decodes IDs with the extension, in a browser (half a minute)
 # make test-mutants  remove checks from the code, and show which test notices (about half an hour)
 # make lint       check format and style
@@ -56,7 +57,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-page test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
 
 all: build
@@ -180,6 +181,10 @@ test-packages: deb dist
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		cargo test --locked --package testbed --test packages -- --include-ignored $(if $(OLD_DEB),,--skip an_upgrade_of)
 
+test-clients: build
+	@tools/setup servers clients all-clients
+	cargo test --locked --package testbed --test clients -- --include-ignored
+
 test-page: build
 	@tools/setup servers page
 	cargo test --locked --package testbed --test page -- --include-ignored
@@ -281,4 +286,4 @@ dashboard-picture: build
 
 clean:
 	cargo clean
-	rm -rf tests/clients/node_modules
+	rm -rf tests/clients/node_modules tests/clients/node/node_modules
