@@ -249,9 +249,13 @@ DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     id pg_attribute;
+    owner name := (SELECT rolname FROM pg_class c JOIN pg_roles r ON r.oid = relowner WHERE c.oid = relation);
     old_default text;
     -- That of an identity column or of a serial, or one that the default calls.
     old_sequence regclass;
+    old_name name;
+    kept text;
+    numbering text;
     widen record;
     commands text[] := '{}';
     notes text[] := '{}';
@@ -358,6 +362,10 @@ BEGIN
             obstacles := obstacles || format('The greatest ID, %s, is too far ahead of new ones.', highest);
         END IF;
     END IF;
+    SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
+        INTO old_name, kept, numbering
+        FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
+        WHERE c.oid = old_sequence;
     IF obstacles <> '{}' THEN
         RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
         RETURN;
@@ -374,16 +382,22 @@ BEGIN
             (3, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
             (4, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),
                 'All locks first, in the order in which most transactions take them.'),
-            (6, CASE WHEN id.attidentity <> '' THEN
+            (6.1, CASE WHEN id.attidentity <> '' THEN
+                    format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
+                'Keeps the number of the identity for snowflake_release_plan().'),
+            (6.2, CASE WHEN id.attidentity <> '' THEN
+                    format('SELECT setval(%L, last_value, is_called) FROM %s', kept, old_sequence) END,
+                'Nobody takes a number meanwhile.'),
+            (7, CASE WHEN id.attidentity <> '' THEN
                     format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
                 format('Drops the sequence %s.', old_sequence)),
-            (7, CASE WHEN id.attidentity <> '' THEN
-                    format('CREATE SEQUENCE %s AS bigint OWNED BY %s.%I', old_sequence, relation, column_name) END,
-                'Keeps its name and its number for snowflake_release_plan().'),
-            (8, CASE WHEN id.attidentity <> '' THEN
-                    format('SELECT setval(%L, greatest(max(%I), 1), max(%2$I) IS NOT NULL) FROM %3$s', old_sequence,
-                        column_name, relation) END,
-                'From the greatest ID so far.'),
+            (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
+                'As it was called.'),
+            (8.2, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s OWNER TO %I', old_sequence, owner) END,
+                'A sequence can only belong to a table of the same owner.'),
+            (8.3, CASE WHEN id.attidentity <> '' THEN
+                    format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
+                'Dropped with the column.'),
             (9, CASE WHEN id.attidentity <> '' THEN
                     format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
                         CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
@@ -411,6 +425,8 @@ DECLARE
     old_default text;
     kept regclass;
     identity text;
+    increment bigint;
+    numbering text;
     next_number bigint;
 BEGIN
     SELECT pg_get_expr(adbin, adrelid) INTO old_default
@@ -424,7 +440,9 @@ BEGIN
     identity := substring(obj_description(kept, 'pg_class') FROM '^snowflake_pg: GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY$');
 
     IF identity IS NOT NULL THEN
-        EXECUTE format('SELECT last_value + is_called::integer FROM %s', kept) INTO next_number;
+        SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
+            FROM pg_sequence WHERE seqrelid = kept;
+        EXECUTE format('SELECT last_value + is_called::integer * $1 FROM %s', kept) INTO next_number USING increment;
     END IF;
     RETURN QUERY
     SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
@@ -439,8 +457,8 @@ BEGIN
                     'No sequence belongs to the column. Set the default that it had before, if there was one.' END),
             (4, CASE WHEN identity IS NOT NULL THEN format('DROP SEQUENCE %s', kept) END, 'For that of the identity.'),
             (5, CASE WHEN identity IS NOT NULL THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s)', relation,
-                        column_name, identity, kept, next_number) END,
+                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s %s)',
+                        relation, column_name, identity, kept, next_number, numbering) END,
                 format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
             (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
                     format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L)', relation, column_name, kept) END,
