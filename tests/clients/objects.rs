@@ -7,11 +7,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use testbed::{Cluster, project};
 
+/// Of the server for Java, since JDBC has no Unix sockets.
+const ADDRESS: &str = "127.0.18.1";
+
 /// What a program does.
 struct Recipe {
     /// As docs/clients.md calls it.
     name: &'static str,
-    /// The folder of its packages: in target/clients for Python, in tests/clients for Node.js.
+    /// In tests/clients. That of Python's packages, which are in target/clients.
     folder: &'static str,
     program: &'static str,
     statements: usize,
@@ -65,11 +68,14 @@ const NODE: [Recipe; 6] = [
     node("Sequelize 6.37.8", "sequelize.js", "string"),
 ];
 
-/// With the libraries of Debian's packages.
-const OTHERS: [Recipe; 3] = [
+/// With the libraries of Debian's packages, except for Rust.
+const OTHERS: [Recipe; 6] = [
     Recipe { folder: "php", ..node("PHP 8.2, PDO", "pdo.php", "integer") },
     Recipe { folder: "ruby", ..node("Rails 6.1, `insert_all`", "rails.rb", "Integer") },
     Recipe { folder: "go", ..node("Go 1.19, pgx 4.15", "main.go", "int64") },
+    Recipe { folder: "java", ..node("Java 17, JDBC 42.5", "Jdbc.java", "long") },
+    Recipe { folder: "rust", ..node("tokio-postgres 0.7.18", "tokio_postgres.rs", "i64") },
+    Recipe { folder: "rust", ..node("sqlx 0.8.6", "sqlx.rs", "i64") },
 ];
 
 const fn python(name: &'static str, program: &'static str, statements: usize) -> Recipe {
@@ -83,22 +89,12 @@ const fn node(name: &'static str, program: &'static str, key_type: &'static str)
 impl Recipe {
     /// Runs it on a server of its own.
     fn run(&self) {
-        let cluster = Cluster::builder().worker(7).set("log_statement", "all").set("log_line_prefix", "%d ").start();
+        let server = Cluster::builder().worker(7).set("log_statement", "all").set("log_line_prefix", "%d ");
+        let cluster = server.set("listen_addresses", if self.folder == "java" { ADDRESS } else { "" }).start();
         let mut client = cluster.connect();
         client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
         let before = cluster.log().len();
-        let mut command = match self.folder {
-            "node" => Command::new("node"),
-            "php" => Command::new("/usr/bin/php"),
-            "ruby" => Command::new("/usr/bin/ruby"),
-            "go" => Command::new("/usr/bin/go"),
-            python => Command::new(project().join("target/clients").join(python).join("venv/bin/python3")),
-        };
-        if self.folder == "go" {
-            // Debian's libraries are there, without modules.
-            command.arg("run").env("GO111MODULE", "off").env("GOPATH", "/usr/share/gocode");
-        }
-        let output = command.arg(self.path()).envs(cluster.environment()).output();
+        let output = self.command().envs(cluster.environment()).output();
         let output = output.expect("an interpreter, by `tools/setup clients`");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {said}", self.name);
@@ -133,6 +129,32 @@ impl Recipe {
         assert_eq!(statements.filter(of_orders).count(), self.statements + more, "{}:\n{log}", self.name);
     }
 
+    /// What runs the program.
+    fn command(&self) -> Command {
+        let mut command = match self.folder {
+            "node" => Command::new("node"),
+            "php" => Command::new("/usr/bin/php"),
+            "ruby" => Command::new("/usr/bin/ruby"),
+            "go" => Command::new("/usr/bin/go"),
+            "java" => Command::new("/usr/bin/java"),
+            "rust" => Command::new("cargo"),
+            python => Command::new(project().join("target/clients").join(python).join("venv/bin/python3")),
+        };
+        match self.folder {
+            // Debian's libraries are there, without modules.
+            "go" => command.arg("run").arg(self.path()).env("GO111MODULE", "off").env("GOPATH", "/usr/share/gocode"),
+            "java" => command.args(["--class-path", "/usr/share/java/postgresql.jar"]).arg(self.path()).arg(ADDRESS),
+            "rust" => {
+                let name = self.program.trim_end_matches(".rs");
+                command.args(["run", "--quiet", "--locked", "--bin", name, "--manifest-path"]);
+                command.arg(self.path().with_file_name("Cargo.toml"));
+                command.arg("--target-dir").arg(project().join("target/clients/rust"))
+            }
+            _ => command.arg(self.path()),
+        };
+        command
+    }
+
     /// Its row in the table of docs/clients.md.
     fn row(&self) -> String {
         format!("| {} | {} | {} | `{}` |", self.name, self.statements, self.keys.text(), self.key_type)
@@ -158,7 +180,7 @@ fn every_client_of_node_sends_as_many_statements_as_documented_and_has_those_key
 
 #[test]
 #[ignore = "make test-clients"]
-fn clients_of_php_ruby_and_go_send_as_many_statements_as_documented_and_have_those_keys() {
+fn clients_of_php_ruby_go_java_and_rust_send_as_many_statements_as_documented_and_have_those_keys() {
     OTHERS.iter().for_each(Recipe::run);
 }
 
