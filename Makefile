@@ -286,4 +286,4 @@ dashboard-picture: build
 
 clean:
 	cargo clean
-	rm -rf tests/clients/node_modules tests/clients/node/node_modules
+	rm -rf tests/clients/node_modules tests/clients/node/node_modules tests/clients/prisma/node_modules

@@ -59,13 +59,14 @@ const PYTHON: [Recipe; 9] = [
     python("psycopg 3.3.9", "psycopg_unnest.py", 1),
 ];
 
-const NODE: [Recipe; 6] = [
+const NODE: [Recipe; 7] = [
     node("node-postgres 8.23.1", "pg.js", "string"),
     node("postgres.js 3.4.9", "postgres.js", "bigint"),
     node("Drizzle 0.45.4, `mode: \"bigint\"`", "drizzle.js", "bigint"),
     Recipe { keys: Keys::Rounded, ..node("Drizzle 0.45.4, `mode: \"number\"`", "drizzle_number.js", "number") },
     node("TypeORM 1.1.1", "typeorm.js", "string"),
     node("Sequelize 6.37.8", "sequelize.js", "string"),
+    Recipe { folder: "prisma", ..node("Prisma 7.10.0", "create_many.js", "bigint") },
 ];
 
 /// With the libraries of Debian's packages, except for Rust.
@@ -132,7 +133,7 @@ impl Recipe {
     /// What runs the program.
     fn command(&self) -> Command {
         let mut command = match self.folder {
-            "node" => Command::new("node"),
+            "node" | "prisma" => Command::new("node"),
             "php" => Command::new("/usr/bin/php"),
             "ruby" => Command::new("/usr/bin/ruby"),
             "go" => Command::new("/usr/bin/go"),
@@ -189,13 +190,16 @@ fn the_document_on_clients_shows_what_was_run() {
     let document = fs::read_to_string(project().join("docs/clients.md")).expect("a document");
     for recipe in PYTHON.iter().chain(&NODE).chain(&OTHERS) {
         assert!(document.contains(&recipe.row()), "docs/clients.md lacks {}", recipe.row());
-        let program = fs::read_to_string(recipe.path()).expect("a program").replace("// ", "# ");
-        let Some((_, rest)) = program.split_once("# recipe\n") else { continue };
-        let shown = rest.split("# end").next().expect("an end").trim_end();
-        // As it is indented there.
-        let indent = shown.len() - shown.trim_start_matches([' ', '\t']).len();
-        let lines = shown.lines().map(|line| line.get(indent..).unwrap_or("").to_owned() + "\n");
-        let shown: String = lines.collect();
-        assert!(document.contains(shown.trim_end()), "docs/clients.md does not show {}:\n{shown}", recipe.program);
+        let schema = recipe.path().with_file_name("schema.prisma");
+        for file in [recipe.path(), schema].iter().filter(|file| file.exists()) {
+            let program = fs::read_to_string(file).expect("a program").replace("// ", "# ");
+            let Some((_, rest)) = program.split_once("# recipe\n") else { continue };
+            let shown = rest.split("# end").next().expect("an end").trim_end();
+            // As it is indented there.
+            let indent = shown.len() - shown.trim_start_matches([' ', '\t']).len();
+            let lines = shown.lines().map(|line| line.get(indent..).unwrap_or("").to_owned() + "\n");
+            let shown: String = lines.collect();
+            assert!(document.contains(shown.trim_end()), "docs/clients.md does not show {}:\n{shown}", file.display());
+        }
     }
 }
