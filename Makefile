@@ -26,7 +26,8 @@
 # make registry-load  show a registry with 1,024 servers: how long until each has a worker ID (a minute)
 # make adopt      give Snowflake IDs to a table of a million rows, by the plan and in batches, and show how long a writer waits
 #                 (a minute; ROWS=100000 for less)
-# make fuzz       call every function with random arguments, in four encodings (a minute; SECONDS=600 for more; SEED=2 for others)
+# make fuzz       call every function with random arguments, in four encodings, and damage state files
+#                 (a minute; SECONDS=600 for more; SEED=2 for others)
 # make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
 #                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)

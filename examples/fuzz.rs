@@ -1,10 +1,13 @@
 //! `make fuzz`: calls every function of the extension with random arguments, in databases of four encodings, as an
 //! ordinary role and as a superuser. Every call must end with a result, or with an error that is not an internal one, and
-//! no process may crash. Shows how many calls ended how.
+//! no process may crash. Then it damages copies of the server's state file, which must be refused, or give the newest
+//! record. Shows how many calls and files ended how.
 
 use fastrand::Rng;
+use snowflake_core::state_file::{self, LENGTH, SLOT};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, value};
@@ -112,6 +115,52 @@ fn main() {
         assert!(!log.contains(sign), "{sign}:\n{log}");
     }
     println!("{total} calls with seed {seed}: no internal error, no crash");
+    let file = fs::read(cluster.mark_file()).expect("a state file");
+    println!("{}", damage_state_files(&file, &mut random));
+}
+
+/// Reads damaged copies of a state file, and says how many were refused. A copy may give the record before the newest only
+/// if the newest looks as if its write had been cut off: the revision at its end is damaged, too.
+fn damage_state_files(file: &[u8], random: &mut Rng) -> String {
+    const FILES: u32 = 400_000;
+    let newest = state_file::decode(file).expect("a record");
+    let slot = state_file::offset(newest.revision);
+    let end = slot + SLOT - 8..slot + SLOT;
+    let (mut refused, mut read, mut older, mut resealed) = (0, 0, 0, 0);
+    for _ in 0..FILES {
+        let mut bytes = file.to_vec();
+        let kind = random.u8(..5);
+        // In one of the slots; the rest of the file is empty.
+        let at = random.usize(..2) * LENGTH / 2 + random.usize(..SLOT);
+        match kind {
+            0 => bytes.truncate(random.usize(..LENGTH)),
+            1 => bytes.resize(LENGTH + random.usize(1..LENGTH), random.u8(..)),
+            2 => bytes[at] ^= 1 << random.u8(..8),
+            _ => {
+                let until = (at + random.usize(1..=SLOT)).min(LENGTH);
+                random.fill(&mut bytes[at..until]);
+            }
+        }
+        if kind == 4 {
+            // Nothing tells that from a record, but reading it must not crash.
+            let (body, rest) = bytes[slot..].split_at_mut(SLOT - 12);
+            rest[..4].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+        }
+        match state_file::decode(&bytes) {
+            Err(_) => refused += 1,
+            Ok(record) if record == newest => read += 1,
+            Ok(_) if kind == 4 => resealed += 1,
+            Ok(record) if bytes[end.clone()] != file[end.clone()] => {
+                assert_eq!(record.revision, newest.revision - 1);
+                older += 1;
+            }
+            Ok(record) => panic!("{record:?} for {newest:?} in {bytes:?}"),
+        }
+    }
+    format!(
+        "{FILES} damaged state files: {refused} refused; the newest record in {read}, the one before in {older} whose last \
+         write looks cut off, another in {resealed} with a checksum that fits"
+    )
 }
 
 /// The functions that SQL can call, without those that connect to other servers.
