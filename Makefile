@@ -175,12 +175,12 @@ test-versions: setup
 	done
 
 test-packages: deb dist
-	@tools/setup servers package-tests
+	@tools/setup servers package-tests monitoring
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb
 	@echo "==> Installing and removing the packages on a copy of this machine"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
-		cargo test --locked --package testbed --test packages -- --include-ignored $(if $(OLD_DEB),,--skip an_upgrade_of)
+		cargo test --locked --package testbed --test packages -- --include-ignored --show-output $(if $(OLD_DEB),,--skip an_upgrade_of)
 
 test-clients: build
 	@tools/setup servers clients all-clients

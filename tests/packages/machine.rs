@@ -124,6 +124,11 @@ pub fn psql(sql: &str) -> String {
     format!("runuser -u postgres -- psql -XAtq -v ON_ERROR_STOP=1 -c \"{sql}\"")
 }
 
+/// A command that gives psql a script, which may have its commands, such as `\gexec`.
+pub fn psql_script(script: &str) -> String {
+    format!("runuser -u postgres -- psql -XAt -v ON_ERROR_STOP=1 <<'END'\n{script}\nEND")
+}
+
 impl Drop for Machine {
     fn drop(&mut self) {
         let _ = self.holder.kill();

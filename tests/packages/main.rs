@@ -6,11 +6,11 @@
 mod machine;
 mod versions;
 
-use machine::{Machine, psql};
+use machine::{Machine, psql, psql_script};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use testbed::{can_name_hosts, pg_config};
+use testbed::{can_name_hosts, exporter_program, pg_config};
 
 /// The major version of the PostgreSQL of `PG_CONFIG`.
 fn major() -> String {
@@ -38,6 +38,7 @@ impl Server {
         // Only the new cluster is to answer, on the usual port.
         machine.run("rm -rf /etc/postgresql/*/*");
         machine.run(&format!("pg_createcluster {major} new"));
+        machine.run("useradd monitoring");
         let package = format!("postgresql-{major}-snowflake-pg");
         Self { machine, major, package }
     }
@@ -63,6 +64,46 @@ impl Server {
         assert!(id.parse::<i64>().expect("an ID") > above.parse::<i64>().expect("an ID"), "{id} after {above}");
         id
     }
+
+    /// Takes a table with a serial key to Snowflake IDs, and shows the server to an exporter.
+    fn adopt_and_watch(&self) {
+        let (machine, files) = (&self.machine, format!("/usr/share/doc/{}/examples/monitoring", self.package));
+        machine.sql(
+            "CREATE TABLE customers (id serial PRIMARY KEY, name text); INSERT INTO customers (name) VALUES ('Ada')",
+        );
+        machine.run(&psql_script(r"SELECT command FROM snowflake_adopt_plan('customers') \gexec"));
+        machine.sql("INSERT INTO customers (name) VALUES ('Grace')");
+        let customers = "SELECT name, worker_id FROM customers, snowflake_decode(id) ORDER BY id DESC LIMIT 1";
+        assert_eq!(machine.sql(customers), "Grace|7");
+
+        machine.put(&exporter_program(), "tmp");
+        machine.sql("CREATE ROLE monitoring LOGIN; GRANT pg_monitor TO monitoring");
+        let metrics = machine.run(&format!(
+            "runuser -u monitoring -- env DATA_SOURCE_NAME='host=/var/run/postgresql user=monitoring dbname=postgres' \\
+    /tmp/prometheus-postgres-exporter --extend.query-path={files}/postgres_exporter.yml \\
+    --web.listen-address=127.0.0.1:9187 >/tmp/exporter.log 2>&1 &
+curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/metrics | grep ^snowflake_"
+        ));
+        machine.run("pkill prometheus");
+        let status = metrics.lines().find(|metric| metric.starts_with("snowflake_server_info{")).expect("a server");
+        assert!(status.contains("worker=\"7\"") && status.ends_with(" 1"), "{status}");
+    }
+
+    /// Removes the extension and the package. The server goes on without it.
+    fn remove(&self) {
+        let machine = &self.machine;
+        machine.run(&psql_script(r"SELECT command FROM snowflake_release_plan('customers') \gexec"));
+        machine.sql("INSERT INTO customers (name) VALUES ('Linus')");
+        assert_eq!(machine.sql("SELECT id FROM customers WHERE name = 'Linus'"), "2");
+        machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_pg");
+        machine.run(&format!("pg_conftool {} new set shared_preload_libraries ''", self.major));
+        self.control("restart");
+        let said = machine.run(&format!("apt-get purge -qq -y -o Dpkg::Use-Pty=0 {}", self.package));
+        assert!(!said.contains("WARNING"), "{said}");
+        assert_eq!(machine.sql("SELECT count(*) FROM customers"), "3");
+        self.control("stop");
+        machine.run(&format!("dpkg --listfiles {} && exit 1 || true", self.package));
+    }
 }
 
 const FIRST: &str = "CREATE EXTENSION snowflake_pg;
@@ -70,7 +111,7 @@ const FIRST: &str = "CREATE EXTENSION snowflake_pg;
 
 #[test]
 #[ignore = "make test-packages"]
-fn a_package_brings_ids_which_go_on_after_a_restart_and_leaves_no_trace() {
+fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let server = Server::new(&packages);
     let machine = &server.machine;
@@ -83,15 +124,8 @@ fn a_package_brings_ids_which_go_on_after_a_restart_and_leaves_no_trace() {
     let first = server.issue("0");
     server.control("restart");
     server.issue(&first);
-
-    machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_pg");
-    machine.run(&format!("pg_conftool {} new set shared_preload_libraries ''", server.major));
-    server.control("restart");
-    let said = machine.run(&format!("apt-get purge -qq -y -o Dpkg::Use-Pty=0 {}", server.package));
-    assert!(!said.contains("WARNING"), "{said}");
-    machine.sql("SELECT 1");
-    server.control("stop");
-    machine.run(&format!("dpkg --listfiles {} && exit 1 || true", server.package));
+    server.adopt_and_watch();
+    server.remove();
     let own = |path: &PathBuf| !path.starts_with("etc/postgresql") && !path.starts_with("var/lib/postgresql");
     let left: Vec<_> = machine.changes().into_iter().filter(own).collect();
     assert_eq!(left, before.into_iter().filter(own).collect::<Vec<_>>());
@@ -125,7 +159,7 @@ fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_c
 
 #[test]
 #[ignore = "make test-packages OLD_DEB=..."]
-fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids() {
+fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids_and_brings_what_is_new() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let old = from_make("SNOWFLAKE_PG_OLD_DEB");
     let server = Server::new(&packages);
@@ -147,6 +181,8 @@ fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids() {
     machine.sql("ALTER EXTENSION snowflake_pg UPDATE");
     assert_eq!(machine.sql(version), env!("CARGO_PKG_VERSION"));
     server.issue(&last);
+    server.adopt_and_watch();
+    server.remove();
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub use faults::Frozen;
 pub use host::{can_name_hosts, make_private_file};
 pub use installation::{Installation, library, make_install, pg_config, project};
 pub use load::{Load, Report, Witness, real_time};
-pub use monitoring::{Exporter, Prometheus, free_port, monitoring_program, with_all_chosen};
+pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
 pub use postgres;
 pub use query::{error, plan, value};
 pub use registry::Registry;

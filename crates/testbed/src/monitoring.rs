@@ -21,9 +21,14 @@ fn unpacked(package: &str, program: &str) -> PathBuf {
     project().join("target").join(package).join("usr/bin").join(program)
 }
 
+/// Debian's prometheus-postgres-exporter.
+pub fn exporter_program() -> PathBuf {
+    unpacked("prometheus-postgres-exporter", "prometheus-postgres-exporter")
+}
+
 /// `prometheus` or `promtool`; says so if there is none.
 pub fn monitoring_program(name: &str) -> Option<PathBuf> {
-    let exporter = unpacked("prometheus-postgres-exporter", "prometheus-postgres-exporter");
+    let exporter = exporter_program();
     let program = unpacked("prometheus", name);
     let missing = [&exporter, &program].into_iter().find(|path| !path.exists());
     if let Some(missing) = missing {
@@ -83,8 +88,7 @@ impl Exporter {
     pub fn start(cluster: &Cluster) -> Self {
         let own = cluster.make_directory("exporter");
         // The servers' user can't read this project everywhere.
-        let program = unpacked("prometheus-postgres-exporter", "prometheus-postgres-exporter");
-        fs::copy(program, own.join("exporter")).expect("a copy");
+        fs::copy(exporter_program(), own.join("exporter")).expect("a copy");
         fs::copy(project().join("contrib/monitoring/postgres_exporter.yml"), own.join("queries")).expect("a copy");
         let port = free_port();
         let mut command = cluster.foreign_command();
