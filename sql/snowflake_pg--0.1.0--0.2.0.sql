@@ -178,6 +178,9 @@ DECLARE
     old_name name;
     kept text;
     numbering text;
+    -- What could refuse the new IDs.
+    checks text;
+    is_key boolean;
     widen record;
     commands text[] := '{}';
     notes text[] := '{}';
@@ -218,6 +221,10 @@ BEGIN
            OR (f.adrelid = relation AND f.adnum = id.attnum AND d.refclassid = 'pg_class'::regclass)
         LIMIT 1;
 
+    SELECT string_agg(pg_get_constraintdef(c.oid), ', ' ORDER BY conname) INTO checks
+        FROM pg_constraint c WHERE conrelid = relation AND contype = 'c' AND id.attnum = ANY (conkey);
+    is_key := EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = relation AND id.attnum = ANY (partattrs));
+
     -- The column, and what refers to it by foreign keys, if narrower than a bigint.
     FOR widen IN
         WITH RECURSIVE refers(rel, col) AS (
@@ -252,6 +259,17 @@ BEGIN
             WHERE a.attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
                 AND d.objid = member AND d.refclassid = 'pg_class'::regclass AND d.refobjid = member
                 AND d.refobjsubid = a.attnum)
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: the table is of type %s.', col, member::regclass,
+                reloftype::regtype)
+            FROM narrow JOIN members USING (rel) JOIN pg_class ON pg_class.oid = member
+            WHERE reloftype <> 0
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
+                u.attname, u.attrelid::regclass)
+            FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
+            JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
+            JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
             UNION
             SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
             FROM narrow WHERE attinhcount > 0)
@@ -329,7 +347,8 @@ BEGIN
                 'Kept for snowflake_release_plan().'),
             (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
                 concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
-                    ' The default was ' || old_default || '.')),
+                    ' The default was ' || old_default || '.', ' They must pass ' || checks || '.',
+                    CASE WHEN is_key THEN ' There must be partitions for them.' END)),
             (12, 'COMMIT', 'Ends all locks.'),
             (13, 'RESET lock_timeout', NULL)
         UNION ALL

@@ -58,6 +58,14 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
             "CREATE TABLE base (order_id integer); ALTER TABLE items INHERIT base",
             "order_id of public.items cannot become bigint: it is inherited from another table.",
         ),
+        (
+            "CREATE TABLE archive (orders orders[])",
+            "id of public.orders cannot become bigint: its row type is that of orders of public.archive.",
+        ),
+        (
+            "CREATE TYPE item AS (order_id integer); ALTER TABLE items OF item",
+            "order_id of public.items cannot become bigint: the table is of type public.item.",
+        ),
     ] {
         client
             .batch_execute(&format!(
@@ -73,7 +81,7 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
         if !obstacle.contains("FUNCTION f") {
             let table = if note.starts_with("id") { "orders ALTER id" } else { "items ALTER order_id" };
             let refused = error(&mut client, &format!("ALTER TABLE {table} TYPE bigint"));
-            assert!(["0A000", "42P16"].contains(&refused.code().code()), "{obstacle}: {refused:?}");
+            assert!(["0A000", "42P16", "42809"].contains(&refused.code().code()), "{obstacle}: {refused:?}");
         }
         client.batch_execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").expect("the end");
     }
@@ -100,6 +108,29 @@ fn what_postgresql_rebuilds_by_itself_is_not_in_the_way() {
     ));
     client.batch_execute("INSERT INTO parts DEFAULT VALUES").expect("a row");
     assert!(crate::is_new(&mut client, "SELECT max(id) FROM parts"));
+}
+
+/// Only a row shows whether they do.
+#[test]
+fn checks_and_partitions_that_could_refuse_new_ids_are_noted() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id serial PRIMARY KEY CHECK (id < 1000000), n integer CHECK (n > 0));
+             CREATE TABLE parts (id bigserial) PARTITION BY RANGE (id)",
+        )
+        .expect("tables");
+    for (table, note) in [
+        ("orders", "They must pass CHECK ((id < 1000000))."),
+        ("parts", "The default was nextval('public.parts_id_seq'::regclass). There must be partitions for them."),
+    ] {
+        let of_default =
+            "SELECT note FROM ids.snowflake_adopt_plan($1::text::regclass) WHERE command LIKE '%SET DEFAULT%'";
+        let found: String = client.query_one(of_default, &[&table]).expect("a default").get(0);
+        assert!(found.ends_with(note), "{found}");
+    }
+    crate::run(&mut client, "adopt", "'orders'");
+    assert_eq!(error(&mut client, "INSERT INTO orders (n) VALUES (1)").code().code(), "23514");
 }
 
 #[test]
