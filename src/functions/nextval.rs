@@ -72,7 +72,7 @@ fn snowflake_nextblock(count: i32) -> Row<2> {
         raise(
             bad_count(most)
                 .set_detail(format!("The count is {count}, and a tick of the layout has {most} IDs."))
-                .set_hint("Take more than one block, or use snowflake_nextvals(count)."),
+                .set_hint("For more IDs, take more than one block, or use snowflake_nextvals(count)."),
         );
     };
     let block = issuer::next_block(wanted).unwrap_or_else(|error| refuse(error));
