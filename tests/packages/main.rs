@@ -176,6 +176,9 @@ fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids_and_brings
     server.install("/packages");
     assert_ne!(was, env!("CARGO_PKG_VERSION"), "the old package is of this version");
     last = server.issue(&last);
+    // The server has the old library until it is restarted.
+    let refused = machine.attempt(&psql("ALTER EXTENSION snowflake_pg UPDATE")).expect_err("an old library");
+    assert!(refused.contains("Install the new version and restart the server first."), "{refused}");
     server.control("restart");
     last = server.issue(&last);
     machine.sql("ALTER EXTENSION snowflake_pg UPDATE");
