@@ -28,6 +28,8 @@
 #                 (a minute; ROWS=100000 for less)
 # make fuzz       call every function with random arguments, in four encodings, and damage state files
 #                 (a minute; SECONDS=600 for more; SEED=2 for others)
+# make poll       let readers follow a table by ID beside 64 writers and crashes, with the horizon and without, and show how
+#                 many rows each has missed (two minutes; SECONDS=10 for less)
 # make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
 #                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
 # make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
@@ -59,7 +61,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load adopt fuzz simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
+	profile compare-crash fleet registry-load adopt fuzz poll simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
 
 all: build
 
@@ -116,7 +118,7 @@ test-core: setup
 	cargo test --locked --package fleet_simulation
 
 test-loom: setup
-	@echo "==> Testing the core: interleavings of callers and an extension of the mark"
+	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
 	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
 
 test-model: setup
@@ -260,6 +262,12 @@ fuzz: build
 	@tools/setup servers
 	cargo build --locked --package testbed --example fuzz
 	@target/debug/examples/fuzz "$(SECONDS)" "$(SEED)"
+
+poll: build
+	@tools/setup servers
+	@echo "==> Building the comparison"
+	cargo build --locked --package testbed --example poll
+	@target/debug/examples/poll $(SECONDS)
 
 simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"

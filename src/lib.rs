@@ -76,6 +76,7 @@ pub extern "C-unwind" fn _PG_init() {
             durable::shutdown::prepare();
             trusted_clock::first_jump_guard()
         });
+        issue::writer::watch();
         durable::keeper::register(startup_log::write_for_collector);
         registry::client::register();
         functions::utility_hook::watch();

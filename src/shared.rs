@@ -9,6 +9,7 @@ pub mod statistics;
 pub mod text;
 pub mod throttle;
 pub mod wait_queue;
+pub mod writers;
 
 use crate::config::gucs;
 use citus_group::SharedGroup;
@@ -20,6 +21,7 @@ use pgrx::{PgAtomic, pg_shmem_init};
 use snowflake_core::UnixMs;
 use snowflake_core::forward_jump::ForwardJumpGuard;
 use snowflake_core::generator::Generator;
+use snowflake_core::horizon::Horizon;
 use snowflake_core::layout::Layout;
 use snowflake_core::reservation::Extension;
 use statistics::Statistics;
@@ -33,6 +35,8 @@ use wait_queue::WaitQueue;
 pub struct Shared {
     /// Issues IDs.
     pub generator: Generator,
+    /// Below which position no row can appear any more.
+    pub horizon: Horizon,
     /// Whether to trust a clock that has jumped ahead.
     pub jump_guard: ForwardJumpGuard,
     /// For warnings of a clock that has jumped ahead.
@@ -111,6 +115,7 @@ static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 pub fn reserve(jump_guard: fn() -> ForwardJumpGuard) {
     static FIRST_JUMP_GUARD: OnceCell<fn() -> ForwardJumpGuard> = OnceCell::new();
     FIRST_JUMP_GUARD.get_or_init(|| jump_guard);
+    writers::reserve();
     pg_shmem_init!(SHARED = Shared::new(FIRST_JUMP_GUARD.get().expect("set above, in the postmaster")()));
 }
 
@@ -122,6 +127,7 @@ impl Shared {
                 |_| Generator::new(0),
                 |layout| Generator::with_ticks_per_second(layout.sequence_bits(), 1000 / layout.tick_ms()),
             ),
+            horizon: Horizon::default(),
             jump_guard,
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),

@@ -35,7 +35,7 @@ fn blocks(document: &str) -> Vec<Block> {
 
 fn psql(cluster: &Cluster, sql: &str) -> String {
     let mut psql = cluster.psql();
-    psql.args(["--set=ON_ERROR_STOP=1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    psql.current_dir(project()).args(["--set=ON_ERROR_STOP=1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = psql.spawn().expect("psql");
     child.stdin.take().expect("a pipe").write_all(sql.as_bytes()).expect("psql reads");
     let output = child.wait_with_output().expect("psql");
@@ -92,9 +92,18 @@ fn the_sql_of_the_readme_runs_as_typed_and_prints_what_it_shows() {
 
 #[test]
 fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
-    for name in
-        ["adopting", "administration", "alternatives", "clock", "faq", "formats", "layouts", "partitions", "reference"]
-    {
+    for name in [
+        "adopting",
+        "administration",
+        "alternatives",
+        "clock",
+        "faq",
+        "formats",
+        "layouts",
+        "partitions",
+        "reading",
+        "reference",
+    ] {
         let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let document = fs::read_to_string(project().join(format!("docs/{name}.md"))).expect("a document");

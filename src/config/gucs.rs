@@ -39,6 +39,7 @@ static KEEP_WARM: GucSetting<i32> = GucSetting::<i32>::new(60);
 static START_MARGIN: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
 static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> = GucSetting::<TimeStampCounter>::new(TimeStampCounter::Auto);
+static TRACK_WRITERS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Off);
 static WAL_MARK_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
 static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
@@ -152,6 +153,14 @@ pub fn define() {
         &TIME_STAMP_COUNTER,
         GucContext::Postmaster,
     );
+    GucRegistry::define_bool_guc(
+        c"snowflake_pg.track_writers",
+        c"Sets whether the first ID of each transaction is kept until it ends.",
+        c"snowflake_horizon(), snowflake_poll() and snowflake_writers need it. off: IDs are issued without it.",
+        &TRACK_WRITERS,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
     define_choice(
         c"snowflake_pg.wal_mark",
         c"Sets whether the durable mark is also written to WAL, and so sent to standbys.",
@@ -253,6 +262,11 @@ pub fn max_forward_jump_ms() -> u64 {
 /// Whether the time-stamp counter may be used.
 pub fn time_stamp_counter() -> TimeStampCounter {
     TIME_STAMP_COUNTER.get()
+}
+
+/// Whether the first ID of each transaction is kept until it ends.
+pub fn track_writers() -> bool {
+    TRACK_WRITERS.get()
 }
 
 /// Whether the mark is written to WAL.

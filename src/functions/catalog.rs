@@ -1,9 +1,9 @@
-//! Functions in the system catalogs.
+//! Functions and tables in the system catalogs, and their names.
 
 use pgrx::pg_sys::Oid;
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_char};
 
 /// The function with this name and these argument types in the schema of another function; the invalid OID if there is
 /// none.
@@ -38,4 +38,33 @@ pub fn everybody_may_call(function: Oid) -> bool {
         // boolean, or NULL if there is no such function.
         unsafe { direct_function_call(pg_sys::has_function_privilege_id_id, &arguments) };
     may == Some(true)
+}
+
+/// The name of a table with that of its schema, as in commands; `None` if another session has dropped it.
+pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
+    // SAFETY: looks for it in the catalog, and returns null if there is none.
+    let name = unsafe { pg_sys::get_rel_name(table) };
+    // SAFETY: the same; 0 if there is none.
+    let schema = unsafe { pg_sys::get_rel_namespace(table) };
+    // SAFETY: the same as the name.
+    let schema = unsafe { pg_sys::get_namespace_name(schema) };
+    (!name.is_null() && !schema.is_null()).then(|| qualified(&copied(schema), &copied(name)))
+}
+
+/// A C string of PostgreSQL's.
+pub fn copied(text: *const c_char) -> CString {
+    assert!(!text.is_null(), "a name");
+    // SAFETY: every caller passes a C string that PostgreSQL has just returned.
+    unsafe { CStr::from_ptr(text) }.to_owned()
+}
+
+/// A name as a quoted identifier.
+pub fn identifier(name: &CStr) -> Vec<u8> {
+    // SAFETY: takes a C string, and returns one.
+    copied(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
+}
+
+/// A name with that of its schema, as in commands.
+pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
+    [&identifier(schema), b".".as_slice(), &identifier(name)].concat()
 }

@@ -7,6 +7,7 @@ use crate::config::{gucs, preload};
 use crate::durable::{citus_group, extend, lease, mark, request, start};
 use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
+use crate::issue::writer;
 use crate::shared::shared;
 use crate::worker;
 use crate::{clock, trusted_clock, tsc};
@@ -27,9 +28,13 @@ struct Issuer {
     max_age: u64,
 }
 
-/// The next ID of the open tick; `None` if there is none. Does not call PostgreSQL, and cannot panic.
+/// The next ID of the open tick; `None` if there is none, and for the first ID of a transaction. Does not call
+/// PostgreSQL, and cannot panic.
 #[inline]
 pub fn join() -> Option<i64> {
+    if !writer::has_entered() {
+        return None;
+    }
     let issuer = ISSUER.get()?;
     issuer.join(1).map(|span| issuer.id_at(span.first))
 }
@@ -37,13 +42,15 @@ pub fn join() -> Option<i64> {
 /// The next ID, whatever it takes.
 pub fn take() -> Result<i64, IssueError> {
     let issuer = issuer()?;
-    issuer.take(Generator::take, 1).map(|span| issuer.id_at(span.first))
+    issuer.next(1).map(|span| issuer.id_at(span.first))
 }
 
 /// The next `count` IDs of one tick, which must have so many. Adjacent where the sequence is the lowest field.
 pub fn next_block(count: u32) -> Result<RangeInclusive<i64>, IssueError> {
     let issuer = issuer()?;
-    issuer.take(Generator::take_block, count).map(|span| issuer.id_at(span.first)..=issuer.id_at(span.last))
+    issuer
+        .enter(|| issuer.take(Generator::take_block, count))
+        .map(|span| issuer.id_at(span.first)..=issuer.id_at(span.last))
 }
 
 /// The next `count` IDs (at least 1), in ascending order, and the last of them.
@@ -52,7 +59,7 @@ pub fn next_batch(count: u32) -> Result<(impl Iterator<Item = i64>, i64), IssueE
     let mut spans = Vec::new();
     let mut missing = count;
     while missing > 0 {
-        let span = issuer.join(missing).map_or_else(|| issuer.take(Generator::take, missing), Ok)?;
+        let span = issuer.next(missing)?;
         missing -= u32::try_from(span.last - span.first + 1).expect("a span is not longer than what was asked for");
         spans.push(span);
     }
@@ -60,6 +67,16 @@ pub fn next_batch(count: u32) -> Result<(impl Iterator<Item = i64>, i64), IssueE
     spans.sort_unstable_by_key(|span| span.first);
     let last = issuer.id_at(spans.last().expect("at least one ID").last);
     Ok((spans.into_iter().flat_map(|span| span.first..=span.last).map(|position| issuer.id_at(position)), last))
+}
+
+/// Starts the generator, as the first ID does, unless it runs. Returns the series of its IDs.
+pub fn start() -> Result<Series, IssueError> {
+    let issuer = issuer()?;
+    let mut budget = WaitBudget::new(issuer.max_wait());
+    while !issuer.generator.is_started() {
+        issuer.extend(issuer.now()?.0, &mut budget)?;
+    }
+    Ok(issuer.series)
 }
 
 /// Puts all new IDs into later ticks than this one.
@@ -129,6 +146,21 @@ impl Issuer {
         self.generator.join(now, want)
     }
 
+    /// Takes up to `want` positions, whatever it takes.
+    fn next(&self, want: u32) -> Result<Span, IssueError> {
+        self.enter(|| self.join(want).map_or_else(|| self.take(Generator::take, want), Ok))
+    }
+
+    /// Takes positions for a transaction that has [entered](writer::enter).
+    fn enter(&self, take: impl FnOnce() -> Result<Span, IssueError>) -> Result<Span, IssueError> {
+        let entering = writer::enter(self.generator);
+        let span = take()?;
+        if let Some(entering) = entering {
+            entering.settle(span.first);
+        }
+        Ok(span)
+    }
+
     /// Takes positions by [`Generator::take`] or [`Generator::take_block`]. Does what the generator asks for until it
     /// gives.
     #[cold]
@@ -148,6 +180,9 @@ impl Issuer {
             match by(self.generator, found, now, want, &policy) {
                 Outcome::Taken(span) => {
                     self.generator.keep_open(span, open_until);
+                    if span.first < found.next_in_order() {
+                        writer::lower(span.first);
+                    }
                     return Ok(span);
                 }
                 Outcome::Contended => {}

@@ -86,6 +86,13 @@ pub struct Snapshot {
     clock: Tick,
 }
 
+impl Snapshot {
+    /// The least position that callers take after this, but for those of the history.
+    pub fn next_in_order(&self) -> Position {
+        self.state + 1
+    }
+}
+
 /// What a caller has, or must do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -195,8 +202,9 @@ impl Generator {
     }
 
     /// The last position issued or, before the first ID, the position before the floor. Nothing above it was issued.
+    /// Acquire: what callers did before they took positions up to this one has happened (see [`crate::horizon`]).
     pub fn last_position(&self) -> Position {
-        self.state.load(Ordering::Relaxed)
+        self.state.load(Ordering::Acquire)
     }
 
     /// What was issued since [`start`](Self::start).

@@ -2,6 +2,7 @@
 //!
 //! - [`layout`]: where the bits are; composing, decoding and explaining an ID.
 //! - [`generator`]: the lock-free state all backends of a server share.
+//! - [`horizon`]: below which position no row can appear any more.
 //! - [`reservation`]: how far ahead of the clock the durable mark is.
 //! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
 //! - [`start_table`]: where a server that finds it may begin.
@@ -30,6 +31,7 @@ pub mod fleet;
 pub mod forward_jump;
 pub mod generator;
 pub mod history;
+pub mod horizon;
 pub mod identity;
 pub mod layout;
 pub mod lease;

@@ -4,11 +4,12 @@
 //! (REPEATABLE READ), and in any encoding.
 
 use crate::errors::{error_report, raise};
+use crate::functions::catalog::{copied, identifier, qualified};
 use crate::server_encoding::{characters, quoted, shown};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
 use snowflake_core::periods::NEGATIVE as END;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ops::Range;
 use std::slice::from_raw_parts;
 
@@ -286,17 +287,6 @@ fn schema_name(schema: pg_sys::Oid) -> CString {
     copied(unsafe { pg_sys::get_namespace_name(schema) })
 }
 
-/// The name of a table with that of its schema, as in commands; `None` if another session has dropped it.
-pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
-    // SAFETY: looks for it in the catalog, and returns null if there is none.
-    let name = unsafe { pg_sys::get_rel_name(table) };
-    // SAFETY: the same; 0 if there is none.
-    let schema = unsafe { pg_sys::get_rel_namespace(table) };
-    // SAFETY: the same as the name.
-    let schema = unsafe { pg_sys::get_namespace_name(schema) };
-    (!name.is_null() && !schema.is_null()).then(|| qualified(&copied(schema), &copied(name)))
-}
-
 /// Runs a utility command.
 pub fn run(command: &[&[u8]]) {
     let command = c_string(command.concat());
@@ -309,21 +299,4 @@ pub fn run(command: &[&[u8]]) {
 
 fn c_string(text: impl Into<Vec<u8>>) -> CString {
     CString::new(text).expect("text of PostgreSQL's, which has no zero byte")
-}
-
-/// A C string of PostgreSQL's.
-fn copied(text: *const c_char) -> CString {
-    assert!(!text.is_null(), "a name");
-    // SAFETY: every caller passes a C string that PostgreSQL has just returned.
-    unsafe { CStr::from_ptr(text) }.to_owned()
-}
-
-/// A name as a quoted identifier.
-fn identifier(name: &CStr) -> Vec<u8> {
-    // SAFETY: takes a C string, and returns one.
-    copied(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
-}
-
-fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
-    [&identifier(schema), b".".as_slice(), &identifier(name)].concat()
 }

@@ -1,0 +1,177 @@
+//! Transactions that insert rows and commit in any order, and readers that follow the table by ID.
+
+use crate::cluster::Cluster;
+use postgres::{Client, Config, NoTls};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::Duration;
+
+/// The table that they write and read: `written`, with IDs.
+const TABLE: &str = "CREATE TABLE written (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
+
+/// How a reader finds new rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// `id > $last`, as readers do who know nothing of other transactions.
+    Naive,
+    /// `id > $last AND id < $horizon`, with the horizon of a statement before.
+    Horizon,
+    /// `snowflake_poll()`.
+    Poll,
+}
+
+/// Writers and readers at work.
+pub struct Traffic {
+    config: Config,
+    stop: Arc<AtomicBool>,
+    writers: Vec<JoinHandle<()>>,
+    finished: Arc<AtomicBool>,
+    readers: Vec<(Reader, JoinHandle<Vec<i64>>)>,
+}
+
+/// What a reader has seen of the rows that are in the table at last.
+#[derive(Debug)]
+pub struct Seen {
+    /// How it reads.
+    pub reader: Reader,
+    /// Rows that it has read.
+    pub read: usize,
+    /// Rows of the table that it has not read.
+    pub missed: usize,
+    /// Rows that it has read more than once.
+    pub repeated: usize,
+    /// Rows that it has read before one with a smaller ID.
+    pub out_of_order: usize,
+    /// Rows that it has read, and that are not in the table.
+    pub vanished: usize,
+}
+
+impl Traffic {
+    /// Creates the table, and starts writers and one reader of each kind.
+    pub fn start(cluster: &Cluster, writers: usize) -> Self {
+        cluster.connect().batch_execute(TABLE).expect("a table");
+        let config = cluster.config();
+        let [stop, finished] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let spawn_writer = |_| {
+            let (config, stop) = (config.clone(), Arc::clone(&stop));
+            thread::spawn(move || sessions(&config, &stop, write))
+        };
+        let mut threads: Vec<_> = (0..writers).map(spawn_writer).collect();
+        let (others, stop_others) = (config.clone(), Arc::clone(&stop));
+        threads.push(thread::spawn(move || sessions(&others, &stop_others, end_prepared)));
+        let readers = [Reader::Naive, Reader::Horizon, Reader::Poll].map(|reader| {
+            let (config, finished) = (config.clone(), Arc::clone(&finished));
+            let read = move || {
+                let mut seen = Vec::new();
+                sessions(&config, &finished, |client, finished| reader.follow(client, finished, &mut seen));
+                seen
+            };
+            (reader, thread::spawn(read))
+        });
+        Self { config, stop, writers: threads, finished, readers: readers.into() }
+    }
+
+    /// Stops the writers, lets the readers reach the end of the table, and compares what they have read with it.
+    pub fn finish(self) -> (usize, Vec<Seen>) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
+        let mut client = self.config.connect(NoTls).expect("a session");
+        let gids = client.query("SELECT gid FROM pg_prepared_xacts", &[]).expect("prepared transactions");
+        for gid in gids {
+            client.batch_execute(&format!("COMMIT PREPARED '{}'", gid.get::<_, &str>(0))).expect("the end of it");
+        }
+        let rows = client.query("SELECT id FROM written", &[]).expect("the rows");
+        let table: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
+        self.finished.store(true, Ordering::Relaxed);
+        let judge = |(reader, thread): (Reader, JoinHandle<Vec<i64>>)| {
+            let ids = thread.join().expect("a reader");
+            let distinct: HashSet<_> = ids.iter().copied().collect();
+            Seen {
+                reader,
+                read: ids.len(),
+                missed: table.difference(&distinct).count(),
+                repeated: ids.len() - distinct.len(),
+                out_of_order: ids.windows(2).filter(|pair| pair[0] > pair[1]).count(),
+                vanished: distinct.difference(&table).count(),
+            }
+        };
+        (table.len(), self.readers.into_iter().map(judge).collect())
+    }
+}
+
+/// Works in one session after the other until it has done all, over all crashes of the server.
+fn sessions(
+    config: &Config,
+    stop: &AtomicBool,
+    mut work: impl FnMut(&mut Client, &AtomicBool) -> Result<(), postgres::Error>,
+) {
+    loop {
+        match config.connect(NoTls).and_then(|mut client| work(&mut client, stop)) {
+            Ok(()) => return,
+            Err(_) => sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// Transactions of a few rows, which end in all ways, some time after they have drawn their IDs.
+fn write(client: &mut Client, stop: &AtomicBool) -> Result<(), postgres::Error> {
+    let pause = |at_most| sleep(Duration::from_micros(fastrand::u64(0..at_most)));
+    while !stop.load(Ordering::Relaxed) {
+        client.batch_execute("BEGIN; INSERT INTO written (note) VALUES ('first')")?;
+        pause(20_000);
+        match fastrand::u8(0..10) {
+            0 => client.batch_execute("ROLLBACK")?,
+            1 => client.batch_execute(
+                "SAVEPOINT s; INSERT INTO written (note) VALUES ('gone'); ROLLBACK TO s; \
+                 INSERT INTO written (note) SELECT 'more' FROM generate_series(1, 5); COMMIT",
+            )?,
+            // Ended by another session.
+            2 => client.batch_execute(&format!("PREPARE TRANSACTION '{:x}'", fastrand::u64(..)))?,
+            3 => client.batch_execute("COMMIT AND CHAIN; INSERT INTO written (note) VALUES ('next'); COMMIT")?,
+            _ => client.batch_execute("COMMIT")?,
+        }
+        pause(2_000);
+    }
+    Ok(())
+}
+
+/// Ends prepared transactions, one in four by a rollback.
+fn end_prepared(client: &mut Client, stop: &AtomicBool) -> Result<(), postgres::Error> {
+    while !stop.load(Ordering::Relaxed) {
+        let old = "SELECT gid FROM pg_prepared_xacts WHERE prepared < clock_timestamp() - interval '20 ms'";
+        for row in client.query(old, &[])? {
+            let end = if fastrand::u8(0..4) == 0 { "ROLLBACK" } else { "COMMIT" };
+            client.batch_execute(&format!("{end} PREPARED '{}'", row.get::<_, &str>(0)))?;
+        }
+        sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+impl Reader {
+    /// Reads new rows until there are none after the end.
+    fn follow(self, client: &mut Client, finished: &AtomicBool, seen: &mut Vec<i64>) -> Result<(), postgres::Error> {
+        loop {
+            let is_last = finished.load(Ordering::Relaxed);
+            let after = seen.last().copied().unwrap_or(0);
+            let rows = match self {
+                Self::Naive => client.query("SELECT id FROM written WHERE id > $1 ORDER BY id LIMIT 100", &[&after])?,
+                Self::Horizon => {
+                    let horizon: Option<i64> = client.query_one("SELECT snowflake_horizon()", &[])?.get(0);
+                    let query = "SELECT id FROM written WHERE id > $1 AND id < $2 ORDER BY id LIMIT 100";
+                    client.query(query, &[&after, &horizon])?
+                }
+                Self::Poll => client.query("SELECT id FROM snowflake_poll(NULL::written, $1, 100)", &[&after])?,
+            };
+            seen.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+            if rows.is_empty() {
+                if is_last {
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Reads a table by ID, and never misses a row.
+
+use super::catalog::{copied, identifier, name_of_table};
+use super::horizon;
+use crate::errors::{error_report, raise};
+use crate::server_encoding::{characters, quoted, shown};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
+use pgrx::prelude::*;
+use pgrx::{FromDatum, PgRelation, Spi};
+use std::ffi::{CStr, CString, c_char};
+
+/// What one call is to read.
+struct Poll {
+    table: PgRelation,
+    after: i64,
+    limit: i32,
+    /// The column of the IDs; `None` for the primary key.
+    key: Option<CString>,
+}
+
+/// The rows of a table after an ID, in the order of their IDs, and below the horizon, which is read before them.
+///
+/// A plain C function, since the first argument is of any type, and the rows are of that type.
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    let poll = Poll {
+        table: table(call),
+        after: argument(call, 1).unwrap_or_else(|| raise(is_null("after"))),
+        limit: argument(call, 2).unwrap_or_else(|| raise(is_null("limit"))),
+        key: argument::<&CStr>(call, 3).map(CStr::to_owned),
+    };
+    if poll.limit < 1 {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "limit must be greater than 0")
+                .set_detail(format!("The value is {}.", poll.limit)),
+        );
+    }
+    let key = poll.key();
+    // SAFETY: a function that returns a set, whose rows are of the type of its first argument.
+    unsafe { pg_sys::InitMaterializedSRF(call, 0) };
+    if let Some(horizon) = horizon::read("snowflake_poll()") {
+        // SAFETY: a function called by PostgreSQL has a valid fcinfo.
+        let result = unsafe { (*call).resultinfo };
+        // SAFETY: PostgreSQL passes this to functions that return sets; the call above has checked it.
+        read(&poll.query(&key, horizon), unsafe { &*result.cast() });
+    }
+    pg_sys::Datum::null()
+}
+
+/// What PG_FUNCTION_INFO_V1() defines in C.
+#[unsafe(no_mangle)]
+extern "C" fn pg_finfo_snowflake_poll() -> &'static pg_sys::Pg_finfo_record {
+    &pg_sys::Pg_finfo_record { api_version: 1 }
+}
+
+unsafe extern "C-unwind" {
+    // Not among pgrx's bindings; in executor/tstoreReceiver.h of each version.
+    fn SetTuplestoreDestReceiverParams(
+        receiver: *mut pg_sys::DestReceiver,
+        store: *mut pg_sys::Tuplestorestate,
+        context: pg_sys::MemoryContext,
+        detoast: bool,
+        rows: pg_sys::TupleDesc,
+        mismatch: *const c_char,
+    );
+}
+
+/// An argument; `None` if it is NULL.
+fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, number: usize) -> Option<T> {
+    // SAFETY: the function is declared with an argument of this type.
+    unsafe { pgrx::fcinfo::pg_getarg(call, number) }
+}
+
+fn is_null(argument: &str) -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
+}
+
+/// The table whose type is that of the first argument.
+fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
+    // SAFETY: a function called by PostgreSQL has a valid fcinfo.
+    let function = unsafe { (*call).flinfo };
+    // SAFETY: that has a valid flinfo.
+    let row = unsafe { pg_sys::get_fn_expr_argtype(function, 0) };
+    // SAFETY: takes any type, and returns 0 if it is not that of a relation.
+    let table = unsafe { pg_sys::get_typ_typrelid(row) };
+    // SAFETY: the same.
+    let kind = if table == pg_sys::InvalidOid { 0 } else { unsafe { pg_sys::get_rel_relkind(table) } };
+    if kind == 0 || kind.cast_unsigned() == pg_sys::RELKIND_COMPOSITE_TYPE {
+        // SAFETY: takes any type.
+        let name = copied(unsafe { pg_sys::format_type_be(row) });
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("{} is not the row type of a table", shown(&characters(name.to_bytes()))),
+            )
+            .set_hint("Name the table by its type, as in snowflake_poll(NULL::orders, 0)."),
+        );
+    }
+    // SAFETY: waits for the lock that every reader takes; an ERROR if the table is gone.
+    unsafe { PgRelation::with_lock(table, pg_sys::AccessShareLock.cast_signed()) }
+}
+
+impl Poll {
+    /// The column of the IDs. An ERROR if there is none, or if it is not of a type that is compared as a bigint.
+    fn key(&self) -> CString {
+        let number = match &self.key {
+            // SAFETY: looks for a C string among the columns.
+            Some(name) => unsafe { pg_sys::get_attnum(self.table.oid(), name.as_ptr()) },
+            None => self.primary_key(),
+        };
+        if number <= 0 {
+            let column = self.key.as_ref().map(|name| quoted(&characters(name.to_bytes())));
+            let message = match column {
+                Some(column) => format!("column {column} of relation {} does not exist", self.shown_name()),
+                None => format!("relation {} has no primary key of one column", self.shown_name()),
+            };
+            raise(
+                error_report(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message)
+                    .set_hint("Name the column of the IDs, as in key => 'id'."),
+            );
+        }
+        // SAFETY: the number of a column.
+        let name = copied(unsafe { pg_sys::get_attname(self.table.oid(), number, false) });
+        // SAFETY: the same.
+        let kind = unsafe { pg_sys::get_atttype(self.table.oid(), number) };
+        // SAFETY: two types.
+        if !unsafe { pg_sys::IsBinaryCoercible(kind, pg_sys::INT8OID) } {
+            // SAFETY: the type of a column.
+            let kind = copied(unsafe { pg_sys::format_type_be(kind) });
+            raise(
+                error_report(
+                    PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                    format!(
+                        "column {} of relation {} is not a bigint",
+                        quoted(&characters(name.to_bytes())),
+                        self.shown_name()
+                    ),
+                )
+                .set_detail(format!("It is of type {}.", shown(&characters(kind.to_bytes())))),
+            );
+        }
+        name
+    }
+
+    /// The number of the only column of the primary key; 0 if there is none.
+    fn primary_key(&self) -> i16 {
+        let indexes = self.table.indices(pg_sys::AccessShareLock.cast_signed());
+        let mut columns = indexes.filter_map(|index| {
+            // SAFETY: an open index has its row of pg_index.
+            let row = unsafe { &*index.rd_index };
+            // SAFETY: an index has a column.
+            (row.indisprimary && row.indnkeyatts == 1).then(|| unsafe { row.indkey.values.as_slice(1)[0] })
+        });
+        columns.next().unwrap_or(0)
+    }
+
+    fn shown_name(&self) -> String {
+        quoted(&characters(self.table.name().as_bytes()))
+    }
+
+    /// A query for the rows.
+    fn query(&self, key: &CStr, horizon: i64) -> CString {
+        let table = name_of_table(self.table.oid()).expect("a table that is locked");
+        let key = identifier(key);
+        let after = format!(" > '{}' AND ", self.after);
+        let below = format!(" < '{horizon}' ORDER BY ");
+        let limit = format!(" LIMIT {}", self.limit);
+        let parts: [&[u8]; 9] = [
+            b"SELECT * FROM ",
+            &table,
+            b" WHERE ",
+            &key,
+            after.as_bytes(),
+            &key,
+            below.as_bytes(),
+            &key,
+            limit.as_bytes(),
+        ];
+        CString::new(parts.concat()).expect("names of PostgreSQL's, which have no zero byte")
+    }
+}
+
+/// Runs a query in a new snapshot, and keeps its rows as the result.
+fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
+    // SAFETY: makes a receiver of rows.
+    let receiver = unsafe { pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore) };
+    let mismatch = c"the rows of the table do not have its type";
+    // SAFETY: every query has one.
+    let context = unsafe { (*result.econtext).ecxt_per_query_memory };
+    let (store, rows) = (result.setResult, result.setDesc);
+    let set = || {
+        // SAFETY: the store and the description of the result, which live as long as the query.
+        unsafe { SetTuplestoreDestReceiverParams(receiver, store, context, false, rows, mismatch.as_ptr()) };
+    };
+    // SAFETY: nothing in this function is dropped when an ERROR jumps over it.
+    unsafe { pg_guard_ffi_boundary(set) };
+    let options = pg_sys::SPIExecuteOptions { must_return_tuples: true, dest: receiver, ..Default::default() };
+    Spi::connect_mut(|_| {
+        // Not read-only, so that it takes a new snapshot.
+        // SAFETY: connected, and a C string.
+        let code = unsafe { pg_sys::SPI_execute_extended(query.as_ptr(), &options) };
+        Spi::check_status(code).expect("a query that SPI allows");
+    });
+}

@@ -1,0 +1,84 @@
+//! The horizon: the ID below which no row can appear any more.
+
+use crate::errors::IssueError;
+use crate::issue::issuer;
+use crate::shared::shared;
+use crate::shared::writers::{Writer, prepared, writers};
+use pgrx::prelude::*;
+use snowflake_core::Position;
+use snowflake_core::layout::Series;
+use std::sync::atomic::Ordering;
+
+/// A transaction that was prepared before the server started, or before its last crash: nobody knows whether it has
+/// drawn IDs.
+#[derive(Debug)]
+pub struct PreparedBefore;
+
+/// The ID below which every transaction of this server that has drawn IDs has ended. The rows are visible to whoever
+/// takes a snapshot afterwards.
+pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
+    // A server that has just started begins above all IDs that it has issued before.
+    let series = issuer::start()?;
+    let horizon = shared().horizon.read(&shared().generator, || {
+        let (holders, prepared_before) = holders();
+        if prepared_before.is_empty() {
+            Ok(holders.iter().map(|holder| holder.first).min())
+        } else {
+            Err(PreparedBefore)
+        }
+    });
+    Ok(horizon.map(|position| id_at(&series, position)))
+}
+
+/// The ID at a position; the greatest one for the position after the last.
+pub fn id_at(series: &Series, position: Position) -> i64 {
+    i64::try_from(series.id_at(position)).unwrap_or(i64::MAX)
+}
+
+/// A transaction that holds the horizon back.
+pub struct Holder {
+    /// Its first position, or a bound a little below it.
+    pub first: Position,
+    pub who: Who,
+}
+
+/// Who holds the horizon back.
+pub enum Who {
+    /// A process, by its ID.
+    Process(i32),
+    /// A prepared transaction, by its ID.
+    Prepared(u32),
+}
+
+/// All transactions that hold the horizon back, and the IDs of those that were [prepared before](PreparedBefore).
+pub fn holders() -> (Vec<Holder>, Vec<u32>) {
+    // In this order: a transaction that is being prepared is announced, then PostgreSQL shows it, then its entry is
+    // copied, and then the process clears its own.
+    let shown: Vec<_> = prepared().map(|(transaction, _)| transaction).filter(|&id| is_in_progress(id)).collect();
+    let running = writers().iter().filter_map(|writer| {
+        let first = writer.first.get()?;
+        Some(Holder { first, who: Who::Process(writer.pid.load(Ordering::Relaxed)) })
+    });
+    let mut holders: Vec<_> = running.collect();
+    let mut known: Vec<_> = writers().iter().map(preparing).filter(|&id| id != 0).collect();
+    for (_, entry) in prepared() {
+        let transaction = entry.transaction.load(Ordering::Acquire);
+        if is_in_progress(transaction) {
+            known.push(transaction);
+            holders.extend(entry.first.get().map(|first| Holder { first, who: Who::Prepared(transaction) }));
+        }
+    }
+    // Those that have ended meanwhile are not among the known ones.
+    let unknown = shown.into_iter().filter(|id| !known.contains(id) && is_in_progress(*id));
+    (holders, unknown.collect())
+}
+
+fn preparing(writer: &Writer) -> u32 {
+    writer.preparing.load(Ordering::Acquire)
+}
+
+/// Whether a transaction has not ended, prepared or not.
+fn is_in_progress(transaction: u32) -> bool {
+    // SAFETY: takes any ID, and reads shared memory of PostgreSQL's under its locks.
+    transaction != 0 && unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from_inner(transaction)) }
+}

@@ -1,0 +1,158 @@
+//! The transaction of this process, as far as it has drawn IDs: it holds back the horizon until it has ended.
+//!
+//! A transaction *enters* before it takes its first ID, on the slow path of [`super::issuer`]. The fast path only asks
+//! whether it [`has_entered`]. PostgreSQL calls [`on_end`] when the rows of the transaction have become visible.
+
+use crate::config::gucs;
+use crate::shared::shared;
+use crate::shared::writers::{Writer, prepared, writers};
+use pgrx::prelude::*;
+use snowflake_core::Position;
+use snowflake_core::generator::Generator;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the transaction of this process has entered; always, if transactions are not tracked. Relaxed: a process has
+/// one thread.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Tracks transactions, if the configuration says so. Only while preloading: processes inherit the callback.
+pub fn watch() {
+    if gucs::track_writers() {
+        // SAFETY: the callback takes any event, and no argument.
+        unsafe { pg_sys::RegisterXactCallback(Some(on_end), std::ptr::null_mut()) };
+    } else {
+        ENTERED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether this process may take IDs at once.
+#[inline]
+pub fn has_entered() -> bool {
+    ENTERED.load(Ordering::Relaxed)
+}
+
+/// An entry that was made for the ID that is taken next.
+pub struct Entering {
+    /// The entry, if no other process shares it.
+    own: Option<&'static Writer>,
+}
+
+/// Enters the transaction, unless it has entered. To be called before a position is taken.
+pub fn enter(generator: &Generator) -> Option<Entering> {
+    if has_entered() {
+        return None;
+    }
+    let writer = writer();
+    let is_first = writer.first.enter(generator);
+    ENTERED.store(true, Ordering::Relaxed);
+    // SAFETY: reads variables of this process.
+    let may_share = unsafe { pg_sys::IsInParallelMode() };
+    Some(Entering { own: Some(writer).filter(|_| is_first && !may_share) })
+}
+
+impl Entering {
+    /// The first position that was taken then.
+    pub fn settle(self, first: Position) {
+        if let Some(writer) = self.own {
+            writer.first.settle(first);
+        }
+    }
+}
+
+/// Lowers what this transaction has entered, for a position of the history.
+pub fn lower(position: Position) {
+    if gucs::track_writers() {
+        writer().first.lower(position);
+        shared().horizon.lower(position);
+    }
+}
+
+/// The entry of the transaction: in a process of a parallel query, that of the leader, whose transaction inserts the
+/// rows.
+fn writer() -> &'static Writer {
+    let (number, pid) = leader().unwrap_or_else(own);
+    let writer = &writers()[number];
+    writer.pid.store(pid, Ordering::Relaxed);
+    writer
+}
+
+/// The number of the process among those that can run transactions, and its ID.
+fn own() -> (usize, i32) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    // SAFETY: set when the process starts, from 1 on.
+    let number = unsafe { pg_sys::MyBackendId }.wrapping_sub(1);
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    // SAFETY: set when the process starts, from 0 on.
+    let number = unsafe { pg_sys::MyProcNumber };
+    // SAFETY: set when the process starts.
+    (usize::try_from(number).expect("the number of a backend"), unsafe { pg_sys::MyProcPid })
+}
+
+/// The same of the leader of a parallel query; `None` in other processes.
+fn leader() -> Option<(usize, i32)> {
+    // SAFETY: set when the process starts, to -1 in others than parallel workers.
+    if unsafe { pg_sys::ParallelWorkerNumber } < 0 {
+        return None;
+    }
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    // SAFETY: set when the parallel worker starts, from 1 on.
+    let number = unsafe { pg_sys::ParallelLeaderBackendId } - 1;
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    // SAFETY: set when the parallel worker starts, from 0 on.
+    let number = unsafe { pg_sys::ParallelLeaderProcNumber };
+    // SAFETY: set when the process starts.
+    let own = unsafe { pg_sys::MyProc };
+    // SAFETY: every process that runs queries has its PGPROC.
+    let leader = unsafe { (*own).lockGroupLeader };
+    // SAFETY: a parallel worker joins the group of its leader before it does anything else.
+    let pid = unsafe { (*leader).pid };
+    Some((usize::try_from(number).expect("the number of a backend"), pid))
+}
+
+/// Called by PostgreSQL at each step of the end of a transaction. It raises no errors.
+unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *mut c_void) {
+    use pg_sys::XactEvent::*;
+    match event {
+        XACT_EVENT_PRE_PREPARE => begin_prepare(),
+        XACT_EVENT_PREPARE => {
+            keep_prepared();
+            leave();
+        }
+        // The rows are visible, or never will be.
+        XACT_EVENT_COMMIT | XACT_EVENT_ABORT => leave(),
+        // Those of a parallel worker belong to the transaction of its leader.
+        XACT_EVENT_PARALLEL_COMMIT | XACT_EVENT_PARALLEL_ABORT => ENTERED.store(false, Ordering::Relaxed),
+        _ => {}
+    }
+}
+
+/// Clears the entry. Also without an ID of this process: workers of a parallel query may have drawn some.
+fn leave() {
+    ENTERED.store(false, Ordering::Relaxed);
+    let Some(writer) = writers().get(own().0) else { return };
+    if writer.first.get().is_some() {
+        writer.first.clear();
+    }
+    if writer.preparing.load(Ordering::Relaxed) != 0 {
+        writer.preparing.store(0, Ordering::Release);
+    }
+}
+
+/// Says which transaction will be prepared, also of one without an ID: a prepared transaction that nobody has announced
+/// is older than the server's memory.
+fn begin_prepare() {
+    // SAFETY: in a transaction, which has an ID by now.
+    let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
+    writer().preparing.store(transaction.into_inner(), Ordering::Release);
+}
+
+/// Hands the entry to the transaction that was prepared.
+fn keep_prepared() {
+    let own = writer();
+    let transaction = own.preparing.load(Ordering::Relaxed);
+    if let Some((_, prepared)) = prepared().find(|&(prepared, _)| prepared == transaction) {
+        prepared.first.copy(&own.first);
+        prepared.transaction.store(transaction, Ordering::Release);
+    }
+}

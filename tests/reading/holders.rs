@@ -1,0 +1,206 @@
+//! Which transactions hold the horizon back, and how long.
+
+use crate::{horizon, insert, polled, server};
+use testbed::postgres::Client;
+use testbed::{Cluster, Signal, value};
+
+/// The first IDs in `snowflake_writers`.
+fn first_ids(client: &mut Client) -> Vec<Option<i64>> {
+    let rows = client.query("SELECT first_id FROM snowflake_writers", &[]).expect("the writers");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[test]
+fn the_horizon_is_above_all_rows_when_no_transaction_has_drawn_an_id() {
+    let (_cluster, mut client) = server();
+    let last: i64 = value(&mut client, "SELECT max(id) FROM orders").parse().expect("an ID");
+    assert_eq!(horizon(&mut client), Some(last + 1));
+    assert_eq!(first_ids(&mut client), []);
+    assert_eq!(polled(&mut client), 3);
+}
+
+#[test]
+fn the_horizon_waits_for_a_transaction_until_it_commits_or_rolls_back() {
+    for end in ["COMMIT", "ROLLBACK", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN"] {
+        let (cluster, mut client) = server();
+        let mut other = cluster.connect();
+        other.batch_execute("BEGIN").expect("a transaction");
+        assert_eq!(first_ids(&mut client), [], "a transaction without an ID");
+        let first = insert(&mut other);
+        let later = insert(&mut client);
+        insert(&mut other);
+        assert_eq!(horizon(&mut client), Some(first), "{end}");
+        assert_eq!(first_ids(&mut client), [Some(first)]);
+        assert_eq!(polled(&mut client), 3, "{end}");
+        other.batch_execute(end).expect("its end");
+        assert!(horizon(&mut client).is_some_and(|horizon| horizon > later), "{end}");
+        assert_eq!(polled(&mut client), if end.starts_with("COMMIT") { 6 } else { 4 }, "{end}");
+    }
+}
+
+#[test]
+fn an_error_ends_what_holds_the_horizon_back_and_a_savepoint_does_not() {
+    let (cluster, mut client) = server();
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN; SAVEPOINT s").expect("a transaction");
+    let first = insert(&mut other);
+    other.batch_execute("SELECT 1 / 0").expect_err("an error");
+    assert_eq!(first_ids(&mut client), [Some(first)], "only a part of the transaction has failed");
+    other.batch_execute("ROLLBACK TO s").expect("a part of the transaction");
+    assert_eq!(horizon(&mut client), Some(first));
+    other.batch_execute("RELEASE s; SELECT 1 / 0").expect_err("an error");
+    assert_eq!(first_ids(&mut client), []);
+    // The client has not even said ROLLBACK.
+    assert!(horizon(&mut client) > Some(first));
+}
+
+#[test]
+fn every_way_to_draw_an_id_holds_the_horizon_back() {
+    let (cluster, mut client) = server();
+    let mut other = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE filled (id bigint);
+             CREATE TRIGGER fill BEFORE INSERT ON filled FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id')",
+        )
+        .expect("a trigger");
+    for draw in [
+        "SELECT snowflake_nextval()",
+        "SELECT snowflake_id()",
+        "SELECT * FROM snowflake_nextvals(3)",
+        "SELECT * FROM snowflake_nextblock(3)",
+        "INSERT INTO filled VALUES (NULL)",
+        "DO 'BEGIN PERFORM snowflake_nextval(); END'",
+    ] {
+        let before = horizon(&mut client).expect("a horizon");
+        other.batch_execute(&format!("BEGIN; {draw}")).expect(draw);
+        insert(&mut client);
+        assert!(matches!(first_ids(&mut client)[..], [Some(first)] if first >= before), "{draw}");
+        assert!(horizon(&mut client).is_some_and(|horizon| horizon < before + (10_000 << 22)), "{draw}");
+        assert_eq!(value(&mut client, "SELECT snowflake_horizon() = min(first_id) FROM snowflake_writers"), "t");
+        other.batch_execute("COMMIT").expect("its end");
+        assert_eq!(first_ids(&mut client), [], "{draw}");
+    }
+}
+
+#[test]
+fn ids_of_parallel_workers_hold_the_horizon_back_until_the_leader_commits() {
+    let (cluster, mut client) = server();
+    let mut other = cluster.connect();
+    other
+        .batch_execute(
+            "INSERT INTO orders (note) SELECT 'more' FROM generate_series(1, 20000); ANALYZE orders;
+             SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+             SET parallel_leader_participation = off",
+        )
+        .expect("settings");
+    let before = horizon(&mut client);
+    let create = "CREATE TABLE copied AS SELECT snowflake_nextval() AS id FROM orders WHERE note LIKE 'm%'";
+    other.batch_execute(&format!("BEGIN; {create}")).expect("a parallel query");
+    let plan = testbed::plan(&mut other, &format!("EXPLAIN {}", create.replace("copied", "again")));
+    assert!(plan.contains("Workers Planned: "), "{plan}");
+    let least: i64 = value(&mut other, "SELECT min(id) FROM copied").parse().expect("an ID");
+    let pid: i32 = value(&mut other, "SELECT pg_backend_pid()").parse().expect("a process ID");
+    assert_eq!(value(&mut client, "SELECT pid FROM snowflake_writers"), pid.to_string(), "the leader");
+    assert!(horizon(&mut client) >= before && horizon(&mut client) <= Some(least));
+    other.batch_execute("COMMIT").expect("its end");
+    assert_eq!(first_ids(&mut client), []);
+    assert!(horizon(&mut client) > Some(least));
+}
+
+#[test]
+fn a_prepared_transaction_holds_the_horizon_back_until_another_session_ends_it() {
+    for (end, rows) in [("COMMIT PREPARED 'p'", 4), ("ROLLBACK PREPARED 'p'", 3)] {
+        let (cluster, mut client) = server();
+        let mut other = cluster.connect();
+        other.batch_execute("BEGIN; SELECT 1; PREPARE TRANSACTION 'without IDs'").expect("a prepared transaction");
+        assert_eq!(first_ids(&mut client), []);
+        other.batch_execute("BEGIN").expect("a transaction");
+        let first = insert(&mut other);
+        other.batch_execute("PREPARE TRANSACTION 'p'").expect("a prepared transaction");
+        drop(other);
+        assert_eq!(horizon(&mut client), Some(first));
+        let who = "SELECT concat_ws(' ', pid, gid, first_id, datname, usename) FROM snowflake_writers";
+        assert_eq!(value(&mut client, who), format!("p {first} postgres postgres"));
+        assert_eq!(polled(&mut client), 3);
+        client.batch_execute(end).expect("its end");
+        assert_eq!((first_ids(&mut client), polled(&mut client)), (vec![], rows), "{end}");
+    }
+}
+
+#[test]
+fn there_is_no_horizon_while_a_transaction_is_prepared_that_is_older_than_the_server() {
+    for how in [Signal::INT, Signal::QUIT] {
+        let (mut cluster, mut client) = server();
+        client.batch_execute("BEGIN").expect("a transaction");
+        insert(&mut client);
+        client.batch_execute("PREPARE TRANSACTION 'old'").expect("a prepared transaction");
+        cluster.restart(how);
+        let mut client = cluster.connect();
+        insert(&mut client);
+        assert_eq!((horizon(&mut client), polled(&mut client)), (None, 0));
+        let who = "SELECT concat_ws(' ', pid, gid, first_id) FROM snowflake_writers WHERE since < now()";
+        assert_eq!(value(&mut client, who), "old");
+        // A new one is known.
+        client.batch_execute("BEGIN; SELECT snowflake_nextval(); PREPARE TRANSACTION 'new'").expect("another one");
+        assert_eq!(first_ids(&mut client).len(), 2);
+        for gid in ["old", "new"] {
+            client.batch_execute(&format!("COMMIT PREPARED '{gid}'")).expect("its end");
+        }
+        assert_eq!(polled(&mut client), 5);
+    }
+}
+
+/// All processes lose their transactions, and the memory is made anew.
+#[test]
+fn nothing_holds_the_horizon_back_after_a_crash_and_all_rows_are_below_it() {
+    let (cluster, mut client) = server();
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN").expect("a transaction");
+    let open = insert(&mut other);
+    let pid: u32 = value(&mut other, "SELECT pg_backend_pid()").parse().expect("a process ID");
+    let last = insert(&mut client);
+    assert_eq!(horizon(&mut client), Some(open));
+    testbed::send(pid, Signal::KILL);
+    let mut client = reconnected(&cluster);
+    assert_eq!(first_ids(&mut client), []);
+    assert!(horizon(&mut client).is_some_and(|horizon| horizon > last), "no ID was drawn since the crash");
+    assert_eq!(polled(&mut client), 4);
+}
+
+/// A session after the recovery.
+fn reconnected(cluster: &Cluster) -> Client {
+    loop {
+        if let Ok(mut client) = cluster.try_connect()
+            && client.query("SELECT 1", &[]).is_ok()
+        {
+            return client;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_view_of_writers_shows_who_holds_the_horizon_back_and_since_when() {
+    let (cluster, mut client) = server();
+    let mut others = [(); 3].map(|()| cluster.connect());
+    let ids: Vec<_> = others
+        .iter_mut()
+        .enumerate()
+        .map(|(nth, other)| {
+            other.batch_execute(&format!("SET application_name = 'client {nth}'; BEGIN")).expect("a transaction");
+            insert(other)
+        })
+        .collect();
+    let query = "SELECT concat_ws(', ', application_name, first_id, state, usename, datname, \
+                 since = snowflake_timestamp(first_id), query LIKE 'INSERT%', xact_start <= now()) \
+                 FROM snowflake_writers LIMIT 1";
+    let seen = value(&mut client, query);
+    assert_eq!(seen, format!("client 0, {}, idle in transaction, postgres, postgres, t, t, t", ids[0]));
+    others[0].batch_execute("COMMIT").expect("its end");
+    assert_eq!(first_ids(&mut client), [Some(ids[1]), Some(ids[2])]);
+    // Others see no more than they do in pg_stat_activity.
+    client.batch_execute("CREATE ROLE reader; SET ROLE reader").expect("a role");
+    let query = "SELECT concat_ws(', ', count(*), count(first_id), max(query)) FROM snowflake_writers";
+    assert_eq!(value(&mut client, query), "2, 2, <insufficient privilege>");
+}
