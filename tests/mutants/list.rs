@@ -6,6 +6,7 @@ mod durable;
 mod fleet;
 mod functions;
 mod leases;
+mod reading;
 
 /// A check that is removed.
 pub struct Mutant {
@@ -27,7 +28,15 @@ pub enum Against {
 
 /// All of them.
 pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    [core::MUTANTS, durable::MUTANTS, functions::MUTANTS, fleet::MUTANTS, config::MUTANTS, leases::MUTANTS]
-        .into_iter()
-        .flatten()
+    [
+        core::MUTANTS,
+        durable::MUTANTS,
+        functions::MUTANTS,
+        fleet::MUTANTS,
+        config::MUTANTS,
+        leases::MUTANTS,
+        reading::MUTANTS,
+    ]
+    .into_iter()
+    .flatten()
 }
