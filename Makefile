@@ -28,6 +28,8 @@
 #                 (a minute; ROWS=100000 for less)
 # make fuzz       call every function with random arguments, in four encodings, and damage state files
 #                 (a minute; SECONDS=600 for more; SEED=2 for others)
+# make encrypt    encrypt and decrypt ten million IDs, and show that they are distinct, come back and are spread evenly, and the cost
+#                 (two minutes; IDS=100000 for less)
 # make poll       let readers follow a table by ID beside 64 writers and crashes, with the horizon and without, and show how
 #                 many rows each has missed (two minutes; SECONDS=10 for less)
 # make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
@@ -61,7 +63,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load adopt fuzz poll simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
+	profile compare-crash fleet registry-load adopt encrypt fuzz poll simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
 
 all: build
 
@@ -262,6 +264,11 @@ fuzz: build
 	@tools/setup servers
 	cargo build --locked --package testbed --example fuzz
 	@target/debug/examples/fuzz "$(SECONDS)" "$(SEED)"
+
+encrypt: build
+	@tools/setup servers
+	cargo build --locked --release --package testbed --example encrypt
+	@target/release/examples/encrypt $(IDS)
 
 poll: build
 	@tools/setup servers

@@ -198,6 +198,18 @@ COMMENT ON COLUMN snowflake_writers.first_id IS
     'first ID that the transaction has drawn, or a bound below if a parallel query has drawn it; NULL if it was prepared before the server started: there is no horizon until it ends';
 COMMENT ON COLUMN snowflake_writers.since IS 'time in first_id; if that is NULL, when the transaction was prepared';
 
+-- IDs for outsiders --------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION snowflake_encrypt(id bigint, key bytea) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'snowflake_encrypt_wrapper';
+COMMENT ON FUNCTION snowflake_encrypt(bigint, bytea) IS
+    'another ID, never negative, that shows neither time nor server nor volume to whoever lacks the key: FF1 of NIST SP 800-38G with AES, keys of 16, 24 or 32 bytes';
+
+CREATE FUNCTION snowflake_decrypt(id bigint, key bytea) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'snowflake_decrypt_wrapper';
+COMMENT ON FUNCTION snowflake_decrypt(bigint, bytea) IS
+    'the ID that snowflake_encrypt() has encrypted with this key; with another key, some other ID';
+
 -- Adopting existing tables --------------------------------------------------------------------------------------------
 --
 -- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.

@@ -5,6 +5,7 @@ mod argument;
 mod catalog;
 mod copy;
 mod decode;
+mod encrypt;
 mod fill;
 mod fleet;
 mod foreign;

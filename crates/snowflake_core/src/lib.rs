@@ -11,6 +11,7 @@
 //! - [`number_source`]: where a server's worker ID comes from, so that a fleet can share one configuration.
 //! - [`periods`]: the periods of time that partitions of a table hold.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
+//! - [`encrypt`]: IDs that tell outsiders nothing.
 //! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
 //!
 //! Time is always an argument, and nothing here sleeps or uses a file. So every promise can be tested with any clock,
@@ -27,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod encrypt;
 pub mod fleet;
 pub mod forward_jump;
 pub mod generator;

@@ -1,0 +1,32 @@
+//! IDs for outsiders.
+
+use super::argument::number;
+use crate::errors::{error_report, raise};
+use pgrx::prelude::*;
+use snowflake_core::encrypt::{Key, KeyLength};
+
+/// An ID that shows nothing to whoever lacks the key.
+#[pg_extern(sql = false)]
+fn snowflake_encrypt(id: i64, key: &[u8]) -> i64 {
+    key_of(key).encrypt(number(id)).cast_signed()
+}
+
+/// The ID of such an ID.
+#[pg_extern(sql = false)]
+fn snowflake_decrypt(id: i64, key: &[u8]) -> i64 {
+    key_of(key).decrypt(number(id)).cast_signed()
+}
+
+/// The error never shows the key.
+fn key_of(bytes: &[u8]) -> Key {
+    Key::new(bytes).unwrap_or_else(|KeyLength(length)| {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "key must have 16, 24 or 32 bytes")
+                .set_detail(format!("It has {length}."))
+                .set_hint(
+                    "For a random key of 32 bytes, use sha256(decode(replace(gen_random_uuid()::text || \
+                     gen_random_uuid(), '-', ''), 'hex')).",
+                ),
+        )
+    })
+}
