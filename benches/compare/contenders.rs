@@ -30,6 +30,8 @@ pub const HISTORY: Contender = ours("snowflake_nextval(), regression history", S
 pub const CLOCKED: Contender = ours("snowflake_nextval(), counter off", Setting::Clocked);
 /// A registry leases the worker.
 pub const LEASED: Contender = ours("snowflake_nextval(), worker leased", Setting::Leased);
+/// There is no horizon.
+pub const UNTRACKED: Contender = ours("snowflake_nextval(), writers untracked", Setting::Untracked);
 
 /// PostgreSQL's reading of the clock: what an ID can't cost less than.
 pub const CLOCK: Contender = other("clock_timestamp()", "clock_timestamp()", "timestamptz");
@@ -128,8 +130,8 @@ pub fn set_up(client: &mut Client) -> Vec<Contender> {
 
 /// Everything that issues something, ours first; `peers` are the contenders that not every server has.
 pub fn all(peers: &[Contender]) -> Vec<Contender> {
-    let mut all =
-        vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, LEASED, CLOCK, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
+    let mut all = vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, LEASED, UNTRACKED, CLOCK, SEQUENCE, SEQUENCE_32];
+    all.extend([SEQUENCE_1000, UUID_4]);
     all.extend_from_slice(peers);
     all.extend([NAIVE, PLPGSQL]);
     all

@@ -4,9 +4,9 @@
 //! the cost of the same query without calls, and shown. What counts is CPU time of the backend, as the operating system
 //! accounts for it.
 
-use crate::contenders::{self, OURS, calls};
+use crate::contenders::{self, CLOCK, OURS, SEQUENCE, UNTRACKED, calls};
 use crate::effort::Effort;
-use crate::measure::{Backend, rounds};
+use crate::measure::{Backend, cpu_time, nanoseconds, rounds};
 use crate::servers::Servers;
 use crate::settings::Setting;
 use bench_report::{Better, Question, Report};
@@ -15,6 +15,8 @@ use testbed::value;
 
 pub const CPU: Question =
     Question { part: "cost", case: "CPU time of one ID", unit: "ns", better: Better::Lower, reference: OURS.name };
+/// Of the first ID of a transaction, with the transaction.
+pub const TRANSACTION: Question = Question { case: "CPU time of a transaction with one ID", ..CPU };
 const WAL: Question = Question { case: "WAL of one ID", unit: "bytes", ..CPU };
 
 const CALLS: u32 = 3_500;
@@ -47,6 +49,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         report.add(&CPU, contender.name, values);
     }
     report.add(&CPU, "(taken off: the statement without calls)", loops);
+    transactions(servers, effort, report);
 
     let mut client = servers.connect(Setting::Default);
     for contender in contenders.iter().filter(|contender| contender.setting == Setting::Default) {
@@ -57,5 +60,22 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         }
         let after: f64 = position(&mut client).parse().expect("a number");
         report.add(&WAL, contender.name, vec![(after - before) / 10.0 / f64::from(CALLS)]);
+    }
+}
+
+/// Transactions of one ID each, in a procedure, so that the client and the network have no part in it.
+fn transactions(servers: &Servers, effort: Effort, report: &mut Report) {
+    const COUNT: u32 = 20_000;
+    let contenders = [OURS, UNTRACKED, CLOCK, SEQUENCE];
+    let mut entries: Vec<_> =
+        contenders.iter().map(|contender| (Backend::of(servers, contender), contender.expression)).collect();
+    let costs = rounds(effort.pick(40, 5), &mut entries, |(backend, expression)| {
+        let before = cpu_time(backend.process());
+        let transactions = format!("FOR i IN 1..{COUNT} LOOP PERFORM {expression}; COMMIT; END LOOP");
+        backend.client.batch_execute(&format!("DO $$ BEGIN {transactions}; END $$")).expect("transactions");
+        nanoseconds(cpu_time(backend.process()) - before) / f64::from(COUNT)
+    });
+    for (contender, values) in contenders.iter().zip(costs) {
+        report.add(&TRANSACTION, contender.name, values);
     }
 }

@@ -11,10 +11,11 @@ pub enum Setting {
     History,
     Clocked,
     Leased,
+    Untracked,
 }
 
 /// What each of them sets.
-pub const SETTINGS: [(Setting, &[(&str, &str)]); 7] = [
+pub const SETTINGS: [(Setting, &[(&str, &str)]); 8] = [
     (Setting::Default, &[]),
     (Setting::Wide, &[("snowflake_pg.layout", "t41 w2 s20")]),
     (Setting::Borrow, &[("snowflake_pg.sequence_exhaustion", "borrow")]),
@@ -22,4 +23,5 @@ pub const SETTINGS: [(Setting, &[(&str, &str)]); 7] = [
     (Setting::History, &[("snowflake_pg.clock_regression", "history")]),
     (Setting::Clocked, &[("snowflake_pg.time_stamp_counter", "off")]),
     (Setting::Leased, &[("snowflake_pg.worker_id", "registry")]),
+    (Setting::Untracked, &[("snowflake_pg.track_writers", "off")]),
 ];

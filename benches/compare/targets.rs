@@ -2,7 +2,7 @@
 //!
 //! It fails no run: a machine that does other things at the same time is no error.
 
-use crate::contenders::{CLOCK, NAIVE, OURS, PLPGSQL, SEQUENCE, WIDE};
+use crate::contenders::{CLOCK, NAIVE, OURS, PLPGSQL, SEQUENCE, UNTRACKED, WIDE};
 use crate::{batches, clients, cost, insert, latency, low_load, saturation};
 use bench_report::numbers::{number, ratio, value};
 use bench_report::table::aligned;
@@ -98,7 +98,7 @@ const INSERT: Target = Target {
     ..COST
 };
 
-const TARGETS: [Target; 23] = [
+const TARGETS: [Target; 25] = [
     Target {
         what: "CPU time of one ID, beside clock_timestamp()",
         other: Median(CLOCK.name),
@@ -110,6 +110,14 @@ const TARGETS: [Target; 23] = [
     Target { what: "CPU time of one ID, beside uuidv7()", other: Median("uuidv7()"), ..COST },
     Target { what: "CPU time of one ID, beside pg_uuidv7", other: Median("pg_uuidv7"), ..COST },
     Target { what: "CPU time of one ID, beside pgEdge", other: Median("pgEdge snowflake.nextval()"), ..COST },
+    Target { what: "CPU time of one ID, writers tracked", other: Median(UNTRACKED.name), wanted: AtMost(1.15), ..COST },
+    Target {
+        what: "CPU time of a transaction, writers tracked",
+        question: cost::TRANSACTION,
+        other: Median(UNTRACKED.name),
+        wanted: AtMost(1.1),
+        ..COST
+    },
     CLIENTS,
     Target { what: "64 clients, t41 w2 s20, beside nextval()", at: Some(64), ..CLIENTS },
     LIMITED,
