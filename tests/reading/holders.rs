@@ -151,6 +151,19 @@ fn there_is_no_horizon_while_a_transaction_is_prepared_that_is_older_than_the_se
     }
 }
 
+#[test]
+fn a_session_that_is_terminated_holds_nothing_back() {
+    let (cluster, mut client) = server();
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN").expect("a transaction");
+    let first = insert(&mut other);
+    assert_eq!(first_ids(&mut client), [Some(first)]);
+    let terminate = "SELECT pg_terminate_backend(pid, 60000) FROM snowflake_writers";
+    assert_eq!(value(&mut client, terminate), "t");
+    assert_eq!(first_ids(&mut client), []);
+    assert_eq!((horizon(&mut client) > Some(first), polled(&mut client)), (true, 3));
+}
+
 /// All processes lose their transactions, and the memory is made anew.
 #[test]
 fn nothing_holds_the_horizon_back_after_a_crash_and_all_rows_are_below_it() {

@@ -4,6 +4,7 @@ mod holders;
 mod outbox;
 mod poll;
 mod refusals;
+mod standby;
 mod traffic;
 
 use testbed::postgres::Client;
