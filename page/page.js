@@ -57,6 +57,8 @@ function showId(id, layout) {
   show("local", Number.isNaN(time.getTime()) ? "" : time.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" }));
   show("datacenter", number(decoded.datacenter));
   show("worker", number(decoded.worker));
+  show("tag", number(decoded.tag));
+  at("tag-row").hidden = decoded.tag === null;
   show("sequence", number(decoded.sequence));
   show("min-id", layout.fields[0].letter === "t" ? snowflake.minId(decoded.issuedAt, layout).toString() : "IDs do not sort by time");
   show("base62", id < 0n ? "" : snowflake.toText(id, "base62"));

@@ -10,6 +10,7 @@ const snowflake = (() => {
     t: { name: "timestamp", maxBits: 63 },
     d: { name: "data center", maxBits: 31 },
     w: { name: "worker", maxBits: 31 },
+    h: { name: "tag", maxBits: 31 },
     s: { name: "sequence", maxBits: 31 },
   };
 
@@ -46,7 +47,7 @@ const snowflake = (() => {
   }
 
   function parseField(token) {
-    const found = /^([tdws])(\d+)$/i.exec(token);
+    const found = /^([tdwhs])(\d+)$/i.exec(token);
     if (!found) {
       if (token.toLowerCase() in PRESETS) {
         throw new Invalid(`"${token}" is the name of a layout, and can only be the first token`);
@@ -178,6 +179,7 @@ const snowflake = (() => {
       issuedAt: BigInt(layout.epoch) + ticks * BigInt(layout.tickMs),
       datacenter: get("d"),
       worker: get("w"),
+      tag: get("h"),
       sequence: get("s"),
     };
   }

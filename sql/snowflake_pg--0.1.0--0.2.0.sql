@@ -23,6 +23,40 @@ CREATE FUNCTION snowflake_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake_id() IS
     'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
 
+CREATE FUNCTION snowflake_nextval_in_copy(internal, tag integer) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_in_copy_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer) IS
+    'not to be called: snowflake_nextval(tag) as COPY calls it';
+
+CREATE FUNCTION snowflake_nextval(tag integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_wrapper';
+COMMENT ON FUNCTION snowflake_nextval(integer) IS
+    'next ID with a number of the application, such as a logical shard, in the field h of the layout; unique whatever the tag is';
+
+CREATE FUNCTION snowflake_tag(id bigint) RETURNS integer
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_tag_wrapper';
+COMMENT ON FUNCTION snowflake_tag(bigint) IS
+    'tag of an ID, which snowflake_nextval(tag) has put into it; NULL if the layout lacks the field';
+
+CREATE FUNCTION snowflake_tag(id bigint, layout text) RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_tag_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_tag(bigint, text) IS
+    'tag of an ID of this layout; NULL if the layout lacks the field';
+
+CREATE FUNCTION snowflake_compose(
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer) RETURNS bigint
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_tag_wrapper';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer) IS
+    'ID with these fields and this tag; 0 or NULL for a field that the layout lacks';
+
+CREATE FUNCTION snowflake_compose(
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer, layout text)
+    RETURNS bigint
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_tag_and_layout_wrapper';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS
+    'ID of this layout with these fields and this tag; 0 or NULL for a field that the layout lacks';
+
 CREATE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextblock_wrapper';
 COMMENT ON FUNCTION snowflake_nextblock(integer) IS
@@ -263,7 +297,7 @@ BEGIN
             DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
     END IF;
     SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
-    IF old_default ~ '\msnowflake_(nextval|id)\(\)' THEN
+    IF old_default ~ '\msnowflake_(nextval|id)\(\d*\)' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
         RETURN;
     END IF;
@@ -427,7 +461,7 @@ BEGIN
     SELECT pg_get_expr(adbin, adrelid) INTO old_default
         FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
         WHERE adrelid = relation AND attname = column_name;
-    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(\)' THEN
+    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(\d*\)' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
         RETURN;
     END IF;

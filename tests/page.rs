@@ -9,7 +9,9 @@ use testbed::postgres::Client;
 use testbed::{Cluster, project};
 
 /// Layouts beside those with a name.
-const OWN: [&str; 7] = [
+const OWN: [&str; 9] = [
+    "t41 w5 h8 s9",
+    "T40 s7 H16 unit=10ms",
     "t41 d5 w5 s12 unit=10ms epoch=2024-01-01T00:00:00Z",
     "flat epoch=2024-01-01T00:00:00.5+05:30",
     "T42 W10 S12 unit=7ms epoch=0",
@@ -70,8 +72,8 @@ fn answers(cases: &[Value]) -> Vec<Value> {
         r#"<!doctype html><meta charset="utf-8"><pre id="out"></pre><script src="snowflake.js"></script><script>
         const functions = {{
           decode: (id, layout) => {{
-            const {{ issuedAt, datacenter, worker, sequence }} = snowflake.decode(BigInt(id), snowflake.parseLayout(layout));
-            return [issuedAt, datacenter, worker, sequence];
+            const {{ issuedAt, datacenter, worker, tag, sequence }} = snowflake.decode(BigInt(id), snowflake.parseLayout(layout));
+            return [issuedAt, datacenter, worker, tag, sequence];
           }},
           minId: (ms, layout) => snowflake.minId(BigInt(ms), snowflake.parseLayout(layout)),
           texts: (id) => [...Object.keys(snowflake.ENCODINGS).map((one) => snowflake.toText(BigInt(id), one)), snowflake.toUuid(BigInt(id))],
@@ -162,7 +164,7 @@ fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
         let query = if case[0] == "decode" {
             format!(
                 "SELECT json_build_array((extract(epoch FROM issued_at) * 1000)::bigint::text, datacenter_id::text,
-                     worker_id::text, sequence::text) FROM snowflake_decode('{argument}', '{layout}')"
+                     worker_id::text, snowflake_tag('{argument}', '{layout}')::text, sequence::text) FROM snowflake_decode('{argument}', '{layout}')"
             )
         } else {
             format!("SELECT snowflake_min_id(timestamptz 'epoch' + interval '1 ms' * {argument}, '{layout}')::text")

@@ -14,9 +14,9 @@
 //! `nextval()`.
 
 use super::catalog::{beside, may_call};
-use pgrx::Internal;
-use pgrx::pg_sys::{CopyStmt, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
+use pgrx::pg_sys::{CopyStmt, FuncExpr, INT4OID, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
 use pgrx::prelude::*;
+use pgrx::{Internal, PgList};
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,8 +62,8 @@ fn snowflake_nextval_support(request: Internal) -> Internal {
     Internal::from(Some(pg_sys::Datum::from(replaced)))
 }
 
-/// The called function, if its call is to be simplified.
-fn call_to_simplify(request: *const Node) -> Option<Oid> {
+/// The call, if it is to be simplified.
+fn call_to_simplify<'call>(request: *const Node) -> Option<&'call FuncExpr> {
     // SAFETY: the planner passes a node.
     let tag = unsafe { (*request).type_ };
     if tag != NodeTag::T_SupportRequestSimplify {
@@ -72,19 +72,25 @@ fn call_to_simplify(request: *const Node) -> Option<Oid> {
     // SAFETY: a node of this type.
     let request = unsafe { &*request.cast::<SupportRequestSimplify>() };
     // SAFETY: the request has a call.
-    Some(unsafe { (*request.fcall).funcid })
+    Some(unsafe { &*request.fcall })
 }
 
-/// The call that replaces a call of this function; `None`, which keeps the call, unless the user may execute both.
-fn instead_of(function: Oid) -> Option<*mut c_void> {
-    let in_copy = beside(function, IN_COPY, &[INTERNALOID]);
+/// What replaces a call; `None`, which keeps the call, unless the user may execute both functions.
+fn instead_of(call: &FuncExpr) -> Option<*mut c_void> {
+    let function = call.funcid;
+    // SAFETY: the arguments of a call are a list of nodes.
+    let given = unsafe { PgList::<Node>::from_pg(call.args) };
+    // Without a tag, or with one.
+    let in_copy = beside(function, IN_COPY, &[INTERNALOID, INT4OID][..=given.len()]);
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;
     }
     // SAFETY: any value that is not NULL.
     let argument = unsafe { pg_sys::makeConst(INTERNALOID, -1, Oid::INVALID, 8, 1.into(), false, true) };
-    // SAFETY: a list of one node.
-    let arguments = unsafe { pg_sys::lappend(std::ptr::null_mut(), argument.cast()) };
+    let mut arguments = PgList::<Node>::new();
+    arguments.push(argument.cast());
+    given.iter_ptr().for_each(|node| arguments.push(node));
+    let arguments = arguments.into_pg();
     let cast = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
     // SAFETY: a call as the function is declared.
     Some(unsafe { pg_sys::makeFuncExpr(in_copy, INT8OID, arguments, Oid::INVALID, Oid::INVALID, cast) }.cast())

@@ -4,8 +4,9 @@ use super::layout::{bits, layout_in_force, layout_named, outside};
 use super::row::{Row, column};
 use super::time::{timestamptz, unix_ms};
 use crate::errors::{error_report, raise};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::layout::{FieldKind, Layout, PartsError, TimeError};
+use snowflake_core::layout::{FieldKind, Layout, OutOfRange, PartsError, TimeError};
 
 /// When an ID was issued.
 #[pg_extern(sql = false)]
@@ -46,6 +47,23 @@ fn decode(id: i64, layout: &Layout) -> Row<4> {
     ])
 }
 
+/// The tag of an ID; `None` if the layout has no such field.
+#[pg_extern(sql = false)]
+fn snowflake_tag(id: i64) -> Option<i32> {
+    tag(id, &layout_in_force())
+}
+
+/// The same for IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_tag_with_layout(id: i64, layout: &[u8]) -> Option<i32> {
+    tag(id, &layout_named(layout))
+}
+
+fn tag(id: i64, layout: &Layout) -> Option<i32> {
+    let tag = layout.unpack(bits(id, layout)).tag?;
+    Some(i32::try_from(tag).expect("all fields but the timestamp have 31 bits"))
+}
+
 /// The ID with these fields.
 #[pg_extern(sql = false)]
 fn snowflake_compose(
@@ -54,7 +72,7 @@ fn snowflake_compose(
     worker_id: Option<i32>,
     sequence: Option<i32>,
 ) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence], &layout_in_force())
+    compose(issued_at, [datacenter_id, worker_id, sequence, Some(0)], &layout_in_force())
 }
 
 /// The same for IDs of another layout.
@@ -66,23 +84,51 @@ fn snowflake_compose_with_layout(
     sequence: Option<i32>,
     layout: Option<&[u8]>,
 ) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence], &layout_named(layout?))
+    compose(issued_at, [datacenter_id, worker_id, sequence, Some(0)], &layout_named(layout?))
+}
+
+/// The ID with these fields and this tag.
+#[pg_extern(sql = false)]
+fn snowflake_compose_with_tag(
+    issued_at: Option<TimestampWithTimeZone>,
+    datacenter_id: Option<i32>,
+    worker_id: Option<i32>,
+    sequence: Option<i32>,
+    tag: Option<i32>,
+) -> Option<i64> {
+    compose(issued_at, [datacenter_id, worker_id, sequence, tag], &layout_in_force())
+}
+
+/// The same for IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_compose_with_tag_and_layout(
+    issued_at: Option<TimestampWithTimeZone>,
+    datacenter_id: Option<i32>,
+    worker_id: Option<i32>,
+    sequence: Option<i32>,
+    tag: Option<i32>,
+    layout: Option<&[u8]>,
+) -> Option<i64> {
+    compose(issued_at, [datacenter_id, worker_id, sequence, tag], &layout_named(layout?))
 }
 
 /// NULL gives NULL, except for a field that the layout lacks: decoding gives NULL for it.
-fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], layout: &Layout) -> Option<i64> {
+fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 4], layout: &Layout) -> Option<i64> {
     let issued_at = issued_at?;
     let number = |given: Option<i32>, last: u64| if last == 0 { Some(given.unwrap_or(0)) } else { given };
     let datacenter = number(numbers[0], *layout.datacenters().end())?;
     let worker = number(numbers[1], *layout.workers().end())?;
     let sequence = number(numbers[2], (1 << layout.sequence_bits()) - 1)?;
+    let tag = number(numbers[3], *layout.tags().end())?;
     let at = if issued_at.is_infinity() && !issued_at.is_neg_infinity() {
         Err(TimeError::AfterEnd { last: layout.last_time() })
     } else {
         unix_ms(issued_at).ok_or(TimeError::BeforeEpoch { epoch: layout.epoch() })
     };
-    let packed =
-        at.map_err(PartsError::Time).and_then(|at| layout.pack(at, datacenter.into(), worker.into(), sequence.into()));
+    let packed = at.map_err(PartsError::Time).and_then(|at| {
+        let tag = layout.tag_bits(tag.into()).map_err(|misfit| PartsError::Number(FieldKind::Tag, misfit))?;
+        Ok(layout.pack(at, datacenter.into(), worker.into(), sequence.into())? | tag)
+    });
     match packed {
         Ok(id) => Some(id.cast_signed()),
         Err(PartsError::Time(failure)) => raise(outside(layout, failure)),
@@ -90,20 +136,21 @@ fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 3], 
             let name = match kind {
                 FieldKind::Datacenter => "datacenter_id",
                 FieldKind::Worker => "worker_id",
+                FieldKind::Tag => "tag",
                 FieldKind::Timestamp | FieldKind::Sequence => "sequence",
             };
-            raise(
-                error_report(
-                    PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-                    format!("{name} does not fit the layout"),
-                )
-                .set_detail(format!(
-                    "{name} is {}, and layout {layout} allows {} to {}.",
-                    misfit.value, misfit.range.0, misfit.range.1
-                )),
-            )
+            raise(misfit_error(name, &misfit, layout))
         }
     }
+}
+
+/// The error for a number that does not fit its field.
+pub fn misfit_error(name: &str, misfit: &OutOfRange, layout: &Layout) -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} does not fit the layout"))
+        .set_detail(format!(
+            "{name} is {}, and layout {layout} allows {} to {}.",
+            misfit.value, misfit.range.0, misfit.range.1
+        ))
 }
 
 /// The bits of an ID, grouped by field.

@@ -86,7 +86,7 @@ fn snowflake_get_writers() -> SetOfIterator<'static, Row<3>> {
     let mut rows: Vec<_> =
         prepared_before.into_iter().map(|id| Row([Column::NULL, transaction(id), Column::NULL])).collect();
     if !holders.is_empty() {
-        let series = issuer::start().unwrap_or_else(|error| error.raise());
+        let (_, series) = issuer::start().unwrap_or_else(|error| error.raise());
         rows.extend(holders.into_iter().map(|holder| {
             let first = column(horizon::id_at(&series, holder.first));
             match holder.who {

@@ -23,13 +23,14 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// The functions with an optional layout as their last argument. By name, since an older script of the extension may
 /// lack some.
-const NAMES: [&CStr; 8] = [
+const NAMES: [&CStr; 9] = [
     c"snowflake_compose",
     c"snowflake_decode",
     c"snowflake_explain",
     c"snowflake_interval",
     c"snowflake_min_id",
     c"snowflake_now",
+    c"snowflake_tag",
     c"snowflake_timestamp",
     c"snowflake_within",
 ];

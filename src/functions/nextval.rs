@@ -1,5 +1,6 @@
 //! Issuing IDs.
 
+use super::decode::misfit_error;
 use super::lastval;
 use super::layout::layout_in_force;
 use super::row::{Row, column};
@@ -7,6 +8,7 @@ use crate::config::preload;
 use crate::errors::{IssueError, error_report, raise, summary};
 use crate::issue::issuer;
 use crate::shared::shared;
+use pgrx::Internal;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
@@ -43,6 +45,29 @@ pub fn next() -> i64 {
     let id = issuer::take().unwrap_or_else(|error| refuse(error));
     lastval::keep(id);
     id
+}
+
+/// The next ID, with a tag of the application's. Worker and sequence make it unique, whatever the tag is.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_with_tag(tag: i32) -> i64 {
+    let layout = layout_in_force();
+    if *layout.tags().end() == 0 {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout has no tag")
+                .set_detail(format!("The layout is {layout}."))
+                .set_hint("Add a field such as h8 to snowflake_pg.layout, or call snowflake_nextval()."),
+        );
+    }
+    let bits = layout.tag_bits(tag.into()).unwrap_or_else(|misfit| raise(misfit_error("tag", &misfit, &layout)));
+    let id = next() | bits.cast_signed();
+    lastval::keep(id);
+    id
+}
+
+/// The same for COPY.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_with_tag_in_copy(_not_from_sql: Internal, tag: i32) -> i64 {
+    snowflake_nextval_with_tag(tag)
 }
 
 /// The next `count` IDs, all taken when the call begins.

@@ -18,7 +18,10 @@ pub struct PreparedBefore;
 /// takes a snapshot afterwards.
 pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
     // A server that has just started begins above all IDs that it has issued before.
-    let series = issuer::start()?;
+    let (layout, series) = issuer::start()?;
+    if !layout.sorts_within_ticks() {
+        issuer::close_past_tick()?;
+    }
     let horizon = shared().horizon.read(&shared().generator, || {
         let (holders, prepared_before) = holders();
         if prepared_before.is_empty() {
@@ -27,7 +30,10 @@ pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
             Err(PreparedBefore)
         }
     });
-    Ok(horizon.map(|position| id_at(&series, position)))
+    // With a tag above the sequence, IDs of one tick come in any order.
+    let begin_of_tick = |position: Position| position >> layout.sequence_bits() << layout.sequence_bits();
+    let is_exact = layout.sorts_within_ticks();
+    Ok(horizon.map(|position| id_at(&series, if is_exact { position } else { begin_of_tick(position) })))
 }
 
 /// The ID at a position; the greatest one for the position after the last.

@@ -69,14 +69,25 @@ pub fn next_batch(count: u32) -> Result<(impl Iterator<Item = i64>, i64), IssueE
     Ok((spans.into_iter().flat_map(|span| span.first..=span.last).map(|position| issuer.id_at(position)), last))
 }
 
-/// Starts the generator, as the first ID does, unless it runs. Returns the series of its IDs.
-pub fn start() -> Result<Series, IssueError> {
+/// Starts the generator, as the first ID does, unless it runs. Returns the layout and the series of its IDs.
+pub fn start() -> Result<(Layout, Series), IssueError> {
     let issuer = issuer()?;
     let mut budget = WaitBudget::new(issuer.max_wait());
     while !issuer.generator.is_started() {
         issuer.extend(issuer.now()?.0, &mut budget)?;
     }
-    Ok(issuer.series)
+    Ok((issuer.layout, issuer.series))
+}
+
+/// Lets no more IDs into the tick of the last one, if the clock has passed it.
+pub fn close_past_tick() -> Result<(), IssueError> {
+    let issuer = issuer()?;
+    let last = issuer.generator.last_tick();
+    if last < issuer.now()?.0 {
+        // Covered by the mark, since an ID of it was issued.
+        issuer.generator.advance(last);
+    }
+    Ok(())
 }
 
 /// Puts all new IDs into later ticks than this one.

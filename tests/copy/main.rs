@@ -9,23 +9,26 @@ use testbed::{Cluster, error, pg_config, value};
 
 #[test]
 fn copy_costs_no_more_wal_than_with_a_sequence() {
-    let cluster = Cluster::builder().worker(7).start();
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.layout", "t41 w5 s9 h8").start();
     let mut client = cluster.connect();
     client
         .batch_execute(
             "CREATE EXTENSION snowflake_pg;
+             CREATE TABLE tagged (id bigint PRIMARY KEY DEFAULT snowflake_nextval(3), n integer);
              CREATE TABLE ours (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
              CREATE TABLE theirs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer);
              CREATE ROLE app LOGIN; GRANT INSERT ON ours TO app; CHECKPOINT",
         )
         .expect("tables");
-    let [ours, theirs] = ["ours", "theirs"].map(|table| {
+    let [ours, tagged, theirs] = ["ours", "tagged", "theirs"].map(|table| {
         let position = |client: &mut Client| value(client, "SELECT pg_current_wal_insert_lsn() - '0/0'");
         let before: i64 = position(&mut client).parse().expect("a number");
         copy(&mut client, table).expect("rows");
         position(&mut client).parse::<i64>().expect("a number") - before
     });
     assert!(ours <= theirs, "{ours} bytes, and {theirs} with a sequence");
+    assert!(tagged <= theirs, "{tagged} bytes with a tag, and {theirs} with a sequence");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT id) FROM tagged WHERE snowflake_tag(id) = 3"), "10000");
     assert_eq!(value(&mut client, "SELECT count(DISTINCT id) FROM ours"), "10000");
     assert_eq!(
         value(&mut client, "SELECT min(id) > (SELECT snowflake_min_id(now() - interval '1 min')) FROM ours"),

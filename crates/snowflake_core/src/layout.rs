@@ -1,6 +1,6 @@
 //! Where the bits of an ID are.
 //!
-//! A layout is up to four groups of bits, in any order, a tick length and an epoch. The preset `twitter`:
+//! A layout is up to five groups of bits, in any order, a tick length and an epoch. The preset `twitter`:
 //!
 //! ```text
 //! bit 63 62                                        22 21     17 16     12 11          0
@@ -40,19 +40,22 @@ pub enum FieldKind {
     Datacenter,
     /// The worker: the number of a server, unique in its data center.
     Worker,
+    /// A number of the application's, if the layout has one.
+    Tag,
     /// Numbers the IDs of one worker within one tick.
     Sequence,
 }
 
 impl FieldKind {
-    const ALL: [Self; 4] = [Self::Timestamp, Self::Datacenter, Self::Worker, Self::Sequence];
+    const ALL: [Self; 5] = [Self::Timestamp, Self::Datacenter, Self::Worker, Self::Tag, Self::Sequence];
 
-    /// The letter of the field in the text of a layout: `t`, `d`, `w` or `s`.
+    /// The letter of the field in the text of a layout: `t`, `d`, `w`, `h` or `s`.
     pub const fn letter(self) -> char {
         match self {
             Self::Timestamp => 't',
             Self::Datacenter => 'd',
             Self::Worker => 'w',
+            Self::Tag => 'h',
             Self::Sequence => 's',
         }
     }
@@ -63,6 +66,7 @@ impl FieldKind {
             Self::Timestamp => "timestamp",
             Self::Datacenter => "data center",
             Self::Worker => "worker",
+            Self::Tag => "tag",
             Self::Sequence => "sequence",
         }
     }
@@ -71,21 +75,29 @@ impl FieldKind {
     const fn max_bits(self) -> u32 {
         match self {
             Self::Timestamp => 63,
-            Self::Datacenter | Self::Worker | Self::Sequence => 31,
+            Self::Datacenter | Self::Worker | Self::Tag | Self::Sequence => 31,
         }
     }
 }
 
-/// A group of adjacent bits.
+/// A group of adjacent bits. In few bytes, since the functions that read IDs copy layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
-    bits: u32,
-    shift: u32,
+    bits: u8,
+    shift: u8,
 }
 
 impl Field {
     /// A field that the layout does not have: it holds only 0.
     const ABSENT: Self = Self { bits: 0, shift: 0 };
+
+    const fn bits(self) -> u32 {
+        self.bits as u32
+    }
+
+    const fn shift(self) -> u32 {
+        self.shift as u32
+    }
 
     const fn max(self) -> u64 {
         (1 << self.bits) - 1
@@ -105,6 +117,7 @@ pub struct Layout {
     timestamp: Field,
     datacenter: Field,
     worker: Field,
+    tag: Field,
     sequence: Field,
     tick_ms: u32,
     epoch: UnixMs,
@@ -134,13 +147,15 @@ impl Layout {
             timestamp: Field::ABSENT,
             datacenter: Field::ABSENT,
             worker: Field::ABSENT,
+            tag: Field::ABSENT,
             sequence: Field::ABSENT,
             tick_ms,
             epoch,
         };
         let mut shift = 0;
         for &(kind, bits) in fields.iter().rev() {
-            *layout.field_mut(kind) = Field { bits, shift };
+            let narrow = |bits: u32| u8::try_from(bits).expect("at most 64 bits");
+            *layout.field_mut(kind) = Field { bits: narrow(bits), shift: narrow(shift) };
             shift += bits;
         }
         layout
@@ -151,6 +166,7 @@ impl Layout {
             FieldKind::Timestamp => self.timestamp,
             FieldKind::Datacenter => self.datacenter,
             FieldKind::Worker => self.worker,
+            FieldKind::Tag => self.tag,
             FieldKind::Sequence => self.sequence,
         }
     }
@@ -160,6 +176,7 @@ impl Layout {
             FieldKind::Timestamp => &mut self.timestamp,
             FieldKind::Datacenter => &mut self.datacenter,
             FieldKind::Worker => &mut self.worker,
+            FieldKind::Tag => &mut self.tag,
             FieldKind::Sequence => &mut self.sequence,
         }
     }
@@ -169,22 +186,22 @@ impl Layout {
         let mut fields: Vec<_> = FieldKind::ALL
             .map(|kind| (kind, self.field(kind)))
             .into_iter()
-            .filter(|(_, field)| field.bits > 0)
+            .filter(|(_, field)| field.bits() > 0)
             .collect();
-        fields.sort_by_key(|(_, field)| std::cmp::Reverse(field.shift));
+        fields.sort_by_key(|(_, field)| std::cmp::Reverse(field.shift()));
         fields
     }
 
     /// The fields in the text of a layout: `t41 d5 w5 s12`.
     pub fn fields_text(&self) -> String {
         let fields: Vec<_> =
-            self.fields().iter().map(|(kind, field)| format!("{}{}", kind.letter(), field.bits)).collect();
+            self.fields().iter().map(|(kind, field)| format!("{}{}", kind.letter(), field.bits())).collect();
         fields.join(" ")
     }
 
     /// How many bits all fields have together, 64 at most.
     pub const fn bits(&self) -> u32 {
-        self.timestamp.bits + self.datacenter.bits + self.worker.bits + self.sequence.bits
+        self.timestamp.bits() + self.datacenter.bits() + self.worker.bits() + self.tag.bits() + self.sequence.bits()
     }
 
     /// The greatest ID, all of whose fields are full.
@@ -194,12 +211,12 @@ impl Layout {
 
     /// Whether IDs sort by time: no field is above the timestamp.
     pub const fn sorts_by_time(&self) -> bool {
-        self.timestamp.shift + self.timestamp.bits == self.bits()
+        self.timestamp.shift() + self.timestamp.bits() == self.bits()
     }
 
     /// How many years the timestamps last, from the epoch on.
     pub fn years(&self) -> f64 {
-        years(self.timestamp.bits, self.tick_ms)
+        years(self.timestamp.bits(), self.tick_ms)
     }
 
     /// When tick 0 begins.
@@ -224,7 +241,7 @@ impl Layout {
 
     /// How many bits number the IDs of one tick.
     pub const fn sequence_bits(&self) -> u32 {
-        self.sequence.bits
+        self.sequence.bits()
     }
 
     /// How many IDs one worker has in a tick.
@@ -234,7 +251,7 @@ impl Layout {
 
     /// Whether the IDs of a tick follow one another, one greater than the other.
     pub const fn sequence_is_lowest(&self) -> bool {
-        self.sequence.shift == 0
+        self.sequence.shift() == 0
     }
 
     /// The data centers that fit; only 0 if the layout has no such field.
@@ -245,6 +262,16 @@ impl Layout {
     /// The workers that fit; only 0 if the layout has no such field.
     pub const fn workers(&self) -> RangeInclusive<u64> {
         0..=self.worker.max()
+    }
+
+    /// The tags that fit; only 0 if the layout has no such field.
+    pub const fn tags(&self) -> RangeInclusive<u64> {
+        0..=self.tag.max()
+    }
+
+    /// Whether IDs of one worker sort by their positions, whatever their tags: no tag is above the sequence.
+    pub const fn sorts_within_ticks(&self) -> bool {
+        self.tag.shift() <= self.sequence.shift()
     }
 
     /// When a tick begins.
@@ -287,7 +314,7 @@ impl Layout {
     /// The lowest ID of a tick, over all workers: all its other bits are 0.
     #[inline]
     pub const fn min_id(&self, tick: Tick) -> u64 {
-        tick << self.timestamp.shift
+        tick << self.timestamp.shift()
     }
 
     /// The difference of two IDs that were issued this many milliseconds apart, in whole ticks: 0 for less than a tick.

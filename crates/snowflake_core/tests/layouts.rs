@@ -7,15 +7,16 @@ use snowflake_core::layout::{FieldKind, Layout};
 
 /// Fields in random order, of random widths, with 64 bits at most, and a random unit and epoch.
 fn layouts() -> impl Strategy<Value = Layout> {
-    let letters = Just(['t', 'd', 'w', 's']).prop_shuffle();
-    let widths = (1..=48_u32, 0..=31_u32, 0..=31_u32, 0..=31_u32);
+    let letters = Just(['t', 'd', 'w', 'h', 's']).prop_shuffle();
+    let widths = (1..=48_u32, 0..=31_u32, 0..=31_u32, 0..=16_u32, 0..=31_u32);
     (letters, widths, 1..=1000_u32, 0..=253_402_300_799_999_u64).prop_filter_map(
         "a layout",
-        |(letters, (t, d, w, s), unit, epoch)| {
+        |(letters, (t, d, w, h, s), unit, epoch)| {
             let width = |letter| match letter {
                 't' => t,
                 'd' => d,
                 'w' => w,
+                'h' => h,
                 _ => s,
             };
             let fields: Vec<_> =
@@ -35,7 +36,8 @@ proptest! {
         let parts = layout.unpack(id);
         let given = |number: Option<u64>| number.unwrap_or(0).cast_signed();
         let packed = layout.pack(parts.issued_at, given(parts.datacenter), given(parts.worker), given(parts.sequence));
-        prop_assert_eq!(packed, Ok(id));
+        let tag = layout.tag_bits(given(parts.tag)).unwrap();
+        prop_assert_eq!(packed.map(|packed| packed | tag), Ok(id));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! In the horizon, and in what reads by ID.
 
-use super::Against::{Loom, Servers};
+use super::Against::{Core, Loom, Servers};
 use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
@@ -68,6 +68,29 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a poll reads in the snapshot of its caller",
         edits: &[("src/functions/poll.rs", "must_return_tuples: true,", "must_return_tuples: true, read_only: true,")],
         against: Servers { binary: "reading", tests: "a_poll_sees" },
+    },
+    Mutant {
+        name: "the horizon is within a tick whose IDs are in the order of their tags",
+        edits: &[("src/issue/horizon.rs", "if is_exact { position }", "if is_exact || position > 0 { position }")],
+        against: Servers { binary: "tags", tests: "a_reader_by_id" },
+    },
+    Mutant {
+        name: "the horizon stays in a tick that has passed",
+        edits: &[(
+            "src/issue/horizon.rs",
+            "        issuer::close_past_tick()?;\n",
+            "        let _ = issuer::close_past_tick;\n",
+        )],
+        against: Servers { binary: "tags", tests: "a_reader_by_id" },
+    },
+    Mutant {
+        name: "a tag is put where the sequence is",
+        edits: &[(
+            "crates/snowflake_core/src/layout/parts.rs",
+            "self.place(FieldKind::Tag, tag)",
+            "self.place(FieldKind::Sequence, tag)",
+        )],
+        against: Core,
     },
     Mutant {
         name: "a query may read a table beside the horizon",

@@ -23,7 +23,7 @@ impl Layout {
         if unused > 0 {
             groups.push(('-', unused, id >> self.bits()));
         }
-        groups.extend(fields.iter().map(|(kind, field)| (kind.letter(), field.bits, field.get(id))));
+        groups.extend(fields.iter().map(|(kind, field)| (kind.letter(), field.bits(), field.get(id))));
 
         let bits: Vec<_> =
             groups.iter().map(|&(_, width, value)| format!("{value:0>width$b}", width = width as usize)).collect();
@@ -42,7 +42,9 @@ impl Layout {
                     display_time(self.issued_at(id))
                 ),
                 FieldKind::Sequence => format!("{value} of 0 to {} in this tick", field.max()),
-                FieldKind::Datacenter | FieldKind::Worker => format!("{value} of 0 to {}", field.max()),
+                FieldKind::Datacenter | FieldKind::Worker | FieldKind::Tag => {
+                    format!("{value} of 0 to {}", field.max())
+                }
             };
             // Writing to a String can't fail.
             let _ = write!(text, "\n{letter} {name:<12} {meaning}");

@@ -12,6 +12,8 @@ pub struct Parts {
     pub datacenter: Option<u64>,
     /// The worker; `None` if the layout has no such field.
     pub worker: Option<u64>,
+    /// The tag; `None` if the layout has no such field.
+    pub tag: Option<u64>,
     /// The ID's number within its tick and worker; `None` if the layout has no such field.
     pub sequence: Option<u64>,
 }
@@ -40,11 +42,12 @@ pub enum PartsError {
 impl Layout {
     /// Decodes an ID. Ignores bits above the layout's: see [`max_id`](Self::max_id).
     pub fn unpack(&self, id: u64) -> Parts {
-        let number = |field: Field| (field.bits > 0).then(|| field.get(id));
+        let number = |field: Field| (field.bits() > 0).then(|| field.get(id));
         Parts {
             issued_at: self.issued_at(id),
             datacenter: number(self.datacenter),
             worker: number(self.worker),
+            tag: number(self.tag),
             sequence: number(self.sequence),
         }
     }
@@ -54,10 +57,15 @@ impl Layout {
     pub fn pack(&self, issued_at: UnixMs, datacenter: i64, worker: i64, sequence: i64) -> Result<u64, PartsError> {
         let tick = self.tick_at(issued_at)?;
         let place = |kind, value| self.place(kind, value).map_err(|misfit| PartsError::Number(kind, misfit));
-        Ok(tick << self.timestamp.shift
+        Ok(tick << self.timestamp.shift()
             | place(FieldKind::Datacenter, datacenter)?
             | place(FieldKind::Worker, worker)?
             | place(FieldKind::Sequence, sequence)?)
+    }
+
+    /// The bits of a tag, which are 0 in an ID that is issued without one.
+    pub fn tag_bits(&self, tag: i64) -> Result<u64, OutOfRange> {
+        self.place(FieldKind::Tag, tag)
     }
 
     /// A number at its place in an ID.
@@ -66,7 +74,7 @@ impl Layout {
         u64::try_from(value)
             .ok()
             .filter(|&number| number <= field.max())
-            .map(|number| number << field.shift)
+            .map(|number| number << field.shift())
             .ok_or(OutOfRange { value, range: (0, field.max()) })
     }
 }

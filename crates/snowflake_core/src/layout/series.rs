@@ -55,7 +55,7 @@ impl Layout {
 
     /// The position of an ID among those of its worker.
     pub const fn position(&self, id: u64) -> Position {
-        self.timestamp.get(id) << self.sequence.bits | self.sequence.get(id)
+        self.timestamp.get(id) << self.sequence.bits() | self.sequence.get(id)
     }
 
     /// The IDs that one worker issues.
@@ -67,9 +67,9 @@ impl Layout {
         Ok(Series {
             fixed: place(FieldKind::Datacenter, datacenter)? | place(FieldKind::Worker, worker)?,
             sequence_mask: self.sequence.max(),
-            sequence_shift: self.sequence.shift,
+            sequence_shift: self.sequence.shift(),
             // The timestamp is the highest field, so the bits below it are at least those of the sequence.
-            tick_shift: self.timestamp.shift - self.sequence.bits,
+            tick_shift: self.timestamp.shift() - self.sequence.bits(),
         })
     }
 }

@@ -22,7 +22,7 @@ fn published_ids_decode_to_their_published_parts_and_compose_back() {
         let number = |text: &str| text.parse::<u64>().ok();
         let issued_at = ms(&format!("{}Z", time.replace(' ', "T")));
         let (datacenter, worker, sequence) = (number(datacenter), number(worker), number(sequence));
-        assert_eq!(layout.unpack(id), Parts { issued_at, datacenter, worker, sequence }, "{line}");
+        assert_eq!(layout.unpack(id), Parts { issued_at, datacenter, worker, tag: None, sequence }, "{line}");
         let given = |number: Option<u64>| number.unwrap_or(0).cast_signed();
         let packed = layout.pack(issued_at, given(datacenter), given(worker), given(sequence));
         assert_eq!(packed, Ok(id), "{line}");
@@ -187,11 +187,33 @@ fn ids_of_a_series_carry_its_worker_and_sort_as_their_positions() {
             issued_at: layout.time_of(position >> 12),
             datacenter: Some(11),
             worker: Some(26),
+            tag: None,
             sequence: Some(position & 4095),
         };
         assert_eq!(parts, expected);
     }
     assert!(positions.map(|position| series.id_at(position)).is_sorted());
+}
+
+#[test]
+fn a_tag_is_beside_what_makes_an_id_unique_and_sorts_with_the_ids_only_below_the_sequence() {
+    for (text, sorts) in [("t41 w5 s9 h8", true), ("t41 w5 h8 s9", false), ("t41 h8 w5 s9", false), ("flat", true)] {
+        let layout = layout(text);
+        assert_eq!(layout.sorts_within_ticks(), sorts, "{text}");
+        let series = layout.series(0, 26).expect("it fits");
+        let tags = layout.tags();
+        for (position, tag) in [(7 << 9 | 3, 0), (7 << 9 | 4, *tags.end())] {
+            let id = series.id_at(position) | layout.tag_bits(tag.cast_signed()).expect("it fits");
+            let parts = layout.unpack(id);
+            assert_eq!((parts.worker, parts.tag.unwrap_or(0)), (Some(26), tag), "{text}");
+            assert_eq!(layout.position(id), position, "{text}");
+            assert!(id <= layout.max_id());
+        }
+        for outside in [-1, tags.end().cast_signed() + 1] {
+            let misfit = OutOfRange { value: outside, range: (0, *tags.end()) };
+            assert_eq!(layout.tag_bits(outside), Err(misfit), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! IDs with a tag of the application's.
+
+use testbed::postgres::Client;
+use testbed::postgres::error::SqlState;
+use testbed::{Cluster, error, value};
+
+/// A server with this layout, and a table whose rows have a tag.
+fn server(layout: &str) -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.layout", layout).start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute("CREATE EXTENSION snowflake_pg; CREATE TABLE rows (id bigint PRIMARY KEY, tag integer)")
+        .expect("a table");
+    (cluster, client)
+}
+
+/// The tag beside the worker, and below the sequence.
+const LAYOUTS: [&str; 2] = ["t41 w5 h8 s9", "t41 w5 s9 h8"];
+
+#[test]
+fn an_id_has_the_tag_that_it_was_asked_for_and_is_unique_whatever_the_tags_are() {
+    for layout in LAYOUTS {
+        let (cluster, mut client) = server(layout);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let mut client = cluster.connect();
+                scope.spawn(move || {
+                    let insert = "INSERT INTO rows SELECT snowflake_nextval(tag), tag FROM (SELECT \
+                        (random() * 255)::integer AS tag FROM generate_series(1, 5000) OFFSET 0) tags";
+                    (0..4).for_each(|_| client.batch_execute(insert).expect("unique IDs"));
+                });
+            }
+        });
+        let seen = "SELECT concat_ws(' ', count(*), count(DISTINCT tag), \
+            count(*) FILTER (WHERE snowflake_tag(id) <> tag OR (snowflake_decode(id)).worker_id <> 7)) FROM rows";
+        assert_eq!(value(&mut client, seen), "80000 256 0", "{layout}");
+        // Without the tags, too: a wrong tag can't make a duplicate.
+        let positions = "SELECT count(DISTINCT snowflake_compose(issued_at, datacenter_id, worker_id, sequence, 0)) \
+            FROM rows, snowflake_decode(id)";
+        assert_eq!(value(&mut client, positions), "80000", "{layout}");
+        assert_eq!(value(&mut client, "SELECT snowflake_tag(snowflake_nextval())"), "0");
+        assert_eq!(value(&mut client, "SELECT snowflake_nextval(NULL) IS NULL"), "t");
+        assert_eq!(value(&mut client, "SELECT snowflake_nextval(9) = snowflake_lastval()"), "t");
+    }
+}
+
+#[test]
+fn ids_with_a_tag_below_the_sequence_are_in_order_and_others_by_their_ticks() {
+    for (layout, order) in LAYOUTS.into_iter().zip(["snowflake_timestamp(id)", "id"]) {
+        let (_cluster, mut client) = server(layout);
+        let wrong = format!(
+            "WITH drawn AS MATERIALIZED (
+                 SELECT n, snowflake_nextval((random() * 255)::integer) AS id FROM generate_series(1, 20000) n)
+             SELECT count(*) FROM (SELECT {order} AS at, lag({order}) OVER (ORDER BY n) AS before FROM drawn) pairs
+             WHERE before > at"
+        );
+        assert_eq!(value(&mut client, &wrong), "0", "{layout}");
+    }
+}
+
+#[test]
+fn a_tag_outside_its_field_or_without_one_is_refused() {
+    let (_cluster, mut client) = server(LAYOUTS[0]);
+    for tag in [-1, 256] {
+        let refused = error(&mut client, &format!("SELECT snowflake_nextval({tag})"));
+        assert_eq!(refused.code(), &SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
+        assert_eq!(refused.message(), "tag does not fit the layout");
+        let detail = "layout t41 w5 h8 s9 unit=1ms epoch=2010-11-04T01:42:54.657Z allows 0 to 255.";
+        assert_eq!(refused.detail(), Some(format!("tag is {tag}, and {detail}").as_str()));
+    }
+    let (_cluster, mut client) = server("twitter");
+    let refused = error(&mut client, "SELECT snowflake_nextval(1)");
+    assert_eq!(
+        (refused.code(), refused.message()),
+        (&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout has no tag")
+    );
+    assert_eq!(value(&mut client, "SELECT snowflake_tag(snowflake_nextval()) IS NULL"), "t");
+}
+
+#[test]
+fn tags_are_composed_explained_and_read_by_any_layout_and_by_the_planner() {
+    let (_cluster, mut client) = server(LAYOUTS[0]);
+    let layout = "'t41 w5 h8 s9'";
+    let id = value(&mut client, &format!("SELECT snowflake_compose('2026-01-01Z', NULL, 3, 4, 200, {layout})"));
+    assert_eq!(value(&mut client, "SELECT snowflake_compose('2026-01-01Z', NULL, 3, 4, 200)"), id);
+    let parts = format!(
+        "SELECT concat_ws(' ', worker_id, sequence, snowflake_tag({id}, {layout})) FROM snowflake_decode({id})"
+    );
+    assert_eq!(value(&mut client, &parts), "3 4 200");
+    let explained = value(&mut client, &format!("SELECT snowflake_explain({id})"));
+    assert!(explained.contains("\nh tag          200 of 0 to 255\n"), "{explained}");
+    assert!(explained.contains("wwwww hhhhhhhh sssssssss"), "{explained}");
+    let refused = error(&mut client, "SELECT snowflake_compose('2026-01-01Z', 0, 3, 4, 300)");
+    assert_eq!(refused.message(), "tag does not fit the layout");
+    let no_tag = error(&mut client, "SELECT snowflake_compose('2026-01-01Z', 0, 3, 4, 1, 'twitter')");
+    assert!(no_tag.detail().is_some_and(|detail| detail.ends_with("allows 0 to 0.")));
+    client
+        .batch_execute(
+            "CREATE INDEX by_tag ON rows (snowflake_tag(id, 't41 w5 h8 s9'));
+             INSERT INTO rows SELECT snowflake_nextval(n % 256), n % 256 FROM generate_series(1, 20000) n; ANALYZE rows",
+        )
+        .expect("an index on the tag");
+    let plan = testbed::plan(&mut client, "EXPLAIN SELECT * FROM rows WHERE snowflake_tag(id) = 5");
+    assert!(plan.contains("by_tag"), "{plan}");
+}
+
+#[test]
+fn a_default_may_have_a_tag_in_insert_and_copy() {
+    let (_cluster, mut client) = server(LAYOUTS[0]);
+    client
+        .batch_execute("CREATE TABLE kinds (id bigint PRIMARY KEY DEFAULT snowflake_nextval(3), n integer)")
+        .expect("a table");
+    client.batch_execute("INSERT INTO kinds (n) VALUES (1), (2)").expect("rows");
+    let mut copy = client.copy_in("COPY kinds (n) FROM STDIN").expect("COPY");
+    std::io::Write::write_all(&mut copy, b"3\n4\n").expect("rows");
+    copy.finish().expect("rows");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM kinds WHERE snowflake_tag(id) = 3"), "4");
+}
+
+#[test]
+fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon() {
+    for layout in LAYOUTS {
+        let (cluster, mut client) = server(layout);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let seen = std::thread::scope(|scope| {
+            let mut reader = cluster.connect();
+            let done = &done;
+            let reader = scope.spawn(move || {
+                let mut seen: Vec<i64> = Vec::new();
+                loop {
+                    let was_done = done.load(std::sync::atomic::Ordering::Relaxed);
+                    let after = seen.last().copied().unwrap_or(0);
+                    let rows = reader.query("SELECT id FROM snowflake_poll(NULL::rows, $1, 100)", &[&after]);
+                    let rows = rows.expect("rows");
+                    seen.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+                    if rows.is_empty() {
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                        // The clock has passed the last tick by now.
+                        if was_done {
+                            return seen;
+                        }
+                    }
+                }
+            });
+            let writers: Vec<_> = (0..4)
+                .map(|_| {
+                    let mut writer = cluster.connect();
+                    scope.spawn(move || {
+                        for _ in 0..500 {
+                            let insert = "INSERT INTO rows SELECT snowflake_nextval((random() * 255)::integer) \
+                                          FROM generate_series(1, 3)";
+                            writer.batch_execute(insert).expect("rows");
+                        }
+                    })
+                })
+                .collect();
+            writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            reader.join().expect("a reader")
+        });
+        assert!(seen.is_sorted(), "{layout}");
+        assert_eq!(value(&mut client, "SELECT count(*) FROM rows"), seen.len().to_string(), "{layout}");
+    }
+}
