@@ -164,7 +164,7 @@ test-upgrade: build
 		cargo test --locked --package testbed --test snowflake_type -- pg_upgrade
 
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
-version_tests = sql_surface upgrades issuing health partitions adopt planner copy snowflake_type text faults
+version_tests = sql_surface upgrades issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
 
 test-versions: setup
 	@tools/setup servers tests

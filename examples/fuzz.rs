@@ -178,6 +178,10 @@ fn call(function: &Function, random: &mut Rng) -> String {
     let mut call = format!("SELECT {}(", function.name);
     for (nth, of_type) in function.types.iter().enumerate() {
         let comma = if nth > 0 { ", " } else { "" };
+        let of_type = match of_type.as_str() {
+            "anyelement" => random.choice(["plain", "parts", "adopted", "pg_class", "integer"]).expect("a type"),
+            of_type => of_type,
+        };
         write!(call, "{comma}{}::{of_type}", argument(of_type, random)).expect("text");
     }
     // All rows of a large batch would be sent.
@@ -209,6 +213,11 @@ fn argument(of_type: &str, random: &mut Rng) -> String {
             1 => format!("'{} us'", random.i64(..1 << 60)),
             _ => format!("'{} s'", random.i32(-5..100_000_000)),
         },
+        "bytea" => {
+            let length = [16, 24, 32, random.usize(..40)][random.usize(..4)];
+            format!("'\\x{}'", "a7".repeat(length))
+        }
+        "plain" | "parts" | "adopted" | "pg_class" => "NULL".to_owned(),
         "uuid" => format!("'{:032x}'", random.u128(..)),
         "regclass" => {
             let names =
