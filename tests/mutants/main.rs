@@ -8,7 +8,7 @@ mod list;
 
 use list::Against::{self, Core, Loom, Servers};
 use list::{Mutant, mutants};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
@@ -60,7 +60,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// Copies what git knows of, also where it is changed. Leaves alone what is the same, so that cargo builds little.
+    /// Copies what git knows of, also where it is changed, and removes what is no longer there. Leaves alone what is the
+    /// same, so that cargo builds little.
     fn copy(project: &Path, root: &Path) -> Self {
         let listing = Command::new("git").current_dir(project).args(["ls-files", "-z"]).output().expect("git");
         assert!(listing.status.success(), "git ls-files failed");
@@ -68,6 +69,7 @@ impl Tree {
         for name in listing.split_terminator('\0').filter(|name| project.join(name).exists()) {
             put(&root.join(name), &fs::read(project.join(name)).expect("a source"));
         }
+        remove_all_but(&listing.split_terminator('\0').map(|name| root.join(name)).collect(), root);
         let root = root.canonicalize().expect("the copy");
         Self { target: root.with_file_name("build"), root, programs: BTreeMap::new() }
     }
@@ -188,4 +190,16 @@ fn put(path: &Path, bytes: &[u8]) {
     }
     fs::create_dir_all(path.parent().expect("a file's directory")).expect("own directory");
     fs::write(path, bytes).expect("own file");
+}
+
+/// Removes the files of a directory, and of those in it, that are not to be kept.
+fn remove_all_but(kept: &HashSet<PathBuf>, directory: &Path) {
+    for entry in fs::read_dir(directory).expect("the copy") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            remove_all_but(kept, &path);
+        } else if !kept.contains(&path) {
+            fs::remove_file(&path).expect("a source that is gone");
+        }
+    }
 }
