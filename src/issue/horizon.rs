@@ -20,6 +20,7 @@ pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
     // A server that has just started begins above all IDs that it has issued before.
     let (layout, series) = issuer::start()?;
     if !layout.sorts_within_ticks() {
+        // The ID at a position has no tag, and so is below the IDs of its tick that have one.
         issuer::close_past_tick()?;
     }
     let horizon = shared().horizon.read(&shared().generator, || {
@@ -30,10 +31,7 @@ pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
             Err(PreparedBefore)
         }
     });
-    // With a tag above the sequence, IDs of one tick come in any order.
-    let begin_of_tick = |position: Position| position >> layout.sequence_bits() << layout.sequence_bits();
-    let is_exact = layout.sorts_within_ticks();
-    Ok(horizon.map(|position| id_at(&series, if is_exact { position } else { begin_of_tick(position) })))
+    Ok(horizon.map(|position| id_at(&series, position)))
 }
 
 /// The ID at a position; the greatest one for the position after the last.

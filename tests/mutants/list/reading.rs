@@ -70,11 +70,6 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { binary: "reading", tests: "a_poll_sees" },
     },
     Mutant {
-        name: "the horizon is within a tick whose IDs are in the order of their tags",
-        edits: &[("src/issue/horizon.rs", "if is_exact { position }", "if is_exact || position > 0 { position }")],
-        against: Servers { binary: "tags", tests: "a_reader_by_id" },
-    },
-    Mutant {
         name: "the horizon stays in a tick that has passed",
         edits: &[(
             "src/issue/horizon.rs",
