@@ -49,6 +49,8 @@ fn an_error_ends_what_holds_the_horizon_back_and_a_savepoint_does_not() {
     other.batch_execute("ROLLBACK TO s").expect("a part of the transaction");
     assert_eq!(horizon(&mut client), Some(first));
     other.batch_execute("RELEASE s; SELECT 1 / 0").expect_err("an error");
+    // A server sends an error before it ends the transaction: its next answer is after the end.
+    other.batch_execute("").expect("an answer");
     assert_eq!(first_ids(&mut client), []);
     // The client has not even said ROLLBACK.
     assert!(horizon(&mut client) > Some(first));
