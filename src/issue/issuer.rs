@@ -72,10 +72,7 @@ pub fn next_batch(count: u32) -> Result<(impl Iterator<Item = i64>, i64), IssueE
 /// Starts the generator, as the first ID does, unless it runs. Returns the layout and the series of its IDs.
 pub fn start() -> Result<(Layout, Series), IssueError> {
     let issuer = issuer()?;
-    let mut budget = WaitBudget::new(issuer.max_wait());
-    while !issuer.generator.is_started() {
-        issuer.extend(issuer.now()?.0, &mut budget)?;
-    }
+    issuer.start()?;
     Ok((issuer.layout, issuer.series))
 }
 
@@ -164,6 +161,8 @@ impl Issuer {
 
     /// Takes positions for a transaction that has [entered](writer::enter).
     fn enter(&self, take: impl FnOnce() -> Result<Span, IssueError>) -> Result<Span, IssueError> {
+        // A bound from before the start would be below all IDs.
+        self.start()?;
         let entering = writer::enter(self.generator);
         let span = take()?;
         if let Some(entering) = entering {
@@ -188,12 +187,12 @@ impl Issuer {
                     policy.clock_regression,
                 );
             }
+            if let Some(least) = self.generator.least_of_history(found, now, &policy) {
+                writer::lower(least);
+            }
             match by(self.generator, found, now, want, &policy) {
                 Outcome::Taken(span) => {
                     self.generator.keep_open(span, open_until);
-                    if span.first < found.next_in_order() {
-                        writer::lower(span.first);
-                    }
                     return Ok(span);
                 }
                 Outcome::Contended => {}
@@ -205,6 +204,15 @@ impl Issuer {
                 }
             }
         }
+    }
+
+    /// Starts the generator, unless it runs.
+    fn start(&self) -> Result<(), IssueError> {
+        let mut budget = WaitBudget::new(self.max_wait());
+        while !self.generator.is_started() {
+            self.extend(self.now()?.0, &mut budget)?;
+        }
+        Ok(())
     }
 
     /// Has the mark extended past `tick`, as early as there is reason to.

@@ -4,7 +4,6 @@
 //! whether it [`has_entered`]. PostgreSQL calls [`on_end`] when the rows of the transaction have become visible.
 
 use crate::config::gucs;
-use crate::shared::shared;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
 use snowflake_core::Position;
@@ -60,11 +59,10 @@ impl Entering {
     }
 }
 
-/// Lowers what this transaction has entered, for a position of the history.
-pub fn lower(position: Position) {
+/// Lowers what this transaction has entered. To be called before a position of the history may be taken.
+pub fn lower(least: Position) {
     if gucs::track_writers() {
-        writer().first.lower(position);
-        shared().horizon.lower(position);
+        writer().first.lower(least);
     }
 }
 

@@ -86,13 +86,6 @@ pub struct Snapshot {
     clock: Tick,
 }
 
-impl Snapshot {
-    /// The least position that callers take after this, but for those of the history.
-    pub fn next_in_order(&self) -> Position {
-        self.state + 1
-    }
-}
-
 /// What a caller has, or must do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -205,6 +198,19 @@ impl Generator {
     /// Acquire: what callers did before they took positions up to this one has happened (see [`crate::horizon`]).
     pub fn last_position(&self) -> Position {
         self.state.load(Ordering::Acquire)
+    }
+
+    /// Gives no position of the history up to `last` any more, which [`last_position`](Self::last_position) has
+    /// returned. A caller that was given one before has happened before.
+    pub fn close_history(&self, last: Position) {
+        // What its own tick has left over when it is closed is above it.
+        self.history.raise_floor((last >> self.sequence_bits).saturating_sub(1));
+    }
+
+    /// The least position of the history that [`take`](Self::take) may give; `None` if it only takes in order.
+    pub fn least_of_history(&self, found: Snapshot, now: Tick, policy: &Policy) -> Option<Position> {
+        let may = policy.clock_regression == ClockRegression::History && now < found.state >> self.sequence_bits;
+        may.then_some(now << self.sequence_bits)
     }
 
     /// What was issued since [`start`](Self::start).

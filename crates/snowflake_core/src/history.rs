@@ -16,8 +16,8 @@ pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
 /// The ring. It has no pointers, so that processes can share it.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Nothing is taken of this tick and earlier ones. Raised at the start, since they may have been issued before, and
-    /// by an advance.
+    /// Nothing is taken of this tick and earlier ones. Raised at the start, since they may have been issued before, by an
+    /// advance, and by readers of the horizon.
     floor: AtomicU64,
     /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or skipped. Entered by
     /// the caller that closes the tick (Release), and raised by callers that take positions.
@@ -52,7 +52,8 @@ impl History {
     /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none
     /// left or no entry.
     pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32, ticks: Tick) -> Option<(u64, u64)> {
-        if tick <= self.floor() {
+        // Written, so that whoever raises the floor after this sees what the caller has done before.
+        if tick <= self.floor.fetch_max(0, Ordering::AcqRel) {
             return None;
         }
         let slot = self.entry(tick, ticks);

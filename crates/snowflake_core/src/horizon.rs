@@ -7,7 +7,9 @@
 //! Each transaction has an [`Entry`]. It enters a lower bound of its positions there before it takes the first one, and
 //! clears it when its rows have become visible. A reader reads the state of the generator first, and the entries next.
 //! If the state shows a position as taken, its entry was made before, and is seen: the compare-and-swap that takes a
-//! position is a Release, and the reader's look at the state is an Acquire. All other positions are above the state.
+//! position is a Release, and the reader's look at the state is an Acquire. All other positions are above the state, but
+//! for those of the [history](crate::policy::ClockRegression::History). The reader closes the history up to the state
+//! before it reads the entries, and a transaction that has been given a position before has entered it.
 
 use crate::Position;
 use crate::generator::Generator;
@@ -36,12 +38,15 @@ impl Entry {
 
     /// Raises the bound to the first position. Only if no other process shares the entry.
     pub fn settle(&self, first: Position) {
-        self.0.store(first, Ordering::Relaxed);
+        // Release: a reader that sees this sees the rows of the transaction before.
+        self.0.store(first, Ordering::Release);
     }
 
-    /// Lowers the bound for a position below those that the generator gives in order: one of the history.
-    pub fn lower(&self, position: Position) {
-        self.0.fetch_min(position, Ordering::Relaxed);
+    /// Lowers the bound. To be called before a position below those in order may be taken:
+    /// [`least_of_history`](Generator::least_of_history).
+    pub fn lower(&self, least: Position) {
+        // Relaxed: the history publishes it before it gives a position.
+        self.0.fetch_min(least, Ordering::Relaxed);
     }
 
     /// To be called when the rows of the transaction have become visible, or never will.
@@ -80,15 +85,11 @@ impl Horizon {
         least_entered: impl FnOnce() -> Result<Option<Position>, E>,
     ) -> Result<Position, E> {
         // In this order.
-        let end = generator.last_position() + 1;
-        let found = least_entered()?.map_or(end, |least| least.min(end));
+        let last = generator.last_position();
+        generator.close_history(last);
+        let found = least_entered()?.map_or(last + 1, |least| least.min(last + 1));
         // A transaction that has entered a bound, and not taken a position yet, can make `found` less than it was.
         Ok(self.0.fetch_max(found, Ordering::AcqRel).max(found))
-    }
-
-    /// Takes back what was read above a position of the history.
-    pub fn lower(&self, position: Position) {
-        self.0.fetch_min(position, Ordering::Relaxed);
     }
 }
 
@@ -178,15 +179,31 @@ mod tests {
     }
 
     #[test]
-    fn a_position_of_the_history_lowers_the_bound_and_what_was_read() {
+    fn a_transaction_with_a_position_of_the_history_holds_the_horizon_back_and_gets_none_below_it() {
         let (generator, horizon) = (generator(), Horizon::default());
         let entries: [Entry; 1] = Default::default();
-        take(&generator, 9);
-        read(&horizon, &generator, &entries);
+        let history = Policy { clock_regression: ClockRegression::History, ..POLICY };
+        let take_history = |now| {
+            let found = generator.snapshot();
+            generator.observe_clock(found, now);
+            if let Some(least) = generator.least_of_history(found, now, &history) {
+                entries[0].lower(least);
+            }
+            match generator.take(found, now, 1, &history) {
+                crate::generator::Outcome::Taken(span) => span.first,
+                other => panic!("{other:?}"),
+            }
+        };
+        take_history(5);
+        take_history(9);
         entries[0].enter(&generator);
-        entries[0].lower(40);
-        horizon.lower(40);
-        assert_eq!(read(&horizon, &generator, &entries), 40);
+        let old = take_history(7);
+        assert_eq!(old >> 4, 7, "the clock has gone back");
+        assert_eq!(read(&horizon, &generator, &entries), 7 << 4);
+        entries[0].clear();
+        let end = read(&horizon, &generator, &entries);
+        assert!(take_history(7) >= end);
+        assert_eq!(read(&horizon, &generator, &entries), end);
     }
 
     #[test]

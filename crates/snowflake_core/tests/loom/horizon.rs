@@ -1,9 +1,10 @@
 //! Transactions, and readers of the horizon.
 
-use super::{BORROW, Server, explore, positions};
+use super::{BORROW, HISTORY, Server, explore, positions};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 use snowflake_core::horizon::{Entry, Horizon};
+use snowflake_core::policy::Policy;
 use snowflake_core::{Position, Tick};
 
 /// Transactions, and the rows of those that have committed.
@@ -16,7 +17,11 @@ struct Table {
 
 impl Table {
     fn new() -> Arc<Self> {
-        let server = Server::new(BORROW, 9);
+        Self::with(BORROW)
+    }
+
+    fn with(policy: Policy) -> Arc<Self> {
+        let server = Server::new(policy, 9);
         server.generator.start(1, 1);
         server.generator.cover(9, 9);
         let (horizon, entries) = Default::default();
@@ -30,6 +35,17 @@ impl Table {
         let taken = positions([self.server.take(now, 1)]);
         taken.iter().for_each(|&first| entry.settle(first));
         taken
+    }
+
+    /// The same after the clock has gone back: the position can be one of the history.
+    fn begin_behind(&self, entry: usize, now: Tick) -> Vec<Position> {
+        let (entry, generator) = (&self.entries[entry], &self.server.generator);
+        entry.enter(generator);
+        let found = generator.snapshot();
+        if let Some(least) = generator.least_of_history(found, now, &self.server.policy) {
+            entry.lower(least);
+        }
+        positions([self.server.take(now, 1)])
     }
 
     /// It commits a row with the position.
@@ -139,6 +155,26 @@ fn the_horizon_waits_for_a_transaction_that_is_being_prepared() {
         });
         let (horizon, seen) = reads(&table, Table::read);
         assert_complete(horizon, &seen, &writer.join().unwrap());
+    });
+}
+
+/// A transaction with the policy `history`, after the clock has gone back. The reader has another policy already.
+#[test]
+fn no_row_of_the_history_is_missed_by_a_reader_after_the_policy_was_changed() {
+    explore(|| {
+        let table = Table::with(HISTORY);
+        // Tick 3 is closed with a position left over.
+        table.committed.lock().unwrap().extend(positions([3, 4].map(|now| table.server.take(now, 1))));
+        let other = Arc::clone(&table);
+        let writer = thread::spawn(move || {
+            let taken = other.begin_behind(0, 3);
+            other.commit(0, taken)
+        });
+        let (horizon, seen) = reads(&table, Table::read);
+        let taken = writer.join().unwrap();
+        assert_complete(horizon, &seen, &taken);
+        let (last, all) = table.read();
+        assert!(taken.iter().all(|&row| row < last && all.contains(&row)), "the horizon stays behind");
     });
 }
 
