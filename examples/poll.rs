@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let mut cluster = Cluster::builder()
         .worker(7)
         .set("max_connections", WRITERS + 30)
-        .set("max_prepared_transactions", WRITERS)
+        .set("max_prepared_transactions", 2 * WRITERS)
         .start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg")?;
 

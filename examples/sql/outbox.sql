@@ -25,10 +25,13 @@ DECLARE
 BEGIN
     -- Others that run this consumer wait here, and then see the new cursor.
     SELECT last INTO STRICT before FROM consumers WHERE name = 'count topics' FOR UPDATE;
-    CREATE TEMPORARY TABLE polled ON COMMIT DROP AS SELECT * FROM snowflake_poll(NULL::outbox, before, batch);
+    WITH polled AS MATERIALIZED (
+        SELECT * FROM snowflake_poll(NULL::outbox, before, batch)
+    ), counted AS (
+        INSERT INTO topics AS known SELECT topic, count(*) FROM polled GROUP BY topic
+            ON CONFLICT (topic) DO UPDATE SET events = known.events + excluded.events
+    )
     SELECT count(*), max(id) INTO applied, following FROM polled;
-    INSERT INTO topics AS known SELECT topic, count(*) FROM polled GROUP BY topic
-        ON CONFLICT (topic) DO UPDATE SET events = known.events + excluded.events;
     UPDATE consumers SET last = following WHERE name = 'count topics' AND following > last;
     RETURN applied;
 END

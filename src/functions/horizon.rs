@@ -1,13 +1,13 @@
 //! The ID below which no row can appear any more, and the transactions that hold it back.
 
+mod support;
+
 use super::row::{Column, Row, column};
 use crate::config::{gucs, preload};
 use crate::errors::{IssueError, error_report, raise};
 use crate::issue::horizon::{self, PreparedBefore, Who};
 use crate::issue::issuer;
-use pgrx::pg_sys::{Node, NodeTag, PlannerInfo, RTEKind, SupportRequestSimplify};
 use pgrx::prelude::*;
-use pgrx::{Internal, PgList};
 use snowflake_core::policy::ClockRegression;
 
 /// The ID below which every transaction of this server that has drawn IDs has ended; NULL if that cannot be known.
@@ -96,50 +96,4 @@ fn snowflake_get_writers() -> SetOfIterator<'static, Row<3>> {
         }));
     }
     SetOfIterator::new(rows)
-}
-
-/// The planner support function of `snowflake_horizon()`: an ERROR where its call would be in vain. It replaces nothing.
-#[pg_extern(sql = false)]
-fn snowflake_horizon_support(request: Internal) -> Internal {
-    let request = request.unwrap().map_or(std::ptr::null(), |request| request.cast_mut_ptr::<Node>().cast_const());
-    // SAFETY: the planner passes a node.
-    if unsafe { (*request).type_ } == NodeTag::T_SupportRequestSimplify {
-        // SAFETY: a node of this type.
-        let planned = unsafe { (*request.cast::<SupportRequestSimplify>()).root };
-        if reads_a_table(planned) {
-            raise(
-                error_report(
-                    PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                    "snowflake_horizon() cannot be used in a query that reads a table",
-                )
-                .set_detail("The query would not see rows committed after it has begun, also below the horizon.")
-                .set_hint("Read the horizon in a statement before the query, or use snowflake_poll()."),
-            );
-        }
-    }
-    // Not NULL, which PostgreSQL does not expect.
-    Internal::from(Some(pg_sys::Datum::null()))
-}
-
-/// Whether a query, or one around it, reads a table other than the one it writes, and than the system catalogs.
-fn reads_a_table(mut planned: *mut PlannerInfo) -> bool {
-    // SAFETY: null, or what the planner knows of a query.
-    while let Some(level) = unsafe { planned.as_ref() } {
-        // SAFETY: every level has its query.
-        let query = unsafe { &*level.parse };
-        // SAFETY: the range table is a list of such nodes.
-        let range_table = unsafe { PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable) };
-        let reads = (1..).zip(range_table.iter_ptr()).any(|(number, entry)| {
-            // SAFETY: a node of the list.
-            let entry = unsafe { &*entry };
-            entry.rtekind == RTEKind::RTE_RELATION
-                && entry.relid.to_u32() >= pg_sys::FirstNormalObjectId
-                && number != query.resultRelation
-        });
-        if reads {
-            return true;
-        }
-        planned = level.parent_root;
-    }
-    false
 }

@@ -99,7 +99,26 @@ fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
         );
     }
     // SAFETY: waits for the lock that every reader takes; an ERROR if the table is gone.
-    unsafe { PgRelation::with_lock(table, pg_sys::AccessShareLock.cast_signed()) }
+    let table = unsafe { PgRelation::with_lock(table, pg_sys::AccessShareLock.cast_signed()) };
+    let (what, why) = match kind.cast_unsigned() {
+        pg_sys::RELKIND_FOREIGN_TABLE => {
+            ("foreign table", "The horizon of this server says nothing of the rows of another.")
+        }
+        pg_sys::RELKIND_MATVIEW => ("materialized view", "Rows appear in it when it is refreshed."),
+        _ => return table,
+    };
+    raise(
+        error_report(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("{} is a {what}, and cannot be polled", shown_name(&table)),
+        )
+        .set_detail(why)
+        .set_hint("Poll the table where its rows are inserted."),
+    )
+}
+
+fn shown_name(table: &PgRelation) -> String {
+    quoted(&characters(table.name().as_bytes()))
 }
 
 impl Poll {
@@ -113,8 +132,8 @@ impl Poll {
         if number <= 0 {
             let column = self.key.as_ref().map(|name| quoted(&characters(name.to_bytes())));
             let message = match column {
-                Some(column) => format!("column {column} of relation {} does not exist", self.shown_name()),
-                None => format!("relation {} has no primary key of one column", self.shown_name()),
+                Some(column) => format!("column {column} of relation {} does not exist", shown_name(&self.table)),
+                None => format!("relation {} has no primary key of one column", shown_name(&self.table)),
             };
             raise(
                 error_report(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message)
@@ -135,7 +154,7 @@ impl Poll {
                     format!(
                         "column {} of relation {} is not a bigint",
                         quoted(&characters(name.to_bytes())),
-                        self.shown_name()
+                        shown_name(&self.table)
                     ),
                 )
                 .set_detail(format!("It is of type {}.", shown(&characters(kind.to_bytes())))),
@@ -156,17 +175,15 @@ impl Poll {
         columns.next().unwrap_or(0)
     }
 
-    fn shown_name(&self) -> String {
-        quoted(&characters(self.table.name().as_bytes()))
-    }
-
     /// A query for the rows.
     fn query(&self, key: &CStr, horizon: i64) -> CString {
         let table = name_of_table(self.table.oid()).expect("a table that is locked");
         let key = identifier(key);
-        let after = format!(" > '{}' AND ", self.after);
-        let below = format!(" < '{horizon}' ORDER BY ");
-        let limit = format!(" LIMIT {}", self.limit);
+        // Not the operators of search_path, which others may have made.
+        let after = format!(" OPERATOR(pg_catalog.>) '{}'::pg_catalog.int8 AND ", self.after);
+        let below = format!(" OPERATOR(pg_catalog.<) '{horizon}'::pg_catalog.int8 ORDER BY ");
+        // All rows with the last ID, so that the next call may begin after it.
+        let limit = format!(" FETCH FIRST {} ROWS WITH TIES", self.limit);
         let parts: [&[u8]; 9] = [
             b"SELECT * FROM ",
             &table,

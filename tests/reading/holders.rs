@@ -2,7 +2,7 @@
 
 use crate::{horizon, insert, polled, server};
 use testbed::postgres::Client;
-use testbed::{Cluster, Signal, value};
+use testbed::{Cluster, Signal, error, value};
 
 /// The first IDs in `snowflake_writers`.
 fn first_ids(client: &mut Client) -> Vec<Option<i64>> {
@@ -183,6 +183,48 @@ fn nothing_holds_the_horizon_back_after_a_crash_and_all_rows_are_below_it() {
     assert_eq!(polled(&mut client), 4);
 }
 
+/// A transaction whose call for an ID has failed before the start, and which goes on.
+#[test]
+fn a_transaction_from_before_the_start_of_the_generator_does_not_take_the_horizon_back() {
+    let (mut cluster, mut client) = server();
+    let before = horizon(&mut client);
+    cluster.stop(Signal::INT);
+    std::fs::write(cluster.mark_file(), "not a mark").expect("own file");
+    cluster.start();
+    let (mut client, mut other) = (cluster.connect(), cluster.connect());
+    other.batch_execute("BEGIN; SAVEPOINT s").expect("a transaction");
+    error(&mut other, "SELECT snowflake_nextval()");
+    other.batch_execute("ROLLBACK TO s").expect("a transaction");
+    client.batch_execute("SELECT snowflake_reset_state(clock_timestamp() + interval '1 s')").expect("a mark");
+    insert(&mut client);
+    assert!(horizon(&mut client) > before, "{:?}", first_ids(&mut client));
+    assert_eq!(polled(&mut client), 4);
+}
+
+#[test]
+fn the_metrics_have_how_long_the_oldest_transaction_holds_the_horizon_back() {
+    let (cluster, mut client) = server();
+    let oldest = "SELECT oldest_writer_seconds FROM snowflake_metrics";
+    assert_eq!(value(&mut client, oldest), "0");
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN; SELECT snowflake_nextval()").expect("a transaction");
+    cluster.wait_until(&format!("SELECT ({oldest}) BETWEEN 0.3 AND 300"));
+    client.batch_execute("CREATE ROLE reader; SET ROLE reader").expect("a role");
+    assert_eq!(value(&mut client, &format!("SELECT ({oldest}) BETWEEN 0.3 AND 300")), "t");
+    other.batch_execute("PREPARE TRANSACTION 'p'").expect("a prepared transaction");
+    assert_eq!(value(&mut client, &format!("SELECT ({oldest}) BETWEEN 0.3 AND 300")), "t");
+    for (setting, shown) in [("on", "0"), ("off", "NULL")] {
+        let cluster = Cluster::builder().worker(7).set("snowflake_pg.track_writers", setting).start();
+        let mut client = cluster.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        assert_eq!(value(&mut client, oldest), shown);
+    }
+    let cluster = Cluster::builder().set("snowflake_pg.track_writers", "on").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert_eq!(value(&mut client, oldest), "NULL", "not preloaded");
+}
+
 /// A session after the recovery.
 fn reconnected(cluster: &Cluster) -> Client {
     loop {
@@ -208,7 +250,7 @@ fn the_view_of_writers_shows_who_holds_the_horizon_back_and_since_when() {
         })
         .collect();
     let query = "SELECT concat_ws(', ', application_name, first_id, state, usename, datname, \
-                 since = snowflake_timestamp(first_id), query LIKE 'INSERT%', xact_start <= now()) \
+                 since BETWEEN xact_start AND now(), query LIKE 'INSERT%', xact_start <= now()) \
                  FROM snowflake_writers LIMIT 1";
     let seen = value(&mut client, query);
     assert_eq!(seen, format!("client 0, {}, idle in transaction, postgres, postgres, t, t, t", ids[0]));

@@ -64,6 +64,46 @@ fn a_poll_reads_tables_of_any_name_views_partitions_and_keys_of_the_type_snowfla
 }
 
 #[test]
+fn a_poll_returns_all_rows_of_the_last_id_so_that_the_next_one_misses_none() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE lines (order_id bigint, n integer, PRIMARY KEY (order_id, n));
+             INSERT INTO lines SELECT id, n FROM orders, generate_series(1, 5) n",
+        )
+        .expect("lines of each order");
+    let some = "SELECT count(*) FROM snowflake_poll(NULL::lines, 0, 3, 'order_id')";
+    assert_eq!(value(&mut client, some), "5");
+    let rest = "SELECT count(*) FROM snowflake_poll(NULL::lines, (SELECT min(id) FROM orders), 7, 'order_id')";
+    assert_eq!(value(&mut client, rest), "10");
+}
+
+/// A role that may create operators cannot have others call its functions.
+#[test]
+fn a_poll_compares_ids_by_postgresqls_own_operators_and_by_the_index() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE FUNCTION trap(snowflake, snowflake) RETURNS boolean LANGUAGE plpgsql AS
+                 'BEGIN RAISE EXCEPTION $$called by %$$, current_user; END';
+             CREATE OPERATOR public.> (LEFTARG = snowflake, RIGHTARG = snowflake, FUNCTION = trap);
+             CREATE OPERATOR public.< (LEFTARG = snowflake, RIGHTARG = snowflake, FUNCTION = trap);
+             CREATE TABLE typed (id snowflake PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
+             INSERT INTO typed (n) SELECT n FROM generate_series(1, 5000) n; ANALYZE typed;
+             SET enable_seqscan = off",
+        )
+        .expect("a trap");
+    let flush = "SELECT pg_stat_force_next_flush()";
+    client.batch_execute(flush).expect("counters");
+    client.batch_execute("SELECT pg_stat_reset_single_table_counters('typed'::regclass)").expect("counters");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_poll(NULL::typed, 0, 10)"), "10");
+    client.batch_execute(flush).expect("counters");
+    let read = "SELECT concat_ws(' ', seq_scan, idx_tup_fetch < 100) FROM pg_stat_user_tables WHERE relname = 'typed'";
+    assert_eq!(value(&mut client, read), "0 t");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_poll(NULL::typed, 0, 10000)"), "5000");
+}
+
+#[test]
 fn a_poll_reads_by_the_index_and_with_the_privileges_and_policies_of_its_caller() {
     let (_cluster, mut client) = server();
     client

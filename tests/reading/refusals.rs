@@ -1,13 +1,19 @@
 //! Where there is no horizon, and queries that would use it in vain.
 
-use crate::{horizon, polled, server};
+use crate::{horizon, insert, polled, server};
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, Signal, error};
+use testbed::{Cluster, Signal, error, value};
 
 #[test]
 fn a_query_that_reads_a_table_beside_the_horizon_is_refused() {
     let (_cluster, mut client) = server();
-    client.batch_execute("CREATE TABLE cursors (last bigint); INSERT INTO cursors VALUES (0)").expect("a table");
+    client
+        .batch_execute(
+            "CREATE TABLE cursors (name text PRIMARY KEY DEFAULT 'a', last bigint); INSERT INTO cursors (last) VALUES (0);
+             CREATE VIEW horizon AS SELECT snowflake_horizon() AS at; CREATE VIEW one AS SELECT 1 AS one;
+             CREATE MATERIALIZED VIEW copied AS SELECT * FROM orders",
+        )
+        .expect("tables");
     for query in [
         "SELECT * FROM orders WHERE id < snowflake_horizon()",
         "SELECT * FROM orders WHERE id < (SELECT snowflake_horizon())",
@@ -15,8 +21,27 @@ fn a_query_that_reads_a_table_beside_the_horizon_is_refused() {
         "WITH horizon AS MATERIALIZED (SELECT snowflake_horizon() AS at) SELECT * FROM orders, horizon WHERE id < at",
         "SELECT * FROM orders, snowflake_horizon() AS horizon WHERE id < horizon",
         "SELECT * FROM (SELECT snowflake_horizon() AS at OFFSET 0) horizon JOIN orders ON id < at",
-        "INSERT INTO cursors SELECT max(id) FROM orders WHERE id < snowflake_horizon()",
+        "INSERT INTO cursors (last) SELECT max(id) FROM orders WHERE id < snowflake_horizon()",
         "UPDATE cursors SET last = (SELECT max(id) FROM orders WHERE id < snowflake_horizon())",
+        "SELECT * FROM snowflake_horizon() h, LATERAL (SELECT * FROM orders WHERE id < h ORDER BY id LIMIT 9) o",
+        "SELECT id FROM (SELECT * FROM orders ORDER BY id LIMIT 9) o WHERE id < snowflake_horizon()",
+        "WITH h AS MATERIALIZED (SELECT snowflake_horizon() AS at), o AS MATERIALIZED (SELECT * FROM orders LIMIT 9)
+             SELECT id FROM o WHERE id < (SELECT at FROM h)",
+        "SELECT snowflake_horizon(), (SELECT max(id) FROM orders)",
+        "SELECT (SELECT max(id) FROM orders) WHERE snowflake_horizon() > 0",
+        "SELECT (SELECT max(id) FROM orders) FROM snowflake_horizon() h WHERE h > 0",
+        "VALUES (snowflake_horizon(), (SELECT max(id) FROM orders))",
+        "SELECT snowflake_horizon() WHERE EXISTS (SELECT FROM orders)",
+        "SELECT (SELECT array_agg(id) FROM orders WHERE id < h) FROM snowflake_horizon() h",
+        "SELECT (SELECT array_agg(id) FROM orders WHERE id < at) FROM horizon",
+        "SELECT snowflake_horizon() UNION ALL SELECT id FROM orders",
+        "DELETE FROM orders WHERE id < snowflake_horizon() RETURNING id",
+        "UPDATE orders SET note = 'seen' WHERE id < snowflake_horizon() RETURNING id",
+        "WITH h AS (SELECT snowflake_horizon() AS at), d AS (DELETE FROM orders WHERE id < (SELECT at FROM h) RETURNING *)
+             SELECT * FROM d",
+        "SELECT * FROM copied WHERE id < snowflake_horizon()",
+        "SELECT last - snowflake_horizon() FROM cursors",
+        "PREPARE p AS SELECT * FROM orders WHERE id < snowflake_horizon(); EXECUTE p",
     ] {
         let refused = error(&mut client, query);
         assert_eq!(refused.code(), &SqlState::FEATURE_NOT_SUPPORTED, "{query}");
@@ -25,8 +50,15 @@ fn a_query_that_reads_a_table_beside_the_horizon_is_refused() {
     }
     for query in [
         "SELECT snowflake_horizon()",
-        "INSERT INTO cursors VALUES (snowflake_horizon())",
+        "INSERT INTO cursors VALUES ('b', snowflake_horizon())",
+        "INSERT INTO cursors (last) VALUES (snowflake_horizon()) ON CONFLICT (name) DO UPDATE SET last = excluded.last",
         "UPDATE cursors SET last = snowflake_horizon() WHERE last > 0",
+        "UPDATE cursors SET last = (SELECT snowflake_horizon())",
+        "SELECT at FROM horizon",
+        "SELECT snowflake_horizon(), one FROM one",
+        "SELECT snowflake_horizon(), count(*) FROM snowflake_status",
+        "SELECT snowflake_horizon() FROM snowflake_layouts LIMIT 1",
+        "WITH h AS MATERIALIZED (SELECT snowflake_horizon() AS at) SELECT at FROM h",
         "SELECT snowflake_horizon() FROM pg_stat_activity",
         "SELECT snowflake_horizon() - first_id FROM snowflake_writers",
         "DO 'DECLARE h bigint := snowflake_horizon(); BEGIN PERFORM FROM orders WHERE id < h; END'",
@@ -52,7 +84,7 @@ fn a_transaction_with_one_snapshot_is_refused() {
 }
 
 #[test]
-fn history_has_no_horizon_and_what_it_issues_counts_when_there_is_one_again() {
+fn there_is_no_horizon_with_history_and_one_again_with_another_policy() {
     let (cluster, mut client) = server();
     cluster.configure("snowflake_pg.clock_regression", "history");
     cluster.reload();
@@ -69,6 +101,43 @@ fn history_has_no_horizon_and_what_it_issues_counts_when_there_is_one_again() {
     cluster.reload();
     while client.query("SELECT snowflake_horizon()", &[]).is_err() {}
     assert_eq!(polled(&mut client), 3);
+}
+
+/// A statement keeps the policy that it has begun with.
+#[test]
+fn a_statement_that_still_draws_from_the_history_inserts_nothing_below_what_was_read() {
+    let cluster = Cluster::builder()
+        .worker(7)
+        .own_clock()
+        .set("snowflake_pg.time_stamp_counter", "off")
+        .set("snowflake_pg.clock_regression", "history")
+        .start();
+    let (mut client, mut late) = (cluster.connect(), cluster.connect());
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
+             INSERT INTO orders (note) VALUES ('first'); SELECT pg_sleep(1.5), pg_advisory_lock(1)",
+        )
+        .expect("a table");
+    insert(&mut client);
+    let pid = value(&mut late, "SELECT pg_backend_pid()");
+    let late = std::thread::spawn(move || {
+        let insert =
+            "INSERT INTO orders (note) SELECT 'late' FROM (SELECT pg_advisory_lock(1) OFFSET 0) waited RETURNING id";
+        value(&mut late, insert).parse::<i64>().expect("an ID")
+    });
+    cluster.wait_until(&format!("SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = {pid}"));
+    cluster.configure("snowflake_pg.clock_regression", "borrow");
+    cluster.reload();
+    while client.query("SELECT snowflake_horizon()", &[]).is_err() {}
+    insert(&mut client);
+    assert_eq!(polled(&mut client), 3);
+    let last: i64 = value(&mut client, "SELECT max(id) FROM orders").parse().expect("an ID");
+    cluster.set_clock(-1.2);
+    client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
+    assert!(late.join().expect("a row") > last);
+    let rest = format!("SELECT string_agg(note, ', ') FROM snowflake_poll(NULL::orders, {last})");
+    assert_eq!(value(&mut client, &rest), "late");
 }
 
 #[test]
@@ -104,7 +173,10 @@ fn a_poll_of_what_is_no_table_with_an_id_is_refused() {
     let (_cluster, mut client) = server();
     client
         .batch_execute(
-            "CREATE TABLE named (name text PRIMARY KEY, id bigint); CREATE TYPE pair AS (a bigint, b bigint)",
+            "CREATE TABLE named (name text PRIMARY KEY, id bigint); CREATE TYPE pair AS (a bigint, b bigint);
+             CREATE MATERIALIZED VIEW copied AS SELECT * FROM orders;
+             CREATE FOREIGN DATA WRAPPER none; CREATE SERVER far FOREIGN DATA WRAPPER none;
+             CREATE FOREIGN TABLE far (id bigint) SERVER far",
         )
         .expect("a table");
     for (call, message) in [
@@ -113,6 +185,8 @@ fn a_poll_of_what_is_no_table_with_an_id_is_refused() {
         ("snowflake_poll(NULL::named, 0)", "column \"name\" of relation \"named\" is not a bigint"),
         ("snowflake_poll(NULL::named, 0, key => 'no')", "column \"no\" of relation \"named\" does not exist"),
         ("snowflake_poll(NULL::pg_stat_activity, 0)", "relation \"pg_stat_activity\" has no primary key of one column"),
+        ("snowflake_poll(NULL::copied, 0, key => 'id')", "\"copied\" is a materialized view, and cannot be polled"),
+        ("snowflake_poll(NULL::far, 0, key => 'id')", "\"far\" is a foreign table, and cannot be polled"),
         ("snowflake_poll(NULL::orders, NULL)", "after must not be null"),
         ("snowflake_poll(NULL::orders, 0, NULL)", "limit must not be null"),
         ("snowflake_poll(NULL::orders, 0, 0)", "limit must be greater than 0"),

@@ -59,8 +59,10 @@ impl Traffic {
             thread::spawn(move || sessions(&config, &stop, write))
         };
         let mut threads: Vec<_> = (0..writers).map(spawn_writer).collect();
-        let (others, stop_others) = (config.clone(), Arc::clone(&stop));
-        threads.push(thread::spawn(move || sessions(&others, &stop_others, end_prepared)));
+        threads.extend((0..writers.div_ceil(16)).map(|_| {
+            let (config, stop) = (config.clone(), Arc::clone(&stop));
+            thread::spawn(move || sessions(&config, &stop, end_prepared))
+        }));
         let readers = [Reader::Naive, Reader::Horizon, Reader::Poll].map(|reader| {
             let (config, finished) = (config.clone(), Arc::clone(&finished));
             let read = move || {
@@ -140,10 +142,15 @@ fn write(client: &mut Client, stop: &AtomicBool) -> Result<(), postgres::Error> 
 /// Ends prepared transactions, one in four by a rollback.
 fn end_prepared(client: &mut Client, stop: &AtomicBool) -> Result<(), postgres::Error> {
     while !stop.load(Ordering::Relaxed) {
-        let old = "SELECT gid FROM pg_prepared_xacts WHERE prepared < clock_timestamp() - interval '20 ms'";
+        let old = "SELECT gid FROM pg_prepared_xacts WHERE prepared < clock_timestamp() - interval '20 ms'
+                   ORDER BY random() LIMIT 5";
         for row in client.query(old, &[])? {
             let end = if fastrand::u8(0..4) == 0 { "ROLLBACK" } else { "COMMIT" };
-            client.batch_execute(&format!("{end} PREPARED '{}'", row.get::<_, &str>(0)))?;
+            match client.batch_execute(&format!("{end} PREPARED '{}'", row.get::<_, &str>(0))) {
+                Err(error) if error.is_closed() => return Err(error),
+                // Another session may have ended it, or is doing so.
+                _ => {}
+            }
         }
         sleep(Duration::from_millis(2));
     }

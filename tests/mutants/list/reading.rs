@@ -32,6 +32,25 @@ pub const MUTANTS: &[Mutant] = &[
         against: Loom { tests: "horizon::" },
     },
     Mutant {
+        name: "a reader of the horizon leaves the history below it open",
+        edits: &[("crates/snowflake_core/src/horizon.rs", "        generator.close_history(last);\n", "")],
+        against: Loom { tests: "horizon::no_row_of_the_history" },
+    },
+    Mutant {
+        name: "a reader that closes the history does not see who has drawn from it",
+        edits: &[("crates/snowflake_core/src/history.rs", "self.floor.fetch_max(0, Ordering::AcqRel)", "self.floor()")],
+        against: Loom { tests: "horizon::no_row_of_the_history" },
+    },
+    Mutant {
+        name: "a transaction does not enter what it may draw from the history",
+        edits: &[(
+            "src/issue/issuer.rs",
+            "                writer::lower(least);\n",
+            "                let _ = least;\n",
+        )],
+        against: Servers { binary: "reading", tests: "a_statement_that_still" },
+    },
+    Mutant {
         name: "a transaction enters after it has drawn its first ID",
         edits: &[(
             "src/issue/issuer.rs",
@@ -90,10 +109,52 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a query may read a table beside the horizon",
         edits: &[(
-            "src/functions/horizon.rs",
-            "        if reads_a_table(planned) {",
-            "        if false && reads_a_table(planned) {",
+            "src/functions/horizon/support.rs",
+            ".is_some_and(|planned| reads_a_table(planned, horizon))",
+            ".is_some_and(|planned| false && reads_a_table(planned, horizon))",
         )],
         against: Servers { binary: "reading", tests: "a_query_that_reads" },
+    },
+    Mutant {
+        name: "a table in another part of the query than the horizon is not seen",
+        edits: &[(
+            "src/functions/horizon/support.rs",
+            "        level = outer;\n",
+            "        let _ = outer;\n        break;\n",
+        )],
+        against: Servers { binary: "reading", tests: "a_query_that_reads" },
+    },
+    Mutant {
+        name: "a table in a subquery that was planned before is not seen",
+        edits: &[(
+            "src/functions/horizon/support.rs",
+            "std::iter::once(level.parse).chain(planned)",
+            "std::iter::once(level.parse).chain(planned.take(0))",
+        )],
+        against: Servers { binary: "reading", tests: "a_query_that_reads" },
+    },
+    Mutant {
+        name: "a transaction enters before the generator has started",
+        edits: &[("src/issue/issuer.rs", "        self.start()?;\n        let entering", "        let entering")],
+        against: Servers { binary: "reading", tests: "a_transaction_from_before" },
+    },
+    Mutant {
+        name: "a poll cuts the rows of its last ID",
+        edits: &[("src/functions/poll.rs", "ROWS WITH TIES", "ROWS ONLY")],
+        against: Servers { binary: "reading", tests: "a_poll_returns_all" },
+    },
+    Mutant {
+        name: "a poll compares by the operators of search_path",
+        edits: &[("src/functions/poll.rs", "OPERATOR(pg_catalog.>) '{}'::pg_catalog.int8", "> '{}'")],
+        against: Servers { binary: "reading", tests: "a_poll_compares" },
+    },
+    Mutant {
+        name: "a key is cut to 16 bytes",
+        edits: &[(
+            "crates/snowflake_core/src/encrypt.rs",
+            "FF1::new(bytes, RADIX).expect(VALID))),\n            24",
+            "FF1::new(bytes, RADIX).expect(VALID))),\n            32 => return Self::new(&bytes[..16]),\n            24",
+        )],
+        against: Core,
     },
 ];
