@@ -53,7 +53,7 @@ const snowflake = (() => {
         throw new Invalid(`"${token}" is the name of a layout, and can only be the first token`);
       }
       throw new Invalid(
-        `"${token}" is neither the name of a layout (${NAMES}) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=`);
+        `"${token}" is neither the name of a layout (${NAMES}) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=`);
     }
     const letter = found[1].toLowerCase();
     const bits = Number(found[2]);

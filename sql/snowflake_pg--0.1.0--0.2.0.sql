@@ -23,15 +23,15 @@ CREATE FUNCTION snowflake_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake_id() IS
     'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
 
-CREATE FUNCTION snowflake_nextval_in_copy(internal, tag integer) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_in_copy(internal, tag bigint) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_in_copy_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer) IS
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, bigint) IS
     'not to be called: snowflake_nextval(tag) as COPY calls it';
 
-CREATE FUNCTION snowflake_nextval(tag integer) RETURNS bigint
+CREATE FUNCTION snowflake_nextval(tag bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_wrapper';
-COMMENT ON FUNCTION snowflake_nextval(integer) IS
+COMMENT ON FUNCTION snowflake_nextval(bigint) IS
     'next ID with a number of the application, such as a logical shard, in the field h of the layout; unique whatever the tag is';
 
 CREATE FUNCTION snowflake_tag(id bigint) RETURNS integer
@@ -114,43 +114,6 @@ COMMENT ON COLUMN snowflake_status.extension_version IS
 COMMENT ON COLUMN snowflake_status.refusals IS 'calls for IDs that failed with an error of this extension';
 
 -- For exporters, which drop intervals and texts without an error. Seconds and points in time, in Unix seconds, are double precision.
-CREATE VIEW snowflake_metrics AS
-    SELECT (state IN ('ready', 'idle')
-            AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
-           (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
-           datacenter_id::bigint, worker_id::bigint,
-           (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
-           ids_issued, ids_per_second, busiest_second,
-           busiest_second / ids_per_second::double precision AS busiest_second_share,
-           ticks_exhausted, borrowed_ids, history_ids,
-           extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
-           extract(epoch FROM lead)::double precision AS lead_seconds,
-           extract(epoch FROM durable_mark)::double precision AS durable_mark,
-           extract(epoch FROM mark_left)::double precision AS mark_left_seconds,
-           mark_extensions, extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds,
-           clock_regressions, extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
-           extract(epoch FROM last_regression_at)::double precision AS last_regression_at,
-           waits, extract(epoch FROM wait_time)::double precision AS wait_seconds,
-           refusals, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_at,
-           extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
-           extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
-           (extract(epoch FROM usable_until - clock_timestamp()) / (365.2425 * 86400))::double precision AS years_left,
-           (library_version <> extension_version)::integer::bigint AS versions_differ,
-           extract(epoch FROM stats_reset)::double precision AS stats_reset
-    FROM snowflake_status;
-GRANT SELECT ON snowflake_metrics TO PUBLIC;
-COMMENT ON VIEW snowflake_metrics IS
-    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds';
-COMMENT ON COLUMN snowflake_metrics.can_issue IS '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
-COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
-COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
-COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
-    'busiest_second as a part of ids_per_second: 1 is the limit of the layout';
-COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
-COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
-COMMENT ON COLUMN snowflake_metrics.versions_differ IS
-    '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
-
 -- Types instead of OUT parameters, which would make \df wider.
 CREATE TYPE snowflake_partition AS (
     partition regclass, since timestamptz, until timestamptz, rows bigint, bytes bigint);
@@ -216,7 +179,7 @@ COMMENT ON FUNCTION snowflake_get_writers() IS
     'not to be called: use the view snowflake_writers';
 
 CREATE VIEW snowflake_writers AS
-    SELECT pid, gid, first_id, coalesce(snowflake_timestamp(first_id), prepared) AS since,
+    SELECT pid, gid, first_id, coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared) AS since,
            coalesce(datname, database) AS datname, coalesce(usename, owner) AS usename, application_name, state,
            xact_start, query
     FROM snowflake_get_writers() AS writers(pid integer, transaction xid, first_id bigint)
@@ -229,8 +192,51 @@ COMMENT ON VIEW snowflake_writers IS
 COMMENT ON COLUMN snowflake_writers.pid IS 'process ID; NULL for a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.gid IS 'name of a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.first_id IS
-    'first ID that the transaction has drawn, or a bound below if a parallel query has drawn it; NULL if it was prepared before the server started: there is no horizon until it ends';
-COMMENT ON COLUMN snowflake_writers.since IS 'time in first_id; if that is NULL, when the transaction was prepared';
+    'first ID that the transaction has drawn, without its tag, or a bound below it; NULL if it was prepared before the server started: there is no horizon until it ends';
+COMMENT ON COLUMN snowflake_writers.since IS
+    'when it has drawn the ID; if first_id is NULL, when the transaction was prepared';
+
+CREATE VIEW snowflake_metrics AS
+    SELECT (state IN ('ready', 'idle')
+            AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
+           (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
+           datacenter_id::bigint, worker_id::bigint,
+           (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
+           ids_issued, ids_per_second, busiest_second,
+           busiest_second / ids_per_second::double precision AS busiest_second_share,
+           ticks_exhausted, borrowed_ids, history_ids,
+           extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
+           extract(epoch FROM lead)::double precision AS lead_seconds,
+           extract(epoch FROM durable_mark)::double precision AS durable_mark,
+           extract(epoch FROM mark_left)::double precision AS mark_left_seconds,
+           mark_extensions, extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds,
+           clock_regressions, extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
+           extract(epoch FROM last_regression_at)::double precision AS last_regression_at,
+           waits, extract(epoch FROM wait_time)::double precision AS wait_seconds,
+           refusals, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_at,
+           extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
+           extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
+           (extract(epoch FROM usable_until - clock_timestamp()) / (365.2425 * 86400))::double precision AS years_left,
+           (library_version <> extension_version)::integer::bigint AS versions_differ,
+           CASE WHEN state <> 'not preloaded' AND current_setting('snowflake_pg.track_writers', true)::boolean THEN
+               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
+               END::double precision AS oldest_writer_seconds,
+           extract(epoch FROM stats_reset)::double precision AS stats_reset
+    FROM snowflake_status;
+GRANT SELECT ON snowflake_metrics TO PUBLIC;
+COMMENT ON VIEW snowflake_metrics IS
+    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds';
+COMMENT ON COLUMN snowflake_metrics.can_issue IS '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
+COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
+COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
+COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
+    'busiest_second as a part of ids_per_second: 1 is the limit of the layout';
+COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
+COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
+COMMENT ON COLUMN snowflake_metrics.versions_differ IS
+    '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
+COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS
+    'how long ago the oldest transaction that has not ended drew its first ID, which holds back readers by ID; 0 without one';
 
 -- IDs for outsiders --------------------------------------------------------------------------------------------------
 
@@ -297,7 +303,7 @@ BEGIN
             DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
     END IF;
     SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
-    IF old_default ~ '\msnowflake_(nextval|id)\(\d*\)' THEN
+    IF old_default ~ '\msnowflake_(nextval|id)\(' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
         RETURN;
     END IF;
@@ -461,7 +467,7 @@ BEGIN
     SELECT pg_get_expr(adbin, adrelid) INTO old_default
         FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
         WHERE adrelid = relation AND attname = column_name;
-    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(\d*\)' THEN
+    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
         RETURN;
     END IF;
@@ -500,3 +506,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_release_plan(regclass, name) IS
     'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(); changes nothing itself';
+
+-- A GRANT or REVOKE in a script belongs to the extension, so that pg_dump would not keep it. So only a WARNING.
+DO $$
+BEGIN
+    IF NOT has_function_privilege('public', 'snowflake_nextval()', 'EXECUTE') THEN
+        RAISE WARNING 'new functions that issue IDs can be executed by everybody'
+            USING DETAIL = 'EXECUTE on snowflake_nextval() was revoked from PUBLIC.',
+            HINT = 'REVOKE EXECUTE ON FUNCTION snowflake_nextval(bigint), snowflake_id(), snowflake_nextblock(integer) FROM PUBLIC;';
+    END IF;
+END
+$$;

@@ -31,15 +31,15 @@ CREATE FUNCTION snowflake_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake_id() IS
     'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
 
-CREATE FUNCTION snowflake_nextval_in_copy(internal, tag integer) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_in_copy(internal, tag bigint) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_in_copy_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer) IS
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, bigint) IS
     'not to be called: snowflake_nextval(tag) as COPY calls it';
 
-CREATE FUNCTION snowflake_nextval(tag integer) RETURNS bigint
+CREATE FUNCTION snowflake_nextval(tag bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_wrapper';
-COMMENT ON FUNCTION snowflake_nextval(integer) IS
+COMMENT ON FUNCTION snowflake_nextval(bigint) IS
     'next ID with a number of the application, such as a logical shard, in the field h of the layout; unique whatever the tag is';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
@@ -294,7 +294,7 @@ COMMENT ON FUNCTION snowflake_get_writers() IS
     'not to be called: use the view snowflake_writers';
 
 CREATE VIEW snowflake_writers AS
-    SELECT pid, gid, first_id, coalesce(snowflake_timestamp(first_id), prepared) AS since,
+    SELECT pid, gid, first_id, coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared) AS since,
            coalesce(datname, database) AS datname, coalesce(usename, owner) AS usename, application_name, state,
            xact_start, query
     FROM snowflake_get_writers() AS writers(pid integer, transaction xid, first_id bigint)
@@ -307,8 +307,9 @@ COMMENT ON VIEW snowflake_writers IS
 COMMENT ON COLUMN snowflake_writers.pid IS 'process ID; NULL for a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.gid IS 'name of a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.first_id IS
-    'first ID that the transaction has drawn, or a bound below if a parallel query has drawn it; NULL if it was prepared before the server started: there is no horizon until it ends';
-COMMENT ON COLUMN snowflake_writers.since IS 'time in first_id; if that is NULL, when the transaction was prepared';
+    'first ID that the transaction has drawn, without its tag, or a bound below it; NULL if it was prepared before the server started: there is no horizon until it ends';
+COMMENT ON COLUMN snowflake_writers.since IS
+    'when it has drawn the ID; if first_id is NULL, when the transaction was prepared';
 
 -- IDs for outsiders --------------------------------------------------------------------------------------------------
 
@@ -375,7 +376,7 @@ BEGIN
             DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
     END IF;
     SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
-    IF old_default ~ '\msnowflake_(nextval|id)\(\d*\)' THEN
+    IF old_default ~ '\msnowflake_(nextval|id)\(' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
         RETURN;
     END IF;
@@ -539,7 +540,7 @@ BEGIN
     SELECT pg_get_expr(adbin, adrelid) INTO old_default
         FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
         WHERE adrelid = relation AND attname = column_name;
-    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(\d*\)' THEN
+    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
         RETURN;
     END IF;
@@ -781,6 +782,9 @@ CREATE VIEW snowflake_metrics AS
            extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
            (extract(epoch FROM usable_until - clock_timestamp()) / (365.2425 * 86400))::double precision AS years_left,
            (library_version <> extension_version)::integer::bigint AS versions_differ,
+           CASE WHEN state <> 'not preloaded' AND current_setting('snowflake_pg.track_writers', true)::boolean THEN
+               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
+               END::double precision AS oldest_writer_seconds,
            extract(epoch FROM stats_reset)::double precision AS stats_reset
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
@@ -795,6 +799,8 @@ COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by
 COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS
     '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
+COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS
+    'how long ago the oldest transaction that has not ended drew its first ID, which holds back readers by ID; 0 without one';
 
 -- The servers of a fleet ----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 //! IDs with a tag of the application's.
 
+use std::io::Write;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, Signal, error, value};
 
 /// A server with this layout, and a table whose rows have a tag.
 fn server(layout: &str) -> (Cluster, Client) {
@@ -75,6 +76,11 @@ fn a_tag_outside_its_field_or_without_one_is_refused() {
         (&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout has no tag")
     );
     assert_eq!(value(&mut client, "SELECT snowflake_tag(snowflake_nextval()) IS NULL"), "t");
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let message = "snowflake_pg must be loaded via shared_preload_libraries to issue IDs";
+    assert_eq!(error(&mut client, "SELECT snowflake_nextval(1)").message(), message);
 }
 
 #[test]
@@ -93,7 +99,7 @@ fn tags_are_composed_explained_and_read_by_any_layout_and_by_the_planner() {
     let refused = error(&mut client, "SELECT snowflake_compose('2026-01-01Z', 0, 3, 4, 300)");
     assert_eq!(refused.message(), "tag does not fit the layout");
     let no_tag = error(&mut client, "SELECT snowflake_compose('2026-01-01Z', 0, 3, 4, 1, 'twitter')");
-    assert!(no_tag.detail().is_some_and(|detail| detail.ends_with("allows 0 to 0.")));
+    assert!(no_tag.detail().is_some_and(|detail| detail.ends_with("has no such field.")));
     client
         .batch_execute(
             "CREATE INDEX by_tag ON rows (snowflake_tag(id, 't41 w5 h8 s9'));
@@ -112,9 +118,71 @@ fn a_default_may_have_a_tag_in_insert_and_copy() {
         .expect("a table");
     client.batch_execute("INSERT INTO kinds (n) VALUES (1), (2)").expect("rows");
     let mut copy = client.copy_in("COPY kinds (n) FROM STDIN").expect("COPY");
-    std::io::Write::write_all(&mut copy, b"3\n4\n").expect("rows");
+    copy.write_all(b"3\n4\n").expect("rows");
     copy.finish().expect("rows");
     assert_eq!(value(&mut client, "SELECT count(*) FROM kinds WHERE snowflake_tag(id) = 3"), "4");
+}
+
+#[test]
+fn rows_get_the_tag_of_their_column_by_the_trigger_of_the_example_and_others_are_refused() {
+    let (_cluster, mut client) = server(LAYOUTS[1]);
+    let example = std::fs::read_to_string(testbed::project().join("examples/sql/shards.sql")).expect("the example");
+    client.batch_execute(&example).expect("the example");
+    let insert = "INSERT INTO notes (shard, body) VALUES (200, 'tea'), (7, 'cake')";
+    client.batch_execute(insert).expect("rows");
+    let mut copy = client.copy_in("COPY notes (shard, body) FROM STDIN").expect("COPY");
+    (0..256).for_each(|shard| writeln!(copy, "{shard}\tcopied").expect("a row"));
+    copy.finish().expect("rows");
+    let right =
+        "SELECT concat_ws(' ', count(*), sum((snowflake_tag(id) = shard)::integer), count(DISTINCT shard)) FROM notes";
+    assert_eq!(value(&mut client, right), "258 258 256");
+    let wrong = error(&mut client, "INSERT INTO notes VALUES (snowflake_nextval(8), 7)");
+    assert_eq!(wrong.code(), &SqlState::CHECK_VIOLATION);
+    let outside = error(&mut client, "INSERT INTO notes (shard) VALUES (256)");
+    assert_eq!(outside.code(), &SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
+    client.batch_execute("ANALYZE notes; SET enable_seqscan = off").expect("statistics");
+    let plan = testbed::plan(&mut client, "EXPLAIN SELECT * FROM notes WHERE snowflake_tag(id) = 5");
+    assert!(plan.contains("notes_snowflake_tag_idx"), "{plan}");
+}
+
+/// Whichever tags they have: without its tag, too, no ID comes twice.
+#[test]
+fn ids_with_tags_are_unique_over_crashes_and_layouts_with_and_without_a_tag() {
+    let (mut cluster, _) = server(LAYOUTS[0]);
+    let mut drawn = std::collections::HashSet::new();
+    let mut count = 0;
+    for (nth, layout) in ["t41 w5 h8 s9", "t41 w5 s17", "t41 w5 s9 h8", "t41 w5 h8 s9"].into_iter().enumerate() {
+        if nth > 0 {
+            cluster.configure("snowflake_pg.layout", layout);
+            cluster.restart(Signal::INT);
+            let accept = "SELECT snowflake_accept_identity()";
+            cluster.connect().batch_execute(accept).expect("the new layout");
+        }
+        for crash in [false, true] {
+            if crash {
+                cluster.restart(Signal::KILL);
+            }
+            let call = if layout.contains('h') {
+                "snowflake_nextval((random() * 255)::bigint)"
+            } else {
+                "snowflake_nextval()"
+            };
+            let ids = cluster.connect().query(&format!("SELECT {call} FROM generate_series(1, 20000)"), &[]);
+            for row in ids.expect("IDs") {
+                let id: i64 = row.get(0);
+                // The position: without worker and tag.
+                let sequence = match layout {
+                    "t41 w5 h8 s9" => id & 511,
+                    "t41 w5 s9 h8" => id >> 8 & 511,
+                    _ => id & 0x1_ffff,
+                };
+                drawn.insert(id);
+                assert!(drawn.insert(-(id >> 22 << 22 | sequence)), "{id} of {layout} is another one but for its tag");
+                count += 2;
+            }
+        }
+    }
+    assert_eq!(drawn.len(), count);
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! `nextval()`.
 
 use super::catalog::{beside, may_call};
-use pgrx::pg_sys::{CopyStmt, FuncExpr, INT4OID, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
+use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList};
 use std::ffi::{CStr, c_void};
@@ -81,7 +81,7 @@ fn instead_of(call: &FuncExpr) -> Option<*mut c_void> {
     // SAFETY: the arguments of a call are a list of nodes.
     let given = unsafe { PgList::<Node>::from_pg(call.args) };
     // Without a tag, or with one.
-    let in_copy = beside(function, IN_COPY, &[INTERNALOID, INT4OID][..=given.len()]);
+    let in_copy = beside(function, IN_COPY, &[INTERNALOID, INT8OID][..=given.len()]);
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;
     }

@@ -146,11 +146,12 @@ fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 4], 
 
 /// The error for a number that does not fit its field.
 pub fn misfit_error(name: &str, misfit: &OutOfRange, layout: &Layout) -> ErrorReport {
+    let allowed = match misfit.range {
+        (0, 0) => "has no such field".to_owned(),
+        (first, last) => format!("allows {first} to {last}"),
+    };
     error_report(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} does not fit the layout"))
-        .set_detail(format!(
-            "{name} is {}, and layout {layout} allows {} to {}.",
-            misfit.value, misfit.range.0, misfit.range.1
-        ))
+        .set_detail(format!("{name} is {}, and layout {layout} {allowed}.", misfit.value))
 }
 
 /// The bits of an ID, grouped by field.

@@ -21,7 +21,7 @@ pub enum LayoutError {
     Empty,
     /// An unknown token.
     #[error(
-        "\"{token}\" is neither the name of a layout ({}) nor a field such as t41, d5, w5 or s12, nor unit= or epoch=",
+        "\"{token}\" is neither the name of a layout ({}) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=",
         preset_names()
     )]
     Unknown {

@@ -98,7 +98,7 @@ fn a_text_that_is_no_layout_is_refused_by_the_token_at_fault() {
     let names = "twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, instagram, discord, mastodon";
     let unknown = |token: &str| {
         format!(
-            "\"{token}\" is neither the name of a layout ({names}) nor a field such as t41, d5, w5 or s12, nor unit= or \
+            "\"{token}\" is neither the name of a layout ({names}) nor a field such as t41, d5, w5, h8 or s12, nor unit= or \
              epoch="
         )
     };
