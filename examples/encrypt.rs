@@ -25,8 +25,16 @@ fn main() -> Result<(), Box<dyn Error>> {
              SELECT id, snowflake_encrypt(id, key) AS hidden, key
              FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, {count})) ids, decode(repeat('5a', 32), 'hex') key"
     ))?;
-    println!("distinct:  {}", value(&mut client, "SELECT count(*) FROM (SELECT DISTINCT hidden FROM ids) d"));
-    println!("equal:     {}", value(&mut client, "SELECT count(*) FROM ids WHERE snowflake_decrypt(hidden, key) = id"));
+    for (what, query) in [
+        ("distinct: ", "SELECT count(*) FROM (SELECT DISTINCT hidden FROM ids) d"),
+        ("equal:    ", "SELECT count(*) FROM ids WHERE snowflake_decrypt(hidden, key) = id"),
+    ] {
+        let found = value(&mut client, query);
+        println!("{what} {found}");
+        if found != count.to_string() {
+            return Err(format!("not all {count} IDs").into());
+        }
+    }
     println!("least:     {}", value(&mut client, "SELECT min(hidden) FROM ids"));
     println!("greatest:  {}", value(&mut client, "SELECT max(hidden) FROM ids"));
 
