@@ -117,13 +117,15 @@ fn the_horizon_never_goes_back_while_one_transaction_follows_the_other() {
 fn the_horizon_waits_for_a_transaction_of_which_two_processes_take_positions() {
     explore(|| {
         let table = Table::new();
+        // Tick 2 is open, and has one position left.
+        table.committed.lock().unwrap().extend(positions([table.server.take(2, 1)]));
         let other = Arc::clone(&table);
         let leader = thread::spawn(move || {
             let [entry, _] = &other.entries;
             let shared = Arc::clone(&other);
             let worker = thread::spawn(move || {
                 shared.entries[0].enter(&shared.server.generator);
-                positions([shared.server.take(2, 1)])
+                positions([shared.server.generator.join(2, 1)])
             });
             entry.enter(&other.server.generator);
             let mut taken = positions([other.server.take(3, 1)]);
