@@ -203,3 +203,15 @@ fn remove_all_but(kept: &HashSet<PathBuf>, directory: &Path) {
         }
     }
 }
+
+#[test]
+fn every_mutant_names_text_that_is_in_its_file_once() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for mutant in mutants() {
+        for (file, from, to) in mutant.edits {
+            let text = fs::read_to_string(project.join(file)).expect("a source");
+            assert_eq!(text.matches(from).count(), 1, "{}: {file} must contain once: {from}", mutant.name);
+            assert_ne!(from, to, "{}", mutant.name);
+        }
+    }
+}

@@ -139,7 +139,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the history takes what lies below the floor",
-        edits: &[("crates/snowflake_core/src/history.rs", "if tick <= self.floor() {", "if tick == 0 {")],
+        edits: &[(
+            "crates/snowflake_core/src/history.rs",
+            "if tick <= self.floor.fetch_max(0, Ordering::AcqRel) {",
+            "if tick == 0 {",
+        )],
         against: Core,
     },
     Mutant {

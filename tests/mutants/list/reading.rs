@@ -8,8 +8,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the horizon reads the entries before the state",
         edits: &[(
             "crates/snowflake_core/src/horizon.rs",
-            "        let end = generator.last_position() + 1;\n        let found = least_entered()?",
-            "        let least = least_entered()?;\n        let end = generator.last_position() + 1;\n        let found = least",
+            "        let last = generator.last_position();\n        generator.close_history(last);\n        let found = least_entered()?",
+            "        let least = least_entered()?;\n        let last = generator.last_position();\n        generator.close_history(last);\n        let found = least",
         )],
         against: Loom { tests: "horizon::" },
     },
