@@ -19,6 +19,7 @@ mod old_record;
 mod older_wal;
 mod policies;
 mod processes;
+mod readers;
 mod shared_directory;
 mod state_file;
 mod suite;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
             old_record::FAULTS,
             older_wal::FAULTS,
             leases::FAULTS,
+            readers::FAULTS,
         ]
         .concat(),
     )

@@ -5,7 +5,6 @@ mod outbox;
 mod poll;
 mod refusals;
 mod standby;
-mod traffic;
 
 use testbed::postgres::Client;
 use testbed::{Cluster, value};

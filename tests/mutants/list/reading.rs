@@ -66,7 +66,7 @@ pub const MUTANTS: &[Mutant] = &[
             "XACT_EVENT_COMMIT | XACT_EVENT_ABORT => leave(),",
             "XACT_EVENT_PRE_COMMIT | XACT_EVENT_ABORT => leave(),",
         )],
-        against: Servers { binary: "reading", tests: "traffic" },
+        against: Servers { binary: "faults", tests: "row_47" },
     },
     Mutant {
         name: "a prepared transaction holds nothing back",
