@@ -179,7 +179,7 @@ COMMENT ON FUNCTION snowflake_get_writers() IS
     'not to be called: use the view snowflake_writers';
 
 CREATE VIEW snowflake_writers AS
-    SELECT pid, gid, first_id, coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared) AS since,
+    SELECT pid, gid, first_id, least(coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared), clock_timestamp()) AS since,
            coalesce(datname, database) AS datname, coalesce(usename, owner) AS usename, application_name, state,
            xact_start, query
     FROM snowflake_get_writers() AS writers(pid integer, transaction xid, first_id bigint)
@@ -510,10 +510,13 @@ COMMENT ON FUNCTION snowflake_release_plan(regclass, name) IS
 -- A GRANT or REVOKE in a script belongs to the extension, so that pg_dump would not keep it. So only a WARNING.
 DO $$
 BEGIN
-    IF NOT has_function_privilege('public', 'snowflake_nextval()', 'EXECUTE') THEN
+    IF NOT (has_function_privilege('public', 'snowflake_nextval()', 'EXECUTE')
+            AND has_function_privilege('public', 'snowflake_nextvals(integer)', 'EXECUTE')) THEN
         RAISE WARNING 'new functions that issue IDs can be executed by everybody'
-            USING DETAIL = 'EXECUTE on snowflake_nextval() was revoked from PUBLIC.',
-            HINT = 'REVOKE EXECUTE ON FUNCTION snowflake_nextval(bigint), snowflake_id(), snowflake_nextblock(integer) FROM PUBLIC;';
+            USING DETAIL = 'EXECUTE on snowflake_nextval() or snowflake_nextvals() was revoked from PUBLIC.',
+            HINT = (SELECT format('REVOKE EXECUTE ON FUNCTION %1$s.snowflake_nextval(bigint), %1$s.snowflake_id(), '
+                                  '%1$s.snowflake_nextblock(integer) FROM PUBLIC;', pronamespace::regnamespace)
+                    FROM pg_proc WHERE oid = 'snowflake_nextval()'::regprocedure);
     END IF;
 END
 $$;

@@ -294,7 +294,7 @@ COMMENT ON FUNCTION snowflake_get_writers() IS
     'not to be called: use the view snowflake_writers';
 
 CREATE VIEW snowflake_writers AS
-    SELECT pid, gid, first_id, coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared) AS since,
+    SELECT pid, gid, first_id, least(coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared), clock_timestamp()) AS since,
            coalesce(datname, database) AS datname, coalesce(usename, owner) AS usename, application_name, state,
            xact_start, query
     FROM snowflake_get_writers() AS writers(pid integer, transaction xid, first_id bigint)

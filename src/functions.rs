@@ -24,5 +24,6 @@ mod row;
 mod status;
 mod text;
 mod time;
+mod tree;
 pub mod utility_hook;
 mod uuid;

@@ -12,6 +12,7 @@
 //! are not changed either.
 
 use super::catalog::{beside, everybody_may_call};
+use super::tree::{expression_tree_walker, query_tree_walker};
 use crate::config::gucs;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{FuncExpr, NamedArgExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};
@@ -38,9 +39,7 @@ const NAMES: [&CStr; 9] = [
 /// The hook of a library loaded before.
 static NEXT_HOOK: OnceCell<pg_sys::planner_hook_type> = OnceCell::new();
 
-type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
-
-// Not pgrx's bindings, which catch errors and raise them again without their position, and would do so at every node.
+// Not pgrx's binding, which catches errors and raises them again without their position.
 unsafe extern "C-unwind" {
     fn standard_planner(
         query: *mut Query,
@@ -48,12 +47,6 @@ unsafe extern "C-unwind" {
         cursor_options: c_int,
         parameters: ParamListInfo,
     ) -> *mut PlannedStmt;
-
-    #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
-    fn query_tree_walker(query: *mut Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
-
-    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
-    fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
 }
 
 /// Installs the hook. Only while preloading. Planner hooks of libraries loaded before see the constants.

@@ -37,6 +37,8 @@ fn a_query_that_reads_a_table_beside_the_horizon_is_refused() {
         "SELECT snowflake_horizon() UNION ALL SELECT id FROM orders",
         "DELETE FROM orders WHERE id < snowflake_horizon() RETURNING id",
         "UPDATE orders SET note = 'seen' WHERE id < snowflake_horizon() RETURNING id",
+        "UPDATE orders SET note = 'below ' || snowflake_horizon() WHERE id < snowflake_horizon()",
+        "UPDATE orders SET note = 'below ' || snowflake_horizon() WHERE id < (SELECT snowflake_horizon())",
         "WITH h AS (SELECT snowflake_horizon() AS at), d AS (DELETE FROM orders WHERE id < (SELECT at FROM h) RETURNING *)
              SELECT * FROM d",
         "SELECT * FROM copied WHERE id < snowflake_horizon()",
@@ -65,6 +67,28 @@ fn a_query_that_reads_a_table_beside_the_horizon_is_refused() {
     ] {
         client.batch_execute(query).expect(query);
     }
+}
+
+/// The search for tables goes as deep as the planner.
+#[test]
+fn an_expression_that_is_too_deep_is_an_error_and_no_crash() {
+    let (_cluster, mut client) = server();
+    client.batch_execute("SET max_stack_depth = '300kB'").expect("a setting");
+    let mut refused = 0;
+    for terms in (100..3000).step_by(100) {
+        let sum = vec!["1"; terms].join(" + ");
+        for query in [
+            format!("SELECT snowflake_horizon(), {sum}"),
+            format!("UPDATE orders SET id = {sum} + snowflake_horizon()"),
+        ] {
+            if client.batch_execute(&format!("EXPLAIN {query}")).is_err() {
+                let error = error(&mut client, &format!("EXPLAIN {query}"));
+                assert_eq!(error.code(), &SqlState::STATEMENT_TOO_COMPLEX, "{terms} terms");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The planner support function of `snowflake_horizon()`: an ERROR where its call would be in vain.
 
 use crate::errors::{error_report, raise};
+use crate::functions::tree::{expression_tree_walker, query_tree_walker};
+use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{CmdType, FuncExpr, Node, NodeTag, Oid, PlannerInfo, Query, RTEKind, SupportRequestSimplify};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList};
@@ -38,15 +40,18 @@ fn reads_a_table(mut level: &PlannerInfo, mut horizon: Oid) -> bool {
     while let Some(outer) = unsafe { level.parent_root.as_ref() } {
         level = outer;
     }
-    let horizon = (&raw mut horizon).cast();
     // SAFETY: the planner shares this among all levels.
     let global = unsafe { &*level.glob };
     // SAFETY: a list of such nodes: subqueries that were planned already, and are gone from the query.
     let planned = unsafe { PgList::<PlannerInfo>::from_pg(global.subroots) };
     // SAFETY: every level has its query.
     let planned = planned.iter_ptr().map(|level| unsafe { (*level).parse });
+    let queries: Vec<*mut Node> = std::iter::once(level.parse).chain(planned).map(<*mut Query>::cast).collect();
+    let horizon = (&raw mut horizon).cast();
     // SAFETY: queries, and the ID of a function.
-    std::iter::once(level.parse).chain(planned).any(|query| unsafe { reads(query.cast(), horizon) })
+    let search = || queries.iter().any(|&query| unsafe { reads(query, horizon) });
+    // SAFETY: nothing in the search is dropped when an ERROR jumps over it.
+    unsafe { pg_guard_ffi_boundary(search) }
 }
 
 /// Whether a part of a query reads a table other than the system catalogs.
@@ -57,24 +62,23 @@ unsafe extern "C-unwind" fn reads(node: *mut Node, horizon: *mut c_void) -> bool
     // SAFETY: the planner's trees are of nodes.
     if unsafe { (*node).type_ } != NodeTag::T_Query {
         // SAFETY: calls this function for each part of the node.
-        return unsafe { pg_sys::expression_tree_walker(node, Some(reads), horizon) };
+        return unsafe { expression_tree_walker(node, reads, horizon) };
     }
     let query = node.cast::<Query>();
     // SAFETY: a query.
     let itself = unsafe { &*query };
-    // SAFETY: the ID of a function.
-    let found = unsafe { reads_itself(itself, horizon) };
+    // SAFETY: a list of expressions, and the ID of a function.
+    let writes = unsafe { calls(itself.targetList.cast(), horizon) };
+    // SAFETY: an expression, and the ID of a function.
+    let chooses = unsafe { calls(itself.jointree.cast(), horizon) };
+    let only_writes = itself.commandType == CmdType::CMD_INSERT || writes && !chooses;
     // SAFETY: calls this function for each part of the query.
-    found || unsafe { pg_sys::query_tree_walker(query, Some(reads), horizon, 0) }
+    names_a_table(itself, only_writes) || unsafe { query_tree_walker(query, reads, horizon, 0) }
 }
 
-/// The same of the tables that a query names itself. The table that it changes counts only if the horizon chooses the
-/// rows, and not if it is written into them, as into a table of cursors.
-///
-/// # Safety
-///
-/// `horizon` must point to the ID of the function.
-unsafe fn reads_itself(query: &Query, horizon: *mut c_void) -> bool {
+/// Whether a query names a table itself. The table that it changes does not count if the horizon is only written into
+/// it, as into a table of cursors.
+fn names_a_table(query: &Query, only_writes: bool) -> bool {
     // SAFETY: the range table is a list of such nodes.
     let range_table = unsafe { PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable) };
     (1..).zip(range_table.iter_ptr()).any(|(number, entry)| {
@@ -90,10 +94,7 @@ unsafe fn reads_itself(query: &Query, horizon: *mut c_void) -> bool {
                     | pg_sys::RELKIND_MATVIEW
             )
             && entry.relid.to_u32() >= pg_sys::FirstNormalObjectId
-            && (number != query.resultRelation
-                || query.commandType != CmdType::CMD_INSERT
-                    // SAFETY: a list of expressions.
-                    && !unsafe { calls(query.targetList.cast(), horizon) })
+            && !(only_writes && number == query.resultRelation)
     })
 }
 
@@ -109,8 +110,8 @@ unsafe extern "C-unwind" fn calls(node: *mut Node, horizon: *mut c_void) -> bool
         // SAFETY: a call.
         NodeTag::T_FuncExpr if unsafe { (*node.cast::<FuncExpr>()).funcid } == function => true,
         // SAFETY: calls this function for each part of the query.
-        NodeTag::T_Query => unsafe { pg_sys::query_tree_walker(node.cast(), Some(calls), horizon, 0) },
+        NodeTag::T_Query => unsafe { query_tree_walker(node.cast(), calls, horizon, 0) },
         // SAFETY: calls this function for each part of the node.
-        _ => unsafe { pg_sys::expression_tree_walker(node, Some(calls), horizon) },
+        _ => unsafe { expression_tree_walker(node, calls, horizon) },
     }
 }

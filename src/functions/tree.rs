@@ -1,0 +1,21 @@
+//! PostgreSQL's walks through queries and expressions.
+
+use pgrx::pg_sys::{Node, Query};
+use std::ffi::{c_int, c_void};
+
+/// Called for each part of a node; ends the walk by `true`.
+///
+/// Without `#[pg_guard]`: an ERROR, as of a stack that is too deep, jumps over its frames, which is sound as long as they
+/// have nothing to drop.
+pub type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
+
+// Not pgrx's bindings, which catch errors at every node. From PostgreSQL 16 on, the names are macros.
+unsafe extern "C-unwind" {
+    /// Visits each part of a query.
+    #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
+    pub fn query_tree_walker(query: *mut Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
+
+    /// Visits each part of an expression.
+    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+    pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
+}
