@@ -1,6 +1,7 @@
 //! Where there is no horizon, and queries that would use it in vain.
 
 use crate::{horizon, insert, polled, server};
+use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
 use testbed::{Cluster, Signal, error, value};
 
@@ -127,22 +128,53 @@ fn there_is_no_horizon_with_history_and_one_again_with_another_policy() {
     assert_eq!(polled(&mut client), 3);
 }
 
-/// A statement keeps the policy that it has begun with.
-#[test]
-fn a_statement_that_still_draws_from_the_history_inserts_nothing_below_what_was_read() {
+/// A server with `history` that has a past tick to draw from, and a table.
+fn server_with_history() -> (Cluster, Client) {
     let cluster = Cluster::builder()
         .worker(7)
         .own_clock()
         .set("snowflake_pg.time_stamp_counter", "off")
         .set("snowflake_pg.clock_regression", "history")
         .start();
-    let (mut client, mut late) = (cluster.connect(), cluster.connect());
+    let mut client = cluster.connect();
     client
         .batch_execute(
             "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
-             INSERT INTO orders (note) VALUES ('first'); SELECT pg_sleep(1.5), pg_advisory_lock(1)",
+             INSERT INTO orders (note) VALUES ('first'); SELECT pg_sleep(1.5)",
         )
         .expect("a table");
+    (cluster, client)
+}
+
+/// From the next statement of each session on.
+fn give_up_history(cluster: &Cluster, client: &mut Client) {
+    cluster.configure("snowflake_pg.clock_regression", "borrow");
+    cluster.reload();
+    while client.query("SELECT snowflake_horizon()", &[]).is_err() {}
+}
+
+#[test]
+fn a_transaction_that_has_drawn_from_the_history_holds_the_horizon_back_below_its_rows() {
+    let (cluster, mut client) = server_with_history();
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN").expect("a transaction");
+    let first = insert(&mut other);
+    cluster.set_clock(-1.2);
+    let old = insert(&mut other);
+    assert!(old < first, "from the history");
+    give_up_history(&cluster, &mut client);
+    assert!(horizon(&mut client) <= Some(old));
+    assert_eq!(polled(&mut client), 1);
+    other.batch_execute("COMMIT").expect("its end");
+    assert_eq!(polled(&mut client), 3);
+}
+
+/// A statement keeps the policy that it has begun with.
+#[test]
+fn a_statement_that_still_draws_from_the_history_inserts_nothing_below_what_was_read() {
+    let (cluster, mut client) = server_with_history();
+    let mut late = cluster.connect();
+    client.batch_execute("SELECT pg_advisory_lock(1)").expect("a lock");
     insert(&mut client);
     let pid = value(&mut late, "SELECT pg_backend_pid()");
     let late = std::thread::spawn(move || {
@@ -151,9 +183,7 @@ fn a_statement_that_still_draws_from_the_history_inserts_nothing_below_what_was_
         value(&mut late, insert).parse::<i64>().expect("an ID")
     });
     cluster.wait_until(&format!("SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = {pid}"));
-    cluster.configure("snowflake_pg.clock_regression", "borrow");
-    cluster.reload();
-    while client.query("SELECT snowflake_horizon()", &[]).is_err() {}
+    give_up_history(&cluster, &mut client);
     insert(&mut client);
     assert_eq!(polled(&mut client), 3);
     let last: i64 = value(&mut client, "SELECT max(id) FROM orders").parse().expect("an ID");

@@ -48,7 +48,7 @@ pub const MUTANTS: &[Mutant] = &[
             "                writer::lower(least);\n",
             "                let _ = least;\n",
         )],
-        against: Servers { binary: "reading", tests: "a_statement_that_still" },
+        against: Servers { binary: "reading", tests: "a_transaction_that_has_drawn" },
     },
     Mutant {
         name: "a transaction enters after it has drawn its first ID",
