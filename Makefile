@@ -29,7 +29,7 @@
 # make fuzz       call every function with random arguments, in four encodings, and damage state files
 #                 (a minute; SECONDS=600 for more; SEED=2 for others)
 # make encrypt    encrypt and decrypt ten million IDs, and show that they are distinct, come back and are spread evenly, and the cost
-#                 (two minutes; IDS=100000 for less)
+#                 (five minutes; IDS=100000 for less)
 # make poll       let readers follow a table by ID beside 64 writers and crashes, with the horizon and without, and show how
 #                 many rows each has missed (two minutes; SECONDS=10 for less)
 # make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
