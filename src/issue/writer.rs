@@ -11,6 +11,11 @@ use snowflake_core::generator::Generator;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+unsafe extern "C" {
+    // Not pgrx's binding, which would catch errors in each transaction: it raises none.
+    fn IsInParallelMode() -> bool;
+}
+
 /// Whether the transaction of this process has entered; always, if transactions are not tracked. Relaxed: a process has
 /// one thread.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -46,7 +51,7 @@ pub fn enter(generator: &Generator) -> Option<Entering> {
     let is_first = writer.first.enter(generator);
     ENTERED.store(true, Ordering::Relaxed);
     // SAFETY: reads variables of this process.
-    let may_share = unsafe { pg_sys::IsInParallelMode() };
+    let may_share = unsafe { IsInParallelMode() };
     Some(Entering { own: Some(writer).filter(|_| is_first && !may_share) })
 }
 
