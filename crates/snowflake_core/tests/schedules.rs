@@ -383,8 +383,13 @@ fn uneventful() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// How many schedules are tried: more in `make test-all`.
+fn cases() -> u32 {
+    if std::env::var_os("SNOWFLAKE_PG_TESTS").is_none() { 2_500 } else { 10_000 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Strictly ascending over all of a server's lives: nothing twice, nothing out of order, unless the policy is to go
     /// back with the clock. Then nothing twice.

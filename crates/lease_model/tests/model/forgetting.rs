@@ -2,7 +2,7 @@
 //! one.
 
 use crate::promise::{CRASHES, EARLY, IMAGES, LATE, LATE_AND_RESTORED, RESTORED, TWO_WORKERS};
-use crate::{is_full, trial};
+use crate::{Bounds, bounds, trial};
 use lease_model::model::reduce;
 use lease_model::state::State;
 use lease_model::world::World;
@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
             World { end: 2, ..TWO_WORKERS },
         ];
         let large = [World { end: 2, ..LATE_AND_RESTORED }, World { end: 2, ..EARLY }];
-        let worlds = short.into_iter().chain(large.into_iter().filter(|_| is_full()));
+        let worlds = short.into_iter().chain(large.into_iter().filter(|_| bounds() == Bounds::Full));
         let counts = worlds.map(|world| compare(&World { is_symmetric: false, ..world }));
         counts.map(|(few, all)| format!("\n  {few} of {all} states")).collect()
     })]

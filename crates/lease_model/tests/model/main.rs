@@ -1,7 +1,7 @@
 //! Explores the model: what it promises, what each rule is for, and what no rule helps against.
 //!
-//! A short form runs in `make test-core`; `make test-model` explores larger worlds, too. Each test prints what it has
-//! found.
+//! `make test` explores small worlds, `make test-all` those in which each promise was first broken, and `make test-model`
+//! larger ones, too. Each test prints what it has found.
 
 mod forgetting;
 mod limits;
@@ -11,9 +11,23 @@ mod rules;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 
-/// Whether larger worlds are explored, too.
-fn is_full() -> bool {
-    std::env::var_os("SNOWFLAKE_PG_MODEL").is_some_and(|counts| counts == "full")
+/// How large the worlds are that are explored.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Bounds {
+    /// As `make test` does.
+    Short,
+    /// As `make test-all` does.
+    All,
+    /// As `make test-model` does.
+    Full,
+}
+
+fn bounds() -> Bounds {
+    match std::env::var("SNOWFLAKE_PG_TESTS").as_deref() {
+        Ok("full") => Bounds::Full,
+        Ok(_) => Bounds::All,
+        Err(_) => Bounds::Short,
+    }
 }
 
 /// A test, which prints what its work returns.

@@ -1,4 +1,4 @@
-//! Interleavings explored with loom: all in which threads are preempted up to three times.
+//! Interleavings explored with loom: all in which threads are preempted up to twice; three times in `make test-all`.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p snowflake_core --release --test loom`.
 
@@ -87,11 +87,12 @@ impl Server {
     }
 }
 
-/// Explores every interleaving in which threads are interrupted up to three times. Loom's authors have found that to
-/// catch most mistakes; with no bound a model of three threads runs for hours.
+/// Explores every interleaving in which threads are interrupted up to so many times. Loom's authors have found that two
+/// or three catch most mistakes; with no bound a model of three threads runs for hours.
 fn explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    let is_short = std::env::var_os("SNOWFLAKE_PG_TESTS").is_none();
+    builder.preemption_bound = Some(if is_short { 2 } else { 3 });
     builder.check(model);
 }
 
