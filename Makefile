@@ -3,7 +3,11 @@
 # make deb        build a Debian package for each PostgreSQL whose headers are installed, into target/deb
 # make dist       pack the sources of the last commit for PGXN, into target
 # make run        show the main job on throwaway servers
-# make test       prove every promise
+# make check      look over a change: format, style, the core, and the SQL surface on one server (a minute, once built)
+# make test       prove every promise on real servers, with PostgreSQL alone (ten minutes; TESTS="keeper:: idle" for those on
+#                 servers whose names have all of these words)
+# make test-all   the same with wider bounds, and beside other people's programs: clients, PgBouncer, pg_cron, pg_partman,
+#                 Patroni, Prometheus and validators of manifests, which it installs (twenty minutes)
 # make test-model   explore larger worlds of leases from a registry than make test does (about half an hour)
 # make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (three minutes; needs a PostgreSQL with Citus)
@@ -62,7 +66,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install deb dist run test test-core test-loom test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install deb dist run check test test-all test-core test-loom test-programs test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load adopt encrypt fuzz poll simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
 
 all: build
@@ -109,7 +113,25 @@ run: build
 	cargo build --locked --package testbed --example demo
 	@target/debug/examples/demo
 
-test: test-core test-loom test-servers
+# The library of the development build: it is built in seconds after a change, and is only slower.
+check: setup
+	@tools/setup servers tests
+	cargo fmt --all --check
+	cargo clippy --locked $(headerless) --all-targets -- --deny warnings
+	$(cargo_extension) clippy --locked --features pg$(pg_major) -- --deny warnings
+	cargo test --locked --package snowflake_core --lib
+	$(cargo_extension) build --locked --features pg$(pg_major)
+	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so \
+		cargo test --locked --package testbed --test servers -- sql_surface::
+
+test: build
+	@tools/setup servers tests
+	@echo "==> Testing without servers: the core, leases of workers, a simulated fleet, and interleavings (two minutes)"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-core test-loom
+	@$(MAKE) --no-print-directory test-servers
+
+test-all: export SNOWFLAKE_PG_TESTS = all
+test-all: test test-programs
 
 test-core: setup
 	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
@@ -119,36 +141,45 @@ test-core: setup
 	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
 	cargo test --locked --package fleet_simulation
 
+# One at a time: each has the kernel map and unmap stacks all the time, and threads of one process wait for each other
+# there.
 test-loom: setup
 	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
-	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
+	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom -- \
+		--test-threads 1
 
 test-model: setup
 	@echo "==> Exploring leases of workers: larger worlds"
-	SNOWFLAKE_PG_MODEL=full cargo test --locked --package lease_model
+	SNOWFLAKE_PG_TESTS=full cargo test --locked --package lease_model
 
 test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
-	@tools/setup servers tests clients integrations patroni manifests monitoring
+	@tools/setup servers tests
 	cargo build --locked --package disk_faults
-	cargo test --locked --package testbed
+	cargo test --locked --package testbed --test servers --example mutants -- "$(TESTS)"
+
+test-programs: build
+	@tools/setup servers tests clients integrations patroni manifests monitoring
+	@echo "==> Testing beside other people's programs"
+	cargo build --locked --package disk_faults
+	cargo test --locked --package testbed --test programs
 
 test-faults: build
 	@tools/setup servers tests
 	@echo "==> Testing on real servers: every fault, in full"
 	cargo build --locked --package disk_faults
-	SNOWFLAKE_PG_FAULTS=full cargo test --locked --package testbed --test faults
+	SNOWFLAKE_PG_TESTS=full cargo test --locked --package testbed --test servers -- faults::
 
 test-citus: build
 	@tools/setup servers
 	@echo "==> Testing on Citus: every way to insert, on every kind of table"
-	cargo test --locked --package testbed --test citus
+	cargo test --locked --package testbed --test programs -- citus::
 
 test-patroni: build
 	@tools/setup servers tests patroni
 	@echo "==> Testing on Patroni: every failover, with each way to give nodes their workers"
 	cargo build --locked --package disk_faults
-	SNOWFLAKE_PG_PATRONI=full cargo test --locked --package testbed --test patroni
+	SNOWFLAKE_PG_TESTS=full cargo test --locked --package testbed --test programs -- patroni::
 
 # PostgreSQL's own checks tell whether the catalogs can be upgraded.
 test-upgrade: build
@@ -160,9 +191,9 @@ test-upgrade: build
 	@echo "==> Upgrading and restoring servers of PostgreSQL $(old_major) to $(pg_major)"
 	cargo build --locked --package disk_faults
 	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
-		cargo test --locked --package testbed --test faults -- row_24 && \
-		cargo test --locked --package testbed --test snowflake_type -- pg_upgrade
+		cargo test --locked --package testbed --test servers -- "faults:: row_24|snowflake_type:: pg_upgrade"
 
+space := $(subst ,, )
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
 version_tests = sql_surface upgrades issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
 
@@ -175,7 +206,7 @@ test-versions: setup
 		PGRX_PG_CONFIG_PATH=$$pg_config PQ_LIB_DIR=$$($$pg_config --libdir) \
 			cargo build --locked --release --features pg$$major --target-dir target/versions/$$major; \
 		PG_CONFIG=$$pg_config SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/$$major/release/libsnowflake_pg.so \
-			cargo test --locked --package testbed $(version_tests:%=--test %); \
+			cargo test --locked --package testbed --test servers -- "$(subst $(space),|,$(version_tests:%=%::))"; \
 	done
 
 test-packages: deb dist
@@ -184,15 +215,15 @@ test-packages: deb dist
 	lintian --fail-on error,warning target/deb/*.deb
 	@echo "==> Installing and removing the packages on a copy of this machine"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
-		cargo test --locked --package testbed --test packages -- --include-ignored --show-output $(if $(OLD_DEB),,--skip an_upgrade_of)
+		cargo test --locked --package testbed --test programs -- packages:: --include-ignored $(if $(OLD_DEB),,--skip an_upgrade_of)
 
 test-clients: build
 	@tools/setup servers clients all-clients
-	cargo test --locked --package testbed --test clients -- --include-ignored
+	cargo test --locked --package testbed --test programs -- clients:: --include-ignored
 
 test-page: build
 	@tools/setup servers page
-	cargo test --locked --package testbed --test page -- --include-ignored
+	cargo test --locked --package testbed --test programs -- page:: --include-ignored
 
 page-picture: setup
 	@tools/setup page

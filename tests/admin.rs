@@ -4,7 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Order, Signal, error, issued_at, value};
+use testbed::{Cluster, Order, Signal, error, issued_at, test, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 

@@ -1,6 +1,7 @@
 //! What `make bench` makes of its figures: tables and pictures. No server is needed.
 
 use bench_report::{Better, Machine, Question, Report, chart, numbers, table};
+use testbed::test;
 
 const COST: Question = Question {
     part: "cost",

@@ -1,6 +1,6 @@
 //! Servers whose IDs must never be ahead of their clock. The fault suite has the clocks that are set.
 
-use testbed::{Cluster, Signal, value};
+use testbed::{Cluster, Signal, test, value};
 
 #[test]
 fn a_server_that_may_not_borrow_waits_out_its_own_restart() {

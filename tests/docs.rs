@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::{Builder, Cluster, project};
+use testbed::{Builder, Cluster, project, test};
 
 /// A fenced block: its language, and its lines.
 struct Block {

@@ -1,7 +1,7 @@
 //! What `snowflake_status` says of problems and limits, and `snowflake_metrics`, which has the same as numbers.
 
 use testbed::postgres::types::Type;
-use testbed::{Builder, Cluster, Load, Order, Signal, error, value};
+use testbed::{Builder, Cluster, Load, Order, Signal, error, test, value};
 
 fn builder() -> Builder {
     Cluster::builder().worker(7).set("timezone", "UTC")

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use testbed::{library, make_install, pg_config, project};
+use testbed::{library, make_install, pg_config, project, test};
 
 /// A copy of what `make install` reads, and a root directory for what it writes.
 struct Tree(TempDir);

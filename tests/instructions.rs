@@ -4,7 +4,7 @@
 //! Counted by valgrind's callgrind in the release build of the extension, in a server's own process (single-user mode).
 
 use std::fs;
-use testbed::{Cluster, Signal};
+use testbed::{Cluster, Signal, test};
 
 const CALLS: u32 = 100_000;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Signal, error, value};
+use testbed::{Cluster, Load, Signal, error, test, value};
 
 /// A server with the extension, and its settings.
 fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, value};
+use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, sleep_past, test, value};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
@@ -37,16 +37,15 @@ fn writes(cluster: &Cluster, time: Duration) -> u32 {
 #[test]
 fn a_server_that_nobody_asks_for_ids_writes_nothing() {
     let cluster = server();
-    // The keeper has to notice first.
-    sleep(Duration::from_secs(2));
-    assert_eq!(writes(&cluster, Duration::from_secs(5)), 0);
+    cluster.wait_until_keeper_rests();
+    assert_eq!(writes(&cluster, 4 * RESERVE_AHEAD), 0);
 }
 
 /// A call after a pause does not wait for the disk, unless the pause was long.
 #[test]
 fn a_server_keeps_its_mark_ahead_for_a_while_after_the_last_id_and_then_writes_nothing() {
-    let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "1600ms");
-    let cluster = builder.set("snowflake_pg.keep_warm", "5s").start();
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "800ms");
+    let cluster = builder.set("snowflake_pg.keep_warm", "2s").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     let mut waits = || {
@@ -58,13 +57,13 @@ fn a_server_keeps_its_mark_ahead_for_a_while_after_the_last_id_and_then_writes_n
     let mut have_waited = 0;
     for _ in 0..4 {
         // Longer than the mark is ahead.
-        sleep(Duration::from_secs(2));
+        sleep(Duration::from_secs(1));
         have_waited += u32::from(waits());
     }
     // The keeper of a machine that is busy can be late once.
     assert!(have_waited <= 1, "{have_waited} of 4 calls have waited");
-    sleep(Duration::from_secs(8));
-    assert_eq!(writes(&cluster, Duration::from_secs(4)), 0);
+    cluster.wait_until_keeper_rests();
+    assert_eq!(writes(&cluster, Duration::from_secs(2)), 0);
     assert!(waits(), "the mark was not ahead any more");
 }
 
@@ -75,8 +74,7 @@ fn a_mark_that_a_backend_has_written_reaches_wal_although_nobody_asks_for_ids() 
     let cluster = builder.set("snowflake_pg.keep_warm", 0).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     cluster.wait_for_mark_in_wal();
-    // The keeper sleeps by then.
-    sleep(Duration::from_secs(4));
+    cluster.wait_until_keeper_rests();
     let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '20 s'))";
     cluster.connect().batch_execute(advance).expect("an advance");
     let written = cluster.mark();
@@ -90,7 +88,7 @@ fn a_server_under_load_writes_once_in_half_a_reservation() {
     let load = Load::start(&cluster, 2, "SELECT snowflake_nextval() FROM generate_series(1, 100)");
     sleep(Duration::from_millis(500));
     let began = Instant::now();
-    let writes = writes(&cluster, Duration::from_secs(4));
+    let writes = writes(&cluster, Duration::from_secs(2));
     let halves = began.elapsed().as_millis() / (RESERVE_AHEAD.as_millis() / 2);
     load.finish().assert_unique_and_ordered();
     assert!((2..=halves + 1).contains(&u128::from(writes)), "{writes} writes in {halves} halves of a reservation");
@@ -103,8 +101,7 @@ fn a_backend_that_writes_the_mark_shows_what_it_waits_for() {
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let mut witness = Witness::of(&cluster);
     witness.next_id().expect("an ID");
-    // The clock passes the mark, so that the next call has to write another one, and waits for nothing else.
-    sleep(Duration::from_secs(3));
+    cluster.wait_until_mark_has_passed();
     cluster.disk().obey(Order::Slow(Duration::from_secs(1)));
     let backend = value(witness.session(), "SELECT pg_backend_pid()");
     thread::scope(|scope| {
@@ -148,7 +145,7 @@ fn a_server_with_another_worker_starts_however_long_a_commit_takes() {
     let mut cluster = with_required_mark(Cluster::builder());
     cluster.stop(Signal::INT);
     // Or it would begin at a distance from the old mark.
-    sleep(Duration::from_secs(3));
+    cluster.wait_until_mark_has_passed();
     cluster.configure("snowflake_pg.worker_id", 2);
     slow_down_commits(&cluster, Duration::from_millis(100));
     cluster.start();
@@ -167,7 +164,7 @@ fn calls_get_ids_where_a_commit_takes_longer_than_the_mark_runs_ahead() {
     let mut witness = Witness::of(&cluster);
     witness.session().batch_execute("SET statement_timeout = '30 s'").expect("a bound for a test that hangs");
     for _ in 0..3 {
-        sleep(Duration::from_millis(1500));
+        cluster.wait_until_mark_has_passed();
         witness.next_id().expect("an ID");
     }
     witness.report().assert_unique_and_ordered();
@@ -199,7 +196,7 @@ fn a_mark_in_wal_is_above_the_one_that_the_extension_was_created_with() {
     let cluster = with_required_mark(Cluster::builder());
     let common = real_time() + 60_000;
     cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark', {common})")).expect("a value");
-    sleep(Duration::from_secs(3));
+    cluster.wait_until_mark_has_passed();
     Witness::of(&cluster).next_id().expect("an ID");
     assert!(mark_in_wal(&cluster) > common, "{} {common}", mark_in_wal(&cluster));
 }
@@ -209,7 +206,8 @@ fn a_mark_in_wal_is_above_the_one_that_the_extension_was_created_with() {
 fn ids_are_not_ahead_of_the_clock_when_a_server_is_restarted_after_create_extension() {
     for before in ["off", "prefer"] {
         let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", before).start();
-        sleep(Duration::from_secs(4));
+        cluster.wait_until_keeper_rests();
+        cluster.wait_until_mark_has_passed();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         cluster.configure("snowflake_pg.wal_mark", "prefer");
         cluster.restart(Signal::INT);
@@ -223,12 +221,11 @@ fn ids_are_not_ahead_of_the_clock_when_a_server_is_restarted_after_create_extens
 #[test]
 fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
     let layout = "t32 w10 s21 unit=1s epoch=2020-01-01T00:00:00Z";
-    let builder = Cluster::builder().worker(1).set("snowflake_pg.layout", layout);
+    let builder = Cluster::builder().worker(1).with_defaults().set("snowflake_pg.layout", layout);
     let mut cluster = builder.set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.keep_warm", 0).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     cluster.wait_for_mark_in_wal();
-    // Until the keeper rests.
-    sleep(Duration::from_secs(3));
+    cluster.wait_until_keeper_rests();
     let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '1 s'))";
     cluster.connect().batch_execute(advance).expect("an advance");
     sleep(Duration::from_secs(1));
@@ -244,7 +241,7 @@ fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
 fn a_sequence_with_a_value_after_the_end_of_the_layout_is_named_by_the_error() {
     for largest in [1 << 50, i64::MAX] {
         let mut cluster = with_required_mark(Cluster::builder());
-        sleep(Duration::from_secs(3));
+        cluster.wait_until_mark_has_passed();
         let set = |cluster: &Cluster, value: i64| {
             let set = format!("SELECT setval('snowflake_wal_mark_0_1', {value})");
             cluster.connect().batch_execute(&set).expect("a value");
@@ -267,10 +264,10 @@ fn a_sequence_with_a_value_after_the_end_of_the_layout_is_named_by_the_error() {
 /// The keeper, which is not in WAL with a mark yet, must not take the one from the file for a reason to begin.
 #[test]
 fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_wal() {
-    let mut cluster = with_required_mark(Cluster::builder());
+    let mut cluster = with_required_mark(Cluster::builder().with_defaults());
+    let in_wal = mark_in_wal(&cluster);
     cluster.stop(Signal::INT);
-    // Until the mark in WAL has passed.
-    sleep(Duration::from_secs(3));
+    sleep_past(in_wal);
     let away = cluster.host().join("away");
     for _ in 0..5 {
         fs::rename(cluster.mark_file(), &away).expect("the mark");
@@ -297,7 +294,8 @@ fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_
 fn an_advance_that_fails_leaves_the_mark_where_it_was() {
     for is_terminated in [false, true] {
         let mut cluster = with_required_mark(Cluster::builder());
-        sleep(Duration::from_secs(4));
+        cluster.wait_until_keeper_rests();
+        cluster.wait_until_mark_has_passed();
         cluster.configure("synchronous_standby_names", "nobody");
         cluster.reload();
         let mut client = cluster.connect();

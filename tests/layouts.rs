@@ -3,7 +3,7 @@
 use snowflake_core::layout::Layout;
 use std::process::Stdio;
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Signal, Witness, error, plan, real_time, value};
+use testbed::{Cluster, Load, Signal, Witness, error, plan, real_time, test, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -314,7 +314,7 @@ fn a_mark_that_is_lost_while_ids_are_as_far_ahead_as_they_get_is_made_up_for() {
 }
 
 fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
-    let builder = Cluster::builder().worker(3).set("snowflake_pg.layout", layout);
+    let builder = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).with_defaults();
     let mut cluster = builder.set("snowflake_pg.sequence_exhaustion", exhaustion).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let layout: Layout = layout.parse().expect("a layout");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use testbed::project;
+use testbed::{project, test};
 
 /// Licenses that ask for no more than to be named.
 const ALLOWED: [&str; 10] = [

@@ -1,6 +1,6 @@
 //! Logical replication between servers that all issue IDs.
 
-use testbed::{Builder, Cluster, error, pg_config, value};
+use testbed::{Builder, Cluster, error, pg_config, test, value};
 
 const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
     CREATE PUBLICATION orders FOR TABLE orders";

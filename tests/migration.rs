@@ -2,7 +2,7 @@
 
 use snowflake_core::layout::Layout;
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, Report, Signal, error, plan, real_time, value};
+use testbed::{Builder, Cluster, Load, Report, Signal, error, plan, real_time, test, value};
 
 const OLD: &str = "js";
 const NEW: &str = "t41 w10 s12 epoch=2024-01-01T00:00:00Z";

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Signal, error, mark_in};
+use testbed::{Builder, Cluster, Signal, error, mark_in, test};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 

@@ -3,7 +3,7 @@
 use std::fs;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, error, plan, project, value};
+use testbed::{Cluster, error, plan, project, test, value};
 
 fn with_example(cluster: &Cluster) -> Client {
     let mut client = cluster.connect();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use testbed::postgres::Client;
-use testbed::{Cluster, project};
+use testbed::{Cluster, project, test};
 
 /// Layouts beside those with a name.
 const OWN: [&str; 9] = [
@@ -139,8 +139,7 @@ fn assert_same(case: &Value, page: &Value, extension: Result<Value, (String, Str
     }
 }
 
-#[test]
-#[ignore = "make test-page"]
+#[test(By("make test-page"))]
 fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let named = client.query("SELECT name FROM snowflake_layouts", &[]).expect("layouts");
@@ -179,8 +178,7 @@ fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
     println!("{} answers compared", cases.len());
 }
 
-#[test]
-#[ignore = "make test-page"]
+#[test(By("make test-page"))]
 fn the_page_computes_the_room_of_every_named_layout_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let query = "SELECT name, json_build_array(workers::text, ids_per_second::text, years::numeric(12, 1)::text,
@@ -194,8 +192,7 @@ fn the_page_computes_the_room_of_every_named_layout_as_the_extension_does() {
     }
 }
 
-#[test]
-#[ignore = "make test-page"]
+#[test(By("make test-page"))]
 fn the_page_writes_and_reads_texts_and_uuids_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let mut random = Rng::with_seed(2);
@@ -233,8 +230,7 @@ fn the_page_writes_and_reads_texts_and_uuids_as_the_extension_does() {
 }
 
 /// What a person sees.
-#[test]
-#[ignore = "make test-page"]
+#[test(By("make test-page"))]
 fn the_page_shows_what_its_address_asks_for() {
     let page = |fragment: &str| dump(&format!("file://{}#{fragment}", index().display()));
     let first = page("");

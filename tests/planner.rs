@@ -1,7 +1,7 @@
 //! In queries the planner sees the layout as a constant, and nowhere else.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Signal, error, plan, value};
+use testbed::{Cluster, Signal, error, plan, test, value};
 
 const RANGE: &str = "'2026-01-01Z', '2026-01-02Z'";
 

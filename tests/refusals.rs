@@ -1,7 +1,7 @@
 //! When no ID can be issued: the error says why, and what to do.
 
 use testbed::postgres::error::DbError;
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, Signal, error, test, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 const SOURCES: &str = "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use testbed::project;
+use testbed::{project, test};
 
 /// The programs of this machine but for some, in a directory that is to be the whole PATH.
 struct Machine(TempDir);

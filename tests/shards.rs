@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::thread;
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
+use testbed::{Cluster, test, value};
 
 const SHARDS: i32 = 3;
 const CONNECTIONS: usize = 8;

@@ -1,7 +1,7 @@
 //! What every function gives, and how it refuses what it can't.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, plan, value};
+use testbed::{Cluster, error, plan, test, value};
 
 /// A server with the extension, the layout `twitter`, data center 3 and worker 7.
 fn server() -> (Cluster, Client) {
@@ -207,7 +207,10 @@ fn an_id_that_a_query_uses_twice_is_one_id() {
 
 #[test]
 fn status_shows_the_configuration_the_mark_and_what_was_issued() {
-    let (_cluster, mut client) = server();
+    let builder = Cluster::builder().worker(7).set("snowflake_pg.datacenter_id", 3).with_defaults();
+    let cluster = builder.set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let status = |client: &mut Client, column: &str| value(client, &format!("SELECT {column} FROM snowflake_status"));
     while status(&mut client, "state") != "idle" {
         std::thread::yield_now(); // The keeper is about to, when the start margin has passed.

@@ -1,11 +1,11 @@
 //! What the server log says of the configuration when a server starts.
 
 use std::fs;
-use testbed::{Builder, Cluster, Signal, value};
+use testbed::{Builder, Cluster, Signal, test, value};
 
 #[test]
 fn the_whole_configuration_is_one_line_of_the_server_log() {
-    let cluster = Cluster::builder().worker(5).set("snowflake_pg.max_borrow", "7s").start();
+    let cluster = Cluster::builder().worker(5).with_defaults().set("snowflake_pg.max_borrow", "7s").start();
     let line = "LOG:  snowflake_pg 0.2.0: worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms \
                 epoch=2010-11-04T01:42:54.657Z), clock_regression = borrow, sequence_exhaustion = wait, sequence_start = \
                 random (0 to 127), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, keep_warm = 60 s, start_margin = 1000 ms, max_forward_jump = 3600000 ms, time_stamp_counter = auto, wal_mark = off, state_directory = 'snowflake_pg'";

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Signal, error, issued_at, real_time, record_in, value};
+use testbed::{Cluster, Signal, error, issued_at, real_time, record_in, test, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -115,7 +115,7 @@ fn a_mark_in_the_data_directory_is_missed_where_another_directory_has_taken_its_
 /// The start margin protects from a mark that is only away; a crash in the middle of it changes nothing in that.
 #[test]
 fn a_crash_while_the_start_margin_passes_begins_it_anew() {
-    let mut cluster = Cluster::builder().worker(1).start();
+    let mut cluster = Cluster::builder().worker(1).with_defaults().start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     cluster.stop(Signal::INT);
     fs::remove_file(cluster.mark_file()).expect("the mark");

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, error, value};
+use testbed::{Builder, Cluster, Load, error, test, value};
 
 /// What all servers have in common. A shorter reservation means a shorter wait before the first ID.
 fn builder() -> Builder {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, Signal, error, test, value};
 
 /// A server with this layout, and a table whose rows have a tag.
 fn server(layout: &str) -> (Cluster, Client) {

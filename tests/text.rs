@@ -1,7 +1,7 @@
 //! IDs as texts and as UUIDs, on a server that preloads nothing and has no configuration.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, plan, value};
+use testbed::{Cluster, error, plan, test, value};
 
 /// The shuffled alphabet of the issue that asked for any.
 const SHUFFLED: &str = "ohrfjdgPzp3T2XkNulQBFas9eJDmW7VKSC51cbUL8tRiOqIwZn406YEMyGxHAv";

@@ -1,7 +1,7 @@
 //! A server finds its worker ID by itself, so that all servers of a fleet can have the same configuration.
 
 use std::fs;
-use testbed::{Builder, Cluster, Signal, can_name_hosts, error, value};
+use testbed::{Builder, Cluster, Signal, can_name_hosts, error, test, value};
 
 const WORKER: &str = "SELECT worker_id || ' from ' || worker_id_source FROM snowflake_status";
 const OF_NEXT_ID: &str = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";

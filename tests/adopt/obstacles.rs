@@ -1,7 +1,7 @@
 //! What stands in the way is found before anything is done.
 
-use crate::{plan, server};
-use testbed::{Cluster, error, value};
+use super::{plan, server};
+use testbed::{Cluster, error, test, value};
 
 #[test]
 fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
@@ -100,14 +100,14 @@ fn what_postgresql_rebuilds_by_itself_is_not_in_the_way() {
         )
         .expect("tables");
     for table in ["orders", "wide", "parts"] {
-        crate::run(&mut client, "adopt", &format!("'{table}'"));
+        super::run(&mut client, "adopt", &format!("'{table}'"));
     }
-    assert!(crate::is_new(
+    assert!(super::is_new(
         &mut client,
         "SELECT max(id) FROM (SELECT 0) s, LATERAL (SELECT ids.snowflake_nextval()) t(id)"
     ));
     client.batch_execute("INSERT INTO parts DEFAULT VALUES").expect("a row");
-    assert!(crate::is_new(&mut client, "SELECT max(id) FROM parts"));
+    assert!(super::is_new(&mut client, "SELECT max(id) FROM parts"));
 }
 
 /// Only a row shows whether they do.
@@ -129,7 +129,7 @@ fn checks_and_partitions_that_could_refuse_new_ids_are_noted() {
         let found: String = client.query_one(of_default, &[&table]).expect("a default").get(0);
         assert!(found.ends_with(note), "{found}");
     }
-    crate::run(&mut client, "adopt", "'orders'");
+    super::run(&mut client, "adopt", "'orders'");
     assert_eq!(error(&mut client, "INSERT INTO orders (n) VALUES (1)").code().code(), "23514");
 }
 

@@ -1,13 +1,13 @@
 //! What a plan does.
 
-use crate::{is_new, plan, run, server};
+use super::{is_new, plan, run, server};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::value;
+use testbed::{test, value};
 
 #[test]
 fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use testbed::postgres::Client;
-use testbed::{Cluster, project, value};
+use testbed::{Cluster, project, test, value};
 
 fn recipe(cluster: &Cluster) -> Output {
     let file = project().join("examples/sql/adopt_in_batches.sql");
@@ -75,7 +75,7 @@ fn a_table_is_widened_in_batches_beside_writers_and_no_row_is_lost_or_changed() 
     assert_eq!(value(&mut client, "SELECT snowflake_timestamp(max(id)) > now() - interval '1 min' FROM orders"), "t");
     assert_eq!(value(&mut client, "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND convalidated"), "2");
     // And back.
-    for command in crate::plan_in(&mut client, "public", "release", "'orders'").commands {
+    for command in super::plan_in(&mut client, "public", "release", "'orders'").commands {
         client.batch_execute(&command).expect("a command");
     }
     let next: i32 =

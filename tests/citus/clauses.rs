@@ -1,7 +1,7 @@
 //! Functions that depend on the layout, in the clauses for which Citus wants them IMMUTABLE.
 
-use crate::nodes::{COLUMNAR, Citus, KINDS, Kind, NODES, OURS, SENT_TO, fill};
-use crate::servers::message;
+use super::nodes::{COLUMNAR, Citus, KINDS, Kind, NODES, OURS, SENT_TO, fill};
+use super::servers::message;
 use libtest_mimic::Failed;
 use testbed::postgres::Error;
 

@@ -1,6 +1,6 @@
 //! A standby of a node that Citus promotes to a node of its own, beside its original: from version 13.2 on.
 
-use crate::servers::builder;
+use super::servers::builder;
 use libtest_mimic::Failed;
 use std::fs;
 use std::thread::sleep;

@@ -1,6 +1,6 @@
 //! The schema of examples/sql for Citus.
 
-use crate::nodes::Citus;
+use super::nodes::Citus;
 use libtest_mimic::Failed;
 use std::process::Stdio;
 use testbed::{project, value};

@@ -1,6 +1,6 @@
 //! A node whose standby takes its place in the cluster: it has the same group, and so the same worker.
 
-use crate::servers::{address, builder, execute, form_cluster, node, start};
+use super::servers::{address, builder, execute, form_cluster, node, start};
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 use testbed::{Load, Signal, twitter, value};

@@ -1,7 +1,7 @@
 //! A function that Citus runs where the rows of its argument are.
 
-use crate::nodes::Citus;
-use crate::servers::execute;
+use super::nodes::Citus;
+use super::servers::execute;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 use testbed::{twitter, value};

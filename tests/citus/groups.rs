@@ -1,7 +1,7 @@
 //! Nodes with one configuration, whose workers are their groups.
 
-use crate::nodes::Citus;
-use crate::servers::{address, form_cluster, node};
+use super::nodes::Citus;
+use super::servers::{address, form_cluster, node};
 use libtest_mimic::Failed;
 use std::thread::sleep;
 use std::time::Duration;

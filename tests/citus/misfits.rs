@@ -1,7 +1,7 @@
 //! Nodes that can issue no IDs, or the same IDs as another node.
 
-use crate::groups::FLEET;
-use crate::servers::{builder, execute, form_cluster, start};
+use super::groups::FLEET;
+use super::servers::{builder, execute, form_cluster, start};
 use libtest_mimic::Failed;
 use testbed::postgres::Client;
 use testbed::postgres::error::DbError;

@@ -1,6 +1,6 @@
 //! What Citus does to a table with rows in it, and to its nodes, while clients insert.
 
-use crate::servers::{address, execute, form_cluster, node};
+use super::servers::{address, execute, form_cluster, node};
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 use testbed::postgres::Client;

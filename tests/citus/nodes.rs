@@ -1,7 +1,7 @@
 //! A coordinator and two worker nodes, with a table of each kind.
 
-use crate::servers::{execute, form_cluster, message, node};
-use crate::statements::{EXECUTIONS, Issuers, Sent, Statement};
+use super::servers::{execute, form_cluster, message, node};
+use super::statements::{EXECUTIONS, Issuers, Sent, Statement};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use testbed::postgres::{Client, Error, SimpleQueryMessage};
@@ -177,7 +177,7 @@ impl Citus {
     }
 }
 
-/// Puts the names into a text of [`statements`](crate::statements).
+/// Puts the names into a text of [`statements`](super::statements).
 pub fn fill(text: &str, kind: &Kind, default: IdDefault, mark: &str) -> String {
     text.replace("{table}", &format!("{}.{}", default.schema, kind.name))
         .replace("{default}", default.expression)

@@ -1,6 +1,6 @@
 //! What Citus can't do, with no volatile default whatever. Everything else must work.
 
-use crate::nodes::{COLUMNAR, COORDINATOR, PLAIN, REFERENCE};
+use super::nodes::{COLUMNAR, COORDINATOR, PLAIN, REFERENCE};
 
 /// What Citus says of a statement, for a kind of table, that it can't do.
 pub fn refusal(statement: &str, kind: &str, sent_to: usize) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use testbed::{Cluster, project};
+use testbed::{Cluster, project, test};
 
 /// Of the server for Java, since JDBC has no Unix sockets.
 const ADDRESS: &str = "127.0.18.1";
@@ -173,14 +173,12 @@ fn every_client_of_python_sends_as_many_statements_as_documented_and_has_those_k
     PYTHON.iter().for_each(Recipe::run);
 }
 
-#[test]
-#[ignore = "make test-clients"]
+#[test(By("make test-clients"))]
 fn every_client_of_node_sends_as_many_statements_as_documented_and_has_those_keys() {
     NODE.iter().for_each(Recipe::run);
 }
 
-#[test]
-#[ignore = "make test-clients"]
+#[test(By("make test-clients"))]
 fn clients_of_php_ruby_go_java_and_rust_send_as_many_statements_as_documented_and_have_those_keys() {
     OTHERS.iter().for_each(Recipe::run);
 }

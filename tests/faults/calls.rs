@@ -1,7 +1,7 @@
 //! Calls that come from the wrong place or role, or come in floods; and settings that are tried.
 
-use crate::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, at_once, server, signed};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, at_once, server, signed};
+use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::collections::HashMap;
 use std::fs;

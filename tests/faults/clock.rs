@@ -1,7 +1,7 @@
 //! Clocks that are set, stepped, strobed, or nowhere near the time.
 
-use crate::fixture::{MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
+use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::{Cluster, Load, Report, Signal, Witness, issued_at, real_time, value};

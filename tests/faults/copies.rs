@@ -1,10 +1,10 @@
 //! A server's files in another place, or from another time: copies, rewinds and backups.
 
-use crate::nodes::{
+use super::nodes::{
     IDS, START_MARGIN_MS, assert_above, assert_only_errors, assert_refused, crash, lead_ms, some_ids_without_errors,
     start,
 };
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::{Cluster, Load, Report, Signal, error, issued_at, real_time, value};
@@ -257,7 +257,7 @@ fn rewound_and_promoted_back(worker_of_b: i32) -> Report {
 
 fn recovered_to_a_point_in_time(rounds: usize) -> Evidence {
     let evidence = in_rounds(rounds, |_| {
-        let mut server = Cluster::builder().worker(1).create();
+        let mut server = Cluster::builder().worker(1).with_defaults().create();
         server.archive();
         server.start();
         let mut client = server.connect();

@@ -1,7 +1,7 @@
 //! A disk that forgets, fails, fills up or is slow, and a durable mark that is damaged or gone.
 
-use crate::fixture::{assert_kept, assert_kept_without_errors, at_once, server};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{assert_kept, assert_kept_without_errors, at_once, server};
+use super::suite::{Evidence, Fault};
 use snowflake_core::record::Record;
 use snowflake_core::state_file;
 use std::collections::HashSet;
@@ -374,7 +374,7 @@ fn damaged_and_reset(rounds: usize) -> Evidence {
 }
 
 fn missing(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1));
+    let mut cluster = server(Cluster::builder().worker(1).with_defaults());
     let mut witness = Witness::of(&cluster);
     witness.next_id().expect("an ID");
     for _ in 0..rounds {

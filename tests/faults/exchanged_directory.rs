@@ -1,11 +1,11 @@
 //! State directories that one server has in turn, and data directories that come back beside them.
 
-use crate::nodes::{
+use super::nodes::{
     FAR_AHEAD, NEWER, STATE_DIRECTORY, assert_only_errors, assert_refused, crash, ids_after_start_margin,
     ids_until_past, in_separate_rounds, outside, run_ahead, some_ids_without_errors, start, together_above,
     wait_for_wal_mark,
 };
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

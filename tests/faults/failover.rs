@@ -1,9 +1,9 @@
 //! A standby takes over: from a primary that is dead, or only seems to be.
 
-use crate::nodes::{
+use super::nodes::{
     IDS, START_MARGIN_MS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
 };
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub const FAULTS: &[Fault] = &[
         promise: "a_standby_with_a_right_clock_takes_over_its_primarys_worker",
         short: 1,
         full: 5,
-        run: |rounds| standby_with_a_right_clock(|| start(Cluster::builder().worker(1)), rounds),
+        run: |rounds| standby_with_a_right_clock(|| start(Cluster::builder().worker(1).with_defaults()), rounds),
     },
     Fault {
         row: 17,
@@ -81,7 +81,7 @@ const BEHIND_MS: i64 = 5000;
 
 /// A server that writes its mark through WAL, for its standbys.
 fn with_wal_mark(wal_mark: &str) -> Cluster {
-    let primary = start(Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark));
+    let primary = start(Cluster::builder().worker(1).with_defaults().set("snowflake_pg.wal_mark", wal_mark));
     assert_eq!(value(&mut primary.connect(), "SHOW snowflake_pg.wal_mark"), wal_mark);
     primary
 }

@@ -1,13 +1,14 @@
 //! What the rows have in common.
 
-use crate::suite::Evidence;
+use super::suite::Evidence;
 use snowflake_core::UnixMs;
 use std::panic::resume_unwind;
 use std::thread;
 use testbed::{Builder, Cluster, Report, Witness, twitter};
 
-/// How far the durable mark runs ahead, and so how far a server may be ahead of its clock after a crash.
-pub const RESERVE_AHEAD_MS: i64 = 2000;
+/// How far the durable mark of the testbed's servers runs ahead, and so how far one may be ahead of its clock after a
+/// crash.
+pub const RESERVE_AHEAD_MS: i64 = 500;
 
 /// How far a server may be ahead of its clock, whatever happens.
 pub const MAX_BORROW_MS: i64 = 5000;
@@ -19,9 +20,9 @@ pub fn server(builder: Builder) -> Cluster {
     cluster
 }
 
-/// The same, when it has issued an ID. A shorter reservation means a shorter wait before that.
+/// The same, when it has issued an ID.
 pub fn started(builder: Builder) -> Cluster {
-    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "500ms").set("snowflake_pg.start_margin", 0));
+    let cluster = server(builder);
     Witness::of(&cluster).next_id().expect("an ID");
     cluster
 }

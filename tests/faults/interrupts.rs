@@ -1,7 +1,7 @@
 //! Calls that wait, and are told to end.
 
-use crate::fixture::{assert_kept, server, started};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{assert_kept, server, started};
+use super::suite::{Evidence, Fault};
 use std::panic::resume_unwind;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! A registry that leases workers, and everything at once: servers are killed, frozen beyond their leases, cloned, put
 //! back, cut off and booted; the registry is killed and fails over with a loss; clocks are hours apart.
 
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use std::fs;
 use std::path::PathBuf;
 use std::thread::sleep;

@@ -1,11 +1,11 @@
 //! A primary comes back as a clone of the node that took over from it, so that its own state file may be lost: then
 //! what it has issued is known from WAL, or from a state directory outside, or not at all.
 
-use crate::nodes::{
+use super::nodes::{
     Ahead, IDS, START_MARGIN_MS, assert_only_errors, ids_until_past, in_separate_rounds, last_time, run_ahead,
     some_ids_without_errors, start, together_above, wait_for_wal_mark,
 };
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ impl Memory {
 
 /// A node that can be rewound.
 fn node(worker: i32) -> Builder {
-    Cluster::builder().worker(worker).set("wal_log_hints", "on").set("wal_keep_size", "128MB")
+    Cluster::builder().worker(worker).with_defaults().set("wal_log_hints", "on").set("wal_keep_size", "128MB")
 }
 
 /// B is promoted while A still goes on, and issues IDs. Then A becomes a clone of B, follows it, and is promoted when B

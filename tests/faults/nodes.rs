@@ -1,6 +1,6 @@
 //! What the rows with more than one server have in common.
 
-use crate::suite::Evidence;
+use super::suite::Evidence;
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 use std::thread::sleep;

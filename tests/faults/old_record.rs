@@ -1,11 +1,11 @@
 //! A record that is this server's, and that says less than WAL: somebody has continued from it, or the data directory
 //! was restored over itself.
 
-use crate::nodes::{
+use super::nodes::{
     Ahead, FAR_AHEAD, IDS, assert_only_errors, assert_refused, ids_until_past, in_separate_rounds, run_ahead,
     some_ids_without_errors, start, together_above, wait_for_wal_mark,
 };
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

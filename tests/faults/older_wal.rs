@@ -1,12 +1,12 @@
 //! The mark in WAL is lower than the one that a server has written there before: the sequence was changed or created
 //! again, or WAL was lost with its timeline.
 
-use crate::nodes::{
+use super::nodes::{
     FAR_AHEAD, IDS, STATE_DIRECTORY, assert_only_errors, ids_after_start_margin, ids_until_past, in_separate_rounds,
     run_ahead, some_ids, some_ids_without_errors, start, together_above, wait_for_wal_mark,
 };
-use crate::old_record::{become_primary, node, restored_to_when_it_was_ahead, write_over};
-use crate::suite::{Evidence, Fault};
+use super::old_record::{become_primary, node, restored_to_when_it_was_ahead, write_over};
+use super::suite::{Evidence, Fault};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -99,11 +99,10 @@ fn wrong_once(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |round| {
         let mut server = with_mark_in_wal("require");
         let mut ids = some_ids_without_errors(&server);
-        // Until the keeper rests.
-        sleep(Duration::from_secs(3));
+        server.wait_until_keeper_rests();
         set_sequence(&server, real_time() + YEAR_MS);
         ids.merge(some_ids(&server));
-        sleep(Duration::from_secs(3));
+        server.wait_until_keeper_rests();
         set_sequence(&server, real_time());
         server.restart(Signal::INT);
         ids.merge(ids_until_past(&server, &ids));
@@ -122,7 +121,7 @@ fn set_right_by_the_other(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |_| {
         let mut a = with_mark_in_wal("require");
         let mut b = node("require").standby_of(&a);
-        sleep(Duration::from_secs(3));
+        a.wait_until_keeper_rests();
         set_sequence(&a, real_time() + YEAR_MS);
         let mut ids = some_ids(&a);
         b.wait_for_commits_of(&a);
@@ -153,7 +152,7 @@ fn created_again(rounds: usize) -> Evidence {
         let backup = Cluster::builder().backup_of(&server);
         ids.merge(run_ahead(&server, FAR_AHEAD[round % 2]));
         wait_for_wal_mark(&server, &ids);
-        sleep(Duration::from_secs(3));
+        server.wait_until_keeper_rests();
         execute(&server, CREATE_AGAIN);
         server.stop(Signal::INT);
         restore(&mut server, &backup, ids, "a data directory restored after the extension was created again")
@@ -251,7 +250,7 @@ fn known_from_another_worker(rounds: usize) -> Evidence {
         server.configure(STATE_DIRECTORY, first.display());
         server.configure("snowflake_pg.worker_id", 2);
         server.start();
-        crate::nodes::assert_refused(&server, "durable mark");
+        super::nodes::assert_refused(&server, "durable mark");
         server.stop(Signal::INT);
         server.configure(STATE_DIRECTORY, second.display());
         server.start();

@@ -1,8 +1,8 @@
 //! What a server does when its clock goes back or a tick is full is for the DBA to choose. Whatever is chosen, no ID
 //! comes twice.
 
-use crate::fixture::{MAX_BORROW_MS, assert_kept_without_errors, signed, started};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{MAX_BORROW_MS, assert_kept_without_errors, signed, started};
+use super::suite::{Evidence, Fault};
 use std::cell::RefCell;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Processes that end without warning, or that are not there.
 
-use crate::fixture::{RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
+use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::{Builder, Cluster, Load, Report, Signal, Witness, real_time};

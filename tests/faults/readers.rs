@@ -1,6 +1,6 @@
 //! Readers that follow a table by ID miss no row, in whatever order and way the transactions of the writers end.
 
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::{Cluster, Reader, Signal, Traffic};

@@ -1,10 +1,10 @@
 //! State directories that two servers share.
 
-use crate::nodes::{
+use super::nodes::{
     IDS, NEWER, assert_only_errors, assert_refused, assert_unique, ids_after_start_margin, in_separate_rounds, outside,
     some_ids_without_errors, start, together_above,
 };
-use crate::suite::{Evidence, Fault};
+use super::suite::{Evidence, Fault};
 use std::os::unix::fs::symlink;
 use std::thread::sleep;
 use std::time::Duration;

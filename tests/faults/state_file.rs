@@ -1,8 +1,8 @@
 //! The state file: writes that are cut off, and files of the version before.
 
-use crate::fixture::{assert_kept, server};
-use crate::nodes::{assert_above, crash, lead_ms, some_ids_without_errors, start};
-use crate::suite::{Evidence, Fault};
+use super::fixture::{assert_kept, server};
+use super::nodes::{assert_above, crash, lead_ms, some_ids_without_errors, start};
+use super::suite::{Evidence, Fault};
 use snowflake_core::state_file::SLOT;
 use std::fs;
 use std::thread::sleep;

@@ -1,12 +1,10 @@
 //! What a row of the fault suite is, and what it has to show.
 
-use libtest_mimic::{Arguments, Trial};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use testbed::Report;
+use testbed::runner::{Case, Kind, reason};
 
 /// Something that goes wrong, and the promise that holds all the same.
 #[derive(Clone, Copy)]
@@ -71,25 +69,37 @@ impl Evidence {
     }
 }
 
-/// Runs what the command line asks for, then shows a table of what was seen.
-pub fn run(faults: &[Fault]) -> ExitCode {
-    let full = std::env::var_os("SNOWFLAKE_PG_FAULTS").is_some_and(|counts| counts == "full");
-    let arguments = Arguments::from_args();
-    let seen = Arc::new(Mutex::new(Vec::new()));
+/// What rows have shown: evidence, or how the promise was broken, and how long it took.
+type Seen = Vec<(Fault, Result<Evidence, String>, Duration)>;
+
+static SEEN: Mutex<Seen> = Mutex::new(Vec::new());
+
+/// The rows, as tests.
+pub fn cases(faults: &[&[Fault]]) -> Vec<Case> {
+    let full = std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full");
     let rounds = move |fault: &Fault| if full { fault.full } else { fault.short };
-    let trials = faults.iter().filter(|fault| rounds(fault) > 0).map(|&fault| {
-        let seen = Arc::clone(&seen);
-        Trial::test(format!("row_{:02}_{}", fault.row, fault.promise), move || {
-            let began = Instant::now();
-            let outcome = catch_unwind(AssertUnwindSafe(|| (fault.run)(rounds(&fault))));
-            let evidence = outcome.as_ref().copied().map_err(|panic| reason(panic.as_ref()));
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push((fault, evidence, began.elapsed()));
-            outcome.map(|_| ()).unwrap_or_else(|panic| resume_unwind(panic));
-            Ok(())
+    let run = move |fault: Fault| {
+        let began = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (fault.run)(rounds(&fault))));
+        let evidence = outcome.as_ref().copied().map_err(|panic| reason(panic.as_ref()));
+        seen().push((fault, evidence, began.elapsed()));
+        outcome.map(|_| ()).unwrap_or_else(|panic| resume_unwind(panic));
+    };
+    let faults = faults.iter().flat_map(|faults| faults.iter()).filter(|fault| rounds(fault) > 0);
+    faults
+        .map(|&fault| {
+            Case::new(format!("faults::row_{:02}_{}", fault.row, fault.promise), Kind::Plain, move || run(fault))
         })
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        .collect()
+}
+
+fn seen() -> MutexGuard<'static, Seen> {
+    SEEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows a table of what was seen.
+pub fn report() {
+    let mut seen = seen();
     if !seen.is_empty() {
         seen.sort_by_key(|(fault, ..)| (fault.row, fault.promise));
         println!(
@@ -133,11 +143,4 @@ pub fn run(faults: &[Fault]) -> ExitCode {
             }
         }
     }
-    conclusion.exit_code()
-}
-
-/// What a panic says, for the end of a long output.
-fn reason(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! A server that is replaced on purpose: by the next version, by a restored dump, by another layout.
 
-use crate::nodes::{assert_above, assert_refused, crash, lead_ms, lead_ms_in, some_ids_without_errors, start};
-use crate::suite::{Evidence, Fault};
+use super::nodes::{assert_above, assert_refused, crash, lead_ms, lead_ms_in, some_ids_without_errors, start};
+use super::suite::{Evidence, Fault};
 use testbed::{Cluster, Report, Signal, error, value};
 
 pub const FAULTS: &[Fault] = &[

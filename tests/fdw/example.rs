@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, error, project, value};
+use testbed::{Cluster, error, project, test, value};
 
 /// Runs a script in a database, as a superuser.
 fn run(server: &Cluster, database: &str, script: &str, variables: &[(&str, &str)]) {

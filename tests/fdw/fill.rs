@@ -1,7 +1,7 @@
 //! The trigger `snowflake_fill()`, on one server.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, test, value};
 
 /// Worker 7, with a table `orders` that the trigger fills.
 fn server() -> (Cluster, Client) {

@@ -1,7 +1,7 @@
 //! Foreign tables that IMPORT FOREIGN SCHEMA makes.
 
-use crate::shards::Shards;
-use testbed::{error, value};
+use super::shards::Shards;
+use testbed::{error, test, value};
 
 const INSERT: &str = "INSERT INTO orders (item) VALUES ('a') RETURNING (snowflake_decode(id)).worker_id";
 

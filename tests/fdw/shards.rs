@@ -1,7 +1,7 @@
 //! A table whose partitions are on two other servers: which server issues an ID, by which statement.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, plan, value};
+use testbed::{Cluster, error, plan, test, value};
 
 /// Where rows go: the worker of the server is the key here.
 const REGIONS: [(&str, u8); 2] = [("eu", 1), ("us", 2)];

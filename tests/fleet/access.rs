@@ -1,12 +1,12 @@
 //! Who may check a fleet, and with whose secrets.
 
-use crate::fixture::{conninfo, member, problems, start};
+use super::fixture::{conninfo, member, problems, start};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::thread::spawn;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, test, value};
 
 const SECRET: &str = "open-sesame";
 

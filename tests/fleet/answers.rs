@@ -1,7 +1,7 @@
 //! What other servers answer is only data.
 
-use crate::fixture::{check, conninfo, member, problems, start};
-use testbed::{Cluster, value};
+use super::fixture::{check, conninfo, member, problems, start};
+use testbed::{Cluster, test, value};
 
 /// Has a server say something else of itself.
 fn pretend(cluster: &Cluster, columns: &str) {

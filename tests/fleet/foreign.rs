@@ -1,9 +1,9 @@
 //! IDs that another server has issued.
 
-use crate::fixture::{conninfo, member, start};
+use super::fixture::{conninfo, member, start};
 use std::time::Duration;
 use testbed::postgres::Client;
-use testbed::{Cluster, Registry, Signal, error, value};
+use testbed::{Cluster, Registry, Signal, error, test, value};
 
 fn is_foreign(client: &mut Client, id: &str) -> String {
     value(client, &format!("SELECT snowflake_is_foreign({id})"))

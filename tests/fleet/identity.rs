@@ -1,7 +1,7 @@
 //! What `snowflake_identity()` shows.
 
-use crate::fixture::{member, start};
-use testbed::{Cluster, value};
+use super::fixture::{member, start};
+use testbed::{Cluster, test, value};
 
 #[test]
 fn the_identity_is_what_the_status_and_the_control_file_show() {

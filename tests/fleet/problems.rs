@@ -1,8 +1,8 @@
 //! What the check finds.
 
-use crate::fixture::{check, conninfo, member, named, problems, start};
+use super::fixture::{check, conninfo, member, named, problems, start};
 use std::fs;
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, Signal, error, test, value};
 
 #[test]
 fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {

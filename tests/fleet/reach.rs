@@ -1,13 +1,13 @@
 //! Servers that cannot be reached, or do not answer.
 
-use crate::fixture::{conninfo, member, problems, start};
+use super::fixture::{conninfo, member, problems, start};
 use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, listen, socket};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::spawn;
 use std::time::{Duration, Instant};
-use testbed::value;
+use testbed::{test, value};
 
 /// Far longer than anything takes: only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);

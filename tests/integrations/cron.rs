@@ -1,9 +1,9 @@
 //! pg_cron, which calls functions at times.
 
-use crate::has_library;
+use super::has_library;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, value};
+use testbed::{Cluster, test, value};
 
 /// pg_cron looks once a minute.
 #[test]

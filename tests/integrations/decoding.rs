@@ -1,8 +1,8 @@
 //! Logical decoding: what change data capture reads of IDs.
 
-use crate::{column, has_library};
+use super::{column, has_library};
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
+use testbed::{Cluster, test, value};
 
 /// A server that writes its mark to WAL, and has a table with both types of IDs.
 fn server(plugin: &str) -> (Cluster, Client) {

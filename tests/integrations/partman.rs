@@ -1,8 +1,8 @@
 //! pg_partman, which partitions by number.
 
-use crate::column;
+use super::column;
 use testbed::postgres::Client;
-use testbed::{Cluster, pg_config};
+use testbed::{Cluster, pg_config, test};
 
 /// A server of this layout with pg_partman and a table that it partitions by the day; `None` without pg_partman.
 fn server(layout: &str) -> Option<(Cluster, Client)> {

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls, SimpleQueryMessage};
-use testbed::{Cluster, project};
+use testbed::{Cluster, project, test};
 
 const CLIENTS: usize = 20;
 const INSERTS: usize = 200;

@@ -1,11 +1,11 @@
 //! What servers do with the settings in the manifests.
 
-use crate::{example, installed};
+use super::{example, installed};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use testbed::postgres::NoTls;
-use testbed::{Cluster, Signal, can_name_hosts, project, value};
+use testbed::{Cluster, Signal, can_name_hosts, project, test, value};
 
 /// Each manifest, with a host of its fleet, and the worker that the manifest promises to that one.
 const PROMISES: [(&str, &str, &str); 7] = [

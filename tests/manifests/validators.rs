@@ -1,11 +1,11 @@
 //! What validators say of the manifests, and of the same with a mistake. They need no network.
 
-use crate::{example, installed};
+use super::{example, installed};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use testbed::project;
+use testbed::{project, test};
 
 /// The oldest version of Kubernetes whose schemas are tried, and the newest.
 const VERSIONS: [&str; 2] = ["1.31", "1.37"];

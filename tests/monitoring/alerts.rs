@@ -1,7 +1,7 @@
 //! The alert rules: their unit tests, and the first of them on a real Prometheus.
 
-use crate::files::{metrics, named_in, path, text, yaml};
-use crate::{dashboard, prepare};
+use super::files::{metrics, named_in, path, text, yaml};
+use super::{dashboard, prepare};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Exporter, Prometheus, monitoring_program, project};
+use testbed::{Cluster, Exporter, Prometheus, monitoring_program, project, test};
 
 fn rules() -> Vec<Value> {
     yaml("alerts.yml")["groups"][0]["rules"].as_array().expect("rules").clone()

@@ -1,10 +1,10 @@
 //! The dashboard: what Grafana reads, and queries of metrics that exist.
 
-use crate::files::{metrics, named_in, path, text};
+use super::files::{metrics, named_in, path, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use testbed::with_all_chosen;
+use testbed::{test, with_all_chosen};
 
 fn dashboard() -> Value {
     serde_json::from_str(&fs::read_to_string(path("dashboard.json")).expect("a file")).expect("JSON")

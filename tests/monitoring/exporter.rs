@@ -1,7 +1,7 @@
 //! Every metric arrives, from servers in every state.
 
-use crate::files::{self, Metric};
-use crate::prepare;
+use super::files::{self, Metric};
+use super::prepare;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::postgres::Client;
-use testbed::{Cluster, Exporter, Order, Signal, monitoring_program, value};
+use testbed::{Cluster, Exporter, Order, Signal, monitoring_program, test, value};
 
 /// The values of the extension's metrics, by name, as an exporter gives them. A server has one of each.
 fn values(exposed: &str) -> BTreeMap<String, (String, f64)> {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use testbed::project;
+use testbed::{project, test};
 
 /// Where a file is.
 pub fn path(name: &str) -> PathBuf {

@@ -18,12 +18,12 @@ pub struct Mutant {
     pub against: Against,
 }
 
-/// Tests that should notice: those of the core, some of its interleavings, or some of a binary of tests on servers.
+/// Tests that should notice: those of the core, or those of its interleavings or on servers whose names have these words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Against {
     Core,
     Loom { tests: &'static str },
-    Servers { binary: &'static str, tests: &'static str },
+    Servers { tests: &'static str },
 }
 
 /// All of them.

@@ -1,14 +1,15 @@
 //! Removes checks from the extension one at a time, and shows which test notices. A check whose loss no test notices is
 //! not tested.
 //!
-//! Works on a copy of the sources in target/mutants. Each mutant replaces text that must stand in its file exactly
-//! once, so that it can't go stale unnoticed. Arguments choose mutants by parts of their names.
+//! Spoils a copy of the sources in target/mutants, and runs the tests of `make test` against what is built of it. Each
+//! mutant replaces text that must stand in its file exactly once, so that it can't go stale unnoticed. Arguments choose
+//! mutants by parts of their names.
 
 mod list;
 
 use list::Against::{self, Core, Loom, Servers};
 use list::{Mutant, mutants};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
@@ -27,8 +28,7 @@ fn main() -> ExitCode {
         }
     }
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut tree = Tree::copy(&project, &project.join("target/mutants/tree"));
-    tree.build_tests(&controls);
+    let tree = Tree::copy(&project, &project.join("target/mutants/tree"));
     for against in &controls {
         if let Ok(failed) = tree.run(*against) {
             println!("with nothing broken, this fails already: {failed}");
@@ -55,8 +55,9 @@ fn main() -> ExitCode {
 struct Tree {
     root: PathBuf,
     target: PathBuf,
-    /// The tests on servers, as programs, by their names.
-    programs: BTreeMap<String, PathBuf>,
+    /// The tests on servers, built once: they take nothing of the extension but its library and its scripts. So the core
+    /// that they read state files by is never a spoilt one.
+    servers: PathBuf,
 }
 
 impl Tree {
@@ -71,37 +72,7 @@ impl Tree {
         }
         remove_all_but(&listing.split_terminator('\0').map(|name| root.join(name)).collect(), root);
         let root = root.canonicalize().expect("the copy");
-        Self { target: root.with_file_name("build"), root, programs: BTreeMap::new() }
-    }
-
-    /// Builds the tests on servers: once, as they take nothing of the extension but the library. So the core that they
-    /// read state files by is never a spoilt one.
-    fn build_tests(&mut self, controls: &[Against]) {
-        let binary = |against: &Against| if let Servers { binary, .. } = against { Some(*binary) } else { None };
-        let binaries: Vec<_> = controls.iter().filter_map(binary).collect();
-        if binaries.is_empty() {
-            return;
-        }
-        let status = self.cargo().args(["build", "--locked", "--package", "disk_faults"]).status().expect("cargo");
-        assert!(status.success(), "what the tests preload must compile");
-        let mut cargo = self.cargo();
-        cargo.args([
-            "test",
-            "--locked",
-            "--no-run",
-            "--package",
-            "testbed",
-            "--message-format=json-render-diagnostics",
-        ]);
-        cargo.args(binaries.iter().flat_map(|binary| ["--test", binary]));
-        let output = cargo.stderr(Stdio::inherit()).output().expect("cargo");
-        assert!(output.status.success(), "the tests must compile");
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            let message: serde_json::Value = serde_json::from_str(line).expect("cargo's message");
-            if let (Some(name), Some(program)) = (message["target"]["name"].as_str(), message["executable"].as_str()) {
-                self.programs.insert(name.to_owned(), program.into());
-            }
-        }
+        Self { target: root.with_file_name("build"), root, servers: test_program(project) }
     }
 
     /// Which tests notice a mutant; an error is why none does.
@@ -132,10 +103,10 @@ impl Tree {
                 cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.with_file_name("loom"));
                 failures(cargo.args(["--release", "--test", "loom", "--", tests]))
             }
-            Servers { binary, tests } => {
-                let mut program = Command::new(&self.programs[binary]);
-                program.current_dir(self.root.join("crates/testbed")).env("RUST_BACKTRACE", "0");
-                failures(program.env("SNOWFLAKE_PG_LIBRARY", self.build()).arg(tests))
+            Servers { tests } => {
+                let mut program = Command::new(&self.servers);
+                program.env("SNOWFLAKE_PG_LIBRARY", self.build()).env("SNOWFLAKE_PG_SOURCES", &self.root);
+                failures(program.env("RUST_BACKTRACE", "0").arg(tests))
             }
         }
     }
@@ -168,6 +139,24 @@ impl Tree {
         cargo.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("RUST_BACKTRACE", "0");
         cargo
     }
+}
+
+/// The tests on servers, as `make test` builds them.
+fn test_program(project: &Path) -> PathBuf {
+    let build = |arguments: &[&str]| {
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(project).args(arguments).args(["--locked", "--message-format=json-render-diagnostics"]);
+        let output = cargo.stderr(Stdio::inherit()).output().expect("cargo");
+        assert!(output.status.success(), "the tests must compile");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    build(&["build", "--package", "disk_faults"]);
+    let messages = build(&["test", "--no-run", "--package", "testbed", "--test", "servers"]);
+    let programs = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).expect("cargo's message");
+        (message["target"]["name"] == "servers").then(|| message["executable"].as_str().map(PathBuf::from))?
+    });
+    programs.last().expect("a program")
 }
 
 /// Which of the tests that a program runs fail; an error is why none does.

@@ -1,7 +1,7 @@
 //! The version in the files that packagers read.
 
 use std::fs;
-use testbed::project;
+use testbed::{project, test};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

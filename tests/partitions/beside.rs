@@ -1,9 +1,9 @@
 //! Beside others: those who read and write the table, and those who make its partitions too.
 
-use crate::{create, server};
+use super::{create, server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, test, value};
 
 #[test]
 fn callers_at_once_make_each_partition_once_and_none_fails() {

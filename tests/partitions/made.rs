@@ -1,8 +1,8 @@
 //! What it makes.
 
-use crate::{create, rows, server};
+use super::{create, rows, server};
 use testbed::postgres::Client;
-use testbed::{error, plan, value};
+use testbed::{error, plan, test, value};
 
 #[test]
 fn each_period_gets_a_partition_once_by_the_calendar_of_utc_in_every_time_zone() {

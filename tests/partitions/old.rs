@@ -1,9 +1,9 @@
 //! What `snowflake_partitions()` shows, and what `snowflake_drop_partitions()` drops.
 
-use crate::{rows, server};
+use super::{rows, server};
 use std::thread;
 use testbed::postgres::Client;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, test, value};
 
 const LIST: &str = "SELECT partition, since, until, rows, bytes > 0 FROM snowflake_partitions";
 

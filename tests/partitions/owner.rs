@@ -1,8 +1,8 @@
 //! As whom it makes partitions: the owner of the table, whose code PostgreSQL evaluates meanwhile.
 
-use crate::{create, rows, server};
+use super::{create, rows, server};
 use testbed::postgres::Client;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, test, value};
 
 /// Where the role `app` has code that writes down as whom it runs, whatever it says that it does.
 fn server_with_a_spy() -> (Cluster, Client) {

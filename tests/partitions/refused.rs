@@ -1,7 +1,7 @@
 //! What it refuses.
 
-use crate::{create, server};
-use testbed::{error, value};
+use super::{create, server};
+use testbed::{error, test, value};
 
 #[test]
 fn tables_and_arguments_that_do_not_fit_are_refused_with_what_they_are() {

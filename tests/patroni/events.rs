@@ -1,7 +1,7 @@
 //! What goes wrong with a fleet, and what its clients see of it.
 
-use crate::fleet::{Fleet, Workers};
-use crate::program::wait_for;
+use super::fleet::{Fleet, Workers};
+use super::program::wait_for;
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
@@ -156,7 +156,7 @@ impl Event {
             }
             Self::PausedEtcd => {
                 fleet.send_to_etcd(Signal::STOP);
-                wait_for("no primary", || !fleet.nodes.iter().any(crate::fleet::Node::is_primary));
+                wait_for("no primary", || !fleet.nodes.iter().any(super::fleet::Node::is_primary));
                 fleet.send_to_etcd(Signal::CONT);
                 fleet.primary();
             }

@@ -1,6 +1,6 @@
 //! Three nodes with Patroni, and an etcd.
 
-use crate::program::{Program, copy_installed, installed, kill_all_in, wait_for};
+use super::program::{Program, copy_installed, installed, kill_all_in, wait_for};
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;

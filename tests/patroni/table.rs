@@ -1,6 +1,6 @@
 //! The table of what was seen.
 
-use crate::events::Seen;
+use super::events::Seen;
 use std::time::Duration;
 
 /// By the promise of its case.

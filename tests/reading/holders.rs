@@ -1,8 +1,8 @@
 //! Which transactions hold the horizon back, and how long.
 
-use crate::{horizon, insert, polled, server};
+use super::{horizon, insert, polled, server};
 use testbed::postgres::Client;
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, Signal, error, test, value};
 
 /// The first IDs in `snowflake_writers`.
 fn first_ids(client: &mut Client) -> Vec<Option<i64>> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 use testbed::postgres::Client;
-use testbed::{Cluster, project, value};
+use testbed::{Cluster, project, test, value};
 
 #[test]
 fn consumers_that_are_killed_apply_each_event_of_an_outbox_exactly_once() {

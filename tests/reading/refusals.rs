@@ -1,9 +1,9 @@
 //! Where there is no horizon, and queries that would use it in vain.
 
-use crate::{horizon, insert, polled, server};
+use super::{horizon, insert, polled, server};
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, Signal, error, test, value};
 
 #[test]
 fn a_query_that_reads_a_table_beside_the_horizon_is_refused() {

@@ -1,7 +1,7 @@
 //! Readers on a standby, and after its promotion.
 
-use crate::{horizon, insert, polled, server};
-use testbed::{Cluster, error, value};
+use super::{horizon, insert, polled, server};
+use testbed::{Cluster, error, test, value};
 
 #[test]
 fn a_standby_has_no_horizon_and_can_be_read_below_that_of_the_primary_when_it_has_replayed_as_far() {

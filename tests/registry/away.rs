@@ -1,9 +1,9 @@
 //! A registry that cannot be reached.
 
-use crate::fixture::{OF_NEXT_ID, ONE_WORKER, member, numbered, shown, start, take_a_thousand, worker_of};
+use super::fixture::{OF_NEXT_ID, ONE_WORKER, member, numbered, shown, start, take_a_thousand, worker_of};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
-use testbed::{Registry, Signal, Witness, can_name_hosts, error, value};
+use testbed::{Registry, Signal, Witness, can_name_hosts, error, test, value};
 
 #[test]
 fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {

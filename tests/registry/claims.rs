@@ -1,9 +1,9 @@
 //! Who claims a worker, and which one it gets.
 
-use crate::fixture::{
+use super::fixture::{
     OF_NEXT_ID, ONE_WORKER, TWO_WORKERS, WORKER, known, member, numbered, shown, start, take_a_thousand, worker_of,
 };
-use testbed::{Cluster, Registry, Signal, Witness, can_name_hosts, error};
+use testbed::{Cluster, Registry, Signal, Witness, can_name_hosts, error, test};
 
 #[test]
 fn servers_with_one_configuration_lease_workers_of_their_own() {

@@ -1,7 +1,7 @@
 //! Clocks that differ from the registry's.
 
-use crate::fixture::{member, shown, start, take_a_thousand, worker_of};
-use testbed::{Builder, Cluster, Registry, Witness, error};
+use super::fixture::{member, shown, start, take_a_thousand, worker_of};
+use testbed::{Builder, Cluster, Registry, Witness, error, test};
 
 /// A registry for clocks that are hours ahead.
 fn with_long_leases() -> Registry {

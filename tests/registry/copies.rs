@@ -1,8 +1,8 @@
 //! Copies of a server: each gets a worker of its own, whatever it has been copied with.
 
-use crate::fixture::{member, shown, start, take_a_thousand, worker_of};
+use super::fixture::{member, shown, start, take_a_thousand, worker_of};
 use std::fs;
-use testbed::{Cluster, Registry, Signal, Witness};
+use testbed::{Cluster, Registry, Signal, Witness, test};
 
 #[test]
 fn a_base_backup_of_a_running_server_gets_a_worker_of_its_own() {

@@ -1,8 +1,8 @@
 //! What a server says that cannot use its registry, and what a DBA is to do.
 
-use crate::fixture::{member, numbered, shown, start};
+use super::fixture::{member, numbered, shown, start};
 use testbed::postgres::error::DbError;
-use testbed::{Cluster, Registry, error};
+use testbed::{Cluster, Registry, error, test};
 
 fn refusal(server: &Cluster) -> DbError {
     error(&mut server.connect(), "SELECT snowflake_nextval()")

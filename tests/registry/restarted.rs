@@ -1,11 +1,11 @@
 //! Servers that are restarted while the registry recovers: it has failed over, with a loss or without.
 
-use crate::fixture::{about, cut_off, known, member, shown, start, take_a_thousand, worker_of};
+use super::fixture::{about, cut_off, known, member, shown, start, take_a_thousand, worker_of};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use testbed::postgres::NoTls;
-use testbed::{Cluster, Registry, Signal, Witness, value};
+use testbed::{Cluster, Registry, Signal, Witness, test, value};
 
 /// A registry with a standby.
 struct Pair {

@@ -1,7 +1,7 @@
 //! A registry that was restored to an older state, or has failed over.
 
-use crate::fixture::{ONE_WORKER, cut_off, member, shown, start, take_a_thousand, worker_of};
-use testbed::{Cluster, Registry, Signal, Witness, error};
+use super::fixture::{ONE_WORKER, cut_off, member, shown, start, take_a_thousand, worker_of};
+use testbed::{Cluster, Registry, Signal, Witness, error, test};
 
 const REFUSED: &str = "Registry: Registry was restored or has failed over. Leases may have been lost. \
                        It gives no worker to another server before ";

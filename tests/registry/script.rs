@@ -1,8 +1,8 @@
 //! The script of the registry: what it makes, and who may do what.
 
-use crate::fixture::{ONE_WORKER, about, known, member, shown, start, worker_of};
+use super::fixture::{ONE_WORKER, about, known, member, shown, start, worker_of};
 use testbed::postgres::Client;
-use testbed::{Registry, Signal, error, value};
+use testbed::{Registry, Signal, error, test, value};
 
 /// Everything that the registry keeps, and who may use it.
 const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
@@ -26,7 +26,7 @@ fn the_script_changes_and_loses_nothing_when_it_is_run_again() {
 fn the_script_refuses_a_registry_of_a_newer_version_and_objects_of_another_role() {
     let registry = Registry::start();
     let mut dba = registry.connect();
-    let script = testbed::project().join("sql/snowflake_registry.sql");
+    let script = testbed::sources().join("sql/snowflake_registry.sql");
     let run = || {
         let output = registry.psql().arg("--file").arg(&script).output().expect("psql");
         String::from_utf8_lossy(&output.stderr).into_owned()

@@ -1,7 +1,7 @@
 //! In comparisons, joins, keys and aggregates it is what a bigint is.
 
-use crate::{TABLES, expect, plan, server};
-use testbed::{error, value};
+use super::{TABLES, expect, plan, server};
+use testbed::{error, test, value};
 
 #[test]
 fn indexes_of_every_kind_serve_comparisons_with_every_integer_type() {

@@ -1,7 +1,7 @@
 //! A string in JSON, and what is still of the type where JSON is made of it.
 
-use crate::{expect, server};
-use testbed::value;
+use super::{expect, server};
+use testbed::{test, value};
 
 #[test]
 fn json_shows_the_type_as_a_string_of_all_digits_and_a_bigint_as_the_number_it_was() {

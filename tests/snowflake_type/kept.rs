@@ -1,9 +1,9 @@
 //! How it gets into tables and out of them, and stays there.
 
-use crate::{TABLES, expect, plan, server};
+use super::{TABLES, expect, plan, server};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
-use testbed::{Cluster, Signal, error, value};
+use testbed::{Cluster, Signal, error, test, value};
 
 #[test]
 fn a_column_of_the_type_takes_new_ids_as_its_default() {

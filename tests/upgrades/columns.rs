@@ -1,7 +1,7 @@
 //! A library under a script of another version, as between the installation of a package and ALTER EXTENSION UPDATE.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, value};
+use testbed::{Cluster, error, test, value};
 
 const STATUS: &str = "snowflake_get_status";
 const DECODE: &str = "snowflake_decode";

@@ -4,8 +4,10 @@ use crate::disk::{Disk, install_library};
 use crate::host::{Host, UNPRIVILEGED, children, faketime, give_away, make_private, running_as_root};
 use crate::installation::Installation;
 use crate::overlay::Overlay;
+use crate::query::value;
 use crate::scratch::{Scratch, processes_in, send};
 use crate::state_file::mark_in;
+use crate::template;
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::UnixMs;
@@ -22,8 +24,12 @@ use std::time::{Duration, Instant};
 /// The library of crates/disk_faults, in the directory of a server that needs it.
 const LIBRARY: &str = "faults.so";
 
-/// How long a server may take to start or stop. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take that is sure to happen. Far longer than it does: only to end a test that hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What servers with the extension have that are not told otherwise: a new one issues its first ID after half a second,
+/// and not after two.
+const SHORT_WAITS: [(&str, &str); 2] = [("snowflake_pg.reserve_ahead", "500ms"), ("snowflake_pg.start_margin", "0")];
 
 /// What a server is to be like.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +40,7 @@ pub struct Builder {
     own_clock: bool,
     faulty_disk: bool,
     old: bool,
+    with_defaults: bool,
     pub(crate) checksums: bool,
 }
 
@@ -72,6 +79,12 @@ impl Builder {
     /// The extension preloaded, with this worker ID.
     pub fn worker(self, worker: impl ToString) -> Self {
         self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
+    }
+
+    /// The extension's own defaults, where a test is about them: see [`SHORT_WAITS`].
+    pub fn with_defaults(mut self) -> Self {
+        self.with_defaults = true;
+        self
     }
 
     /// A clock of its own, which [`Cluster::set_clock`] sets.
@@ -123,15 +136,9 @@ impl Builder {
     pub fn create(self) -> Cluster {
         let cluster = self.bare();
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
-        let initdb = cluster
-            .command("initdb")
-            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres"])
-            .args(self.checksums.then_some("--data-checksums"))
-            .arg("-D")
-            .arg(cluster.data())
-            .output()
-            .expect("initdb");
-        assert!(initdb.status.success(), "initdb: {}", String::from_utf8_lossy(&initdb.stderr));
+        let mut options = vec!["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres"];
+        options.extend(self.checksums.then_some("--data-checksums"));
+        template::copy(&cluster.installation, &options, cluster.command("initdb"), &cluster.data);
         self.configure(&cluster);
         cluster
     }
@@ -140,7 +147,10 @@ impl Builder {
     pub(crate) fn configure(&self, cluster: &Cluster) {
         cluster.configure("listen_addresses", "");
         cluster.configure("unix_socket_directories", cluster.host().display());
-        for (name, value) in &self.settings {
+        let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
+        let short_waits = SHORT_WAITS.iter().filter(|_| is_preloaded && !self.with_defaults);
+        let short_waits = short_waits.map(|(name, value)| (*name, *value));
+        for (name, value) in short_waits.chain(self.settings.iter().map(|(name, value)| (&**name, &**value))) {
             cluster.configure(name, value);
         }
     }
@@ -297,10 +307,17 @@ impl Cluster {
         }
     }
 
-    /// Reloads the configuration, and gives sessions a moment to notice.
+    /// Reloads the configuration. Every process has been told when this returns, and a session notices before its next
+    /// statement.
     pub fn reload(&self) {
+        let loaded = || value(&mut self.connect(), "SELECT pg_conf_load_time()");
+        let before = loaded();
         send(self.postmaster.as_ref().expect("a running server").id(), Signal::HUP);
-        sleep(Duration::from_millis(200));
+        let deadline = Instant::now() + PATIENCE;
+        while loaded() == before {
+            assert!(Instant::now() < deadline, "the server does not reload:\n{}", self.log());
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// Sets the clock of a server that has its own: seconds to add to the real time. The server has had time to notice

@@ -1,15 +1,12 @@
 //! Servers that come from other servers: standbys, copies, backups, upgrades.
 
-use crate::cluster::{Builder, Cluster};
+use crate::cluster::{Builder, Cluster, PATIENCE};
 use crate::query::value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// How long a server may take to get where another one is. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The file of lives.
 const LIFE: &str = "snowflake_pg.life";

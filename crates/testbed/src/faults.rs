@@ -1,13 +1,10 @@
 //! What goes wrong with a server's processes: they are killed, frozen, or lose their power.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PATIENCE};
 use crate::scratch::send;
 use rustix::process::Signal;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// How long a server may take to come back. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Cluster {
     /// Kills every process of the server and then the postmaster, without a word to any.

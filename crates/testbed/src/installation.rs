@@ -16,6 +16,7 @@ pub struct Installation {
     root: Scratch,
     bindir: PathBuf,
     scripts: PathBuf,
+    version: String,
 }
 
 /// Which PostgreSQL, and the extension that was built for it.
@@ -72,12 +73,18 @@ impl Installation {
         let our_sharedir = inside(&sharedir);
         link_entries(&sharedir, &our_sharedir, "extension");
         link_entries(&sharedir.join("extension"), &our_sharedir.join("extension"), "snowflake_pg");
-        let mut make = make_install(&project(), root.path());
+        let mut make = make_install(&sources(), root.path());
         make.env("PG_CONFIG", &source.pg_config).arg(format!("library={}", source.extension.display()));
         let output = make.output().expect("make");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-        Self { bindir: our_bindir, scripts: our_sharedir.join("extension"), root }
+        let version = answer(&source.pg_config, "--version").display().to_string();
+        Self { bindir: our_bindir, scripts: our_sharedir.join("extension"), version, root }
+    }
+
+    /// Which PostgreSQL it is, as pg_config says.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The directory of the scripts of extensions.
@@ -104,6 +111,11 @@ pub fn make_install(directory: &Path, root: &Path) -> Command {
 /// The directory of the project.
 pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where the scripts are that are installed: `SNOWFLAKE_PG_SOURCES`, or the project.
+pub fn sources() -> PathBuf {
+    std::env::var_os("SNOWFLAKE_PG_SOURCES").map_or_else(project, PathBuf::from)
 }
 
 /// The built extension: `SNOWFLAKE_PG_LIBRARY`, or the release build.

@@ -3,7 +3,7 @@
 //! What counts is what a client has received, whether or not its transaction was ever committed. Rows in a table would
 //! not do: a crash takes those that give evidence with it.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PATIENCE};
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, Row};
 use snowflake_core::UnixMs;
@@ -13,9 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant, SystemTime};
-
-/// How long to wait for IDs. Far longer than they take: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Clients at work.
 pub struct Load {
@@ -215,6 +212,11 @@ impl Received {
 pub fn real_time() -> UnixMs {
     let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     UnixMs::try_from(since_1970.as_millis()).unwrap_or_default()
+}
+
+/// Sleeps until the real time is after this one.
+pub fn sleep_past(time: UnixMs) {
+    sleep(Duration::from_millis((time + 1).saturating_sub(real_time())));
 }
 
 impl Report {

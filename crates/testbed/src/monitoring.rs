@@ -1,6 +1,6 @@
 //! Prometheus and its exporter for PostgreSQL, as `tools/setup monitoring` has unpacked them.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PATIENCE};
 use crate::installation::project;
 use crate::scratch::Scratch;
 use std::fmt::Write as _;
@@ -12,9 +12,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// How long a program may take to answer. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where a program of one of these packages is.
 fn unpacked(package: &str, program: &str) -> PathBuf {

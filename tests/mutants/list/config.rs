@@ -11,7 +11,7 @@ pub const MUTANTS: &[Mutant] = &[
             "(GucContext::Postmaster, GucFlags::default());",
             "(GucContext::Userset, GucFlags::default());",
         )],
-        against: Servers { binary: "faults", tests: "row_29" },
+        against: Servers { tests: "faults:: row_29" },
     },
     Mutant {
         name: "nobody is warned of a worker that base backups copy",
@@ -20,7 +20,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        warn_of_alter_system(variable, &value);\n",
             "        let _ = (variable, value);\n",
         )],
-        against: Servers { binary: "startup_log", tests: "a_worker" },
+        against: Servers { tests: "startup_log:: a_worker" },
     },
     Mutant {
         name: "every role learns where the state directory is",
@@ -29,7 +29,7 @@ pub const MUTANTS: &[Mutant] = &[
             "unsafe { pg_sys::has_privs_of_role(user, ",
             "user != pg_sys::Oid::INVALID || unsafe { pg_sys::has_privs_of_role(user, ",
         )],
-        against: Servers { binary: "refusals", tests: "only_roles" },
+        against: Servers { tests: "refusals:: only_roles" },
     },
     Mutant {
         name: "ALTER SYSTEM takes a worker outside the layout",
@@ -38,11 +38,11 @@ pub const MUTANTS: &[Mutant] = &[
             "needs_no_check() || accept(check_source(text, Layout::workers))",
             "needs_no_check() || accept(check_source(text, Layout::workers).or(Ok(())))",
         )],
-        against: Servers { binary: "refusals", tests: "refused_by_alter_system_and" },
+        against: Servers { tests: "refusals:: refused_by_alter_system_and" },
     },
     Mutant {
         name: "every layout is taken for the one that was read first",
         edits: &[("src/config/layout_cache.rs", "**kept == *text", "!kept.is_empty()")],
-        against: Servers { binary: "layouts", tests: "decode" },
+        against: Servers { tests: "layouts:: decode" },
     },
 ];

@@ -20,7 +20,7 @@ pub const MUTANTS: &[Mutant] = &[
             "Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })",
             "Ok(StartPoint { floor: record.mark & 1, reason: StartReason::Restart })",
         )],
-        against: Servers { binary: "faults", tests: "row_03" },
+        against: Servers { tests: "faults:: row_03" },
     },
     Mutant {
         name: "a mark that no server can have written is read",
@@ -29,7 +29,7 @@ pub const MUTANTS: &[Mutant] = &[
             "    if mark > end {",
             "    if mark > end && mark < end {",
         )],
-        against: Servers { binary: "faults", tests: "row_07_a_damaged" },
+        against: Servers { tests: "faults:: row_07_a_damaged" },
     },
     Mutant {
         name: "every jump of the clock is trusted at once",
@@ -38,7 +38,7 @@ pub const MUTANTS: &[Mutant] = &[
             ".saturating_add(max_jump)",
             ".saturating_add(max_jump.max(u64::MAX))",
         )],
-        against: Servers { binary: "faults", tests: "row_11" },
+        against: Servers { tests: "faults:: row_11" },
     },
     Mutant {
         name: "a copy of a data directory is not noticed",
@@ -47,7 +47,7 @@ pub const MUTANTS: &[Mutant] = &[
             "identity.timeline == own.timeline && !same_place {",
             "identity.timeline == own.timeline && !same_place && same_place {",
         )],
-        against: Servers { binary: "faults", tests: "row_20" },
+        against: Servers { tests: "faults:: row_20" },
     },
     Mutant {
         name: "a server recovered to a point in time begins at its mark",
@@ -56,7 +56,7 @@ pub const MUTANTS: &[Mutant] = &[
             "    } else if identity.timeline < own.timeline {",
             "    } else if identity.timeline < own.timeline && same_place && !same_place {",
         )],
-        against: Servers { binary: "faults", tests: "row_22" },
+        against: Servers { tests: "faults:: row_22" },
     },
     Mutant {
         name: "a changed layout is not noticed",
@@ -65,7 +65,7 @@ pub const MUTANTS: &[Mutant] = &[
             "} else if identity.layout != own.layout {",
             "} else if false {",
         )],
-        against: Servers { binary: "faults", tests: "row_30" },
+        against: Servers { tests: "faults:: row_30" },
     },
     Mutant {
         name: "the state is stored without looking whether another caller was faster",
@@ -74,7 +74,7 @@ pub const MUTANTS: &[Mutant] = &[
             "self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(",
             "Ok(self.state.swap(last, Ordering::AcqRel)).map(|_| seen).map(",
         )],
-        against: Servers { binary: "faults", tests: "row_31" },
+        against: Servers { tests: "faults:: row_31" },
     },
     Mutant {
         name: "callers do not look at the limit",
@@ -92,7 +92,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if next & self.sequence_mask <= last_start { next }",
             "if next > last_start { next }",
         )],
-        against: Servers { binary: "issuing", tests: "a_block_is_as_many" },
+        against: Servers { tests: "issuing:: a_block_is_as_many" },
     },
     Mutant {
         name: "a block takes what the history has left over",
@@ -106,7 +106,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if left.wrapping_sub(1) >= max_age {",
             "if left == u64::MAX {",
         )],
-        against: Servers { binary: "clock", tests: "an_id_says_when" },
+        against: Servers { tests: "clock:: an_id_says_when" },
     },
     Mutant {
         name: "steps of the mark grow past what may be borrowed",
@@ -153,7 +153,7 @@ pub const MUTANTS: &[Mutant] = &[
             "let used = (last & self.sequence_mask) + 1;",
             "let used = last & self.sequence_mask;",
         )],
-        against: Servers { binary: "faults", tests: "row_14" },
+        against: Servers { tests: "faults:: row_14" },
     },
     Mutant {
         name: "a clock that has gone back is waited for where the policy is to refuse",
@@ -162,7 +162,7 @@ pub const MUTANTS: &[Mutant] = &[
             "ClockRegression::Error if regressed => Outcome::Behind(highest),",
             "ClockRegression::Error if regressed => Outcome::Wait(highest),",
         )],
-        against: Servers { binary: "status", tests: "refusals" },
+        against: Servers { tests: "status:: refusals" },
     },
     Mutant {
         name: "IDs go on from the last timestamp where the policy is to wait or to refuse",
@@ -171,7 +171,7 @@ pub const MUTANTS: &[Mutant] = &[
             "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,",
             "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => self.max_borrow,",
         )],
-        against: Servers { binary: "faults", tests: "row_14" },
+        against: Servers { tests: "faults:: row_14" },
     },
     Mutant {
         name: "a mark between two ticks lets the tick come again in which it lies",
@@ -236,7 +236,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a directory that was made in the same instant is the same one",
         edits: &[("crates/snowflake_core/src/identity.rs", " && (same_number || !numbers_are_known)", "")],
-        against: Servers { binary: "faults", tests: "row_40_directories" },
+        against: Servers { tests: "faults:: row_40_directories" },
     },
     Mutant {
         name: "a restart does not look at the mark in WAL",
@@ -245,7 +245,7 @@ pub const MUTANTS: &[Mutant] = &[
             "in_wal > record.mark.max(record.logged)",
             "in_wal > record.mark.max(record.logged) && false",
         )],
-        against: Servers { binary: "faults", tests: "row_44_servers" },
+        against: Servers { tests: "faults:: row_44_servers" },
     },
     Mutant {
         name: "a restart does not look at what was kept in WAL for all workers",
@@ -254,12 +254,12 @@ pub const MUTANTS: &[Mutant] = &[
             "context.wal_mark.unwrap_or(0).max(context.wal_floor)",
             "context.wal_mark.unwrap_or(0)",
         )],
-        against: Servers { binary: "faults", tests: "after_the_extension_was_created_again" },
+        against: Servers { tests: "faults:: after_the_extension_was_created_again" },
     },
     Mutant {
         name: "a mark in WAL that is lower than before passes for known",
         edits: &[("crates/snowflake_core/src/start_table.rs", "context.reads_wal && in_wal < record.logged", "false")],
-        against: Servers { binary: "faults", tests: "set_right" },
+        against: Servers { tests: "faults:: set_right" },
     },
     Mutant {
         name: "the mark of CREATE EXTENSION passes for another server's",
@@ -268,12 +268,12 @@ pub const MUTANTS: &[Mutant] = &[
             "context.wal_mark.is_none() && record.logged == 0",
             "false",
         )],
-        against: Servers { binary: "keeper", tests: "after_create_extension" },
+        against: Servers { tests: "keeper:: after_create_extension" },
     },
     Mutant {
         name: "a mark in WAL passes for known by the life of another worker",
         edits: &[("crates/snowflake_core/src/start_table.rs", "life.numbers == own.numbers && ", "")],
-        against: Servers { binary: "faults", tests: "the_mark_of_another_worker" },
+        against: Servers { tests: "faults:: the_mark_of_another_worker" },
     },
     Mutant {
         name: "a data directory from elsewhere takes the record for its own",

@@ -7,7 +7,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the layout does not go to WAL",
         edits: &[("src/durable/wal.rs", "        note_layout();\n", "        let _ = note_layout;\n")],
-        against: Servers { binary: "migration", tests: "a_promoted_standby" },
+        against: Servers { tests: "migration:: a_promoted_standby" },
     },
     Mutant {
         name: "the layout in WAL is not looked at",
@@ -16,7 +16,7 @@ pub const MUTANTS: &[Mutant] = &[
             "    context.wal_layout.filter(|&layout| layout != own.layout)",
             "    context.wal_layout.filter(|&layout| layout != own.layout && layout == own.layout)",
         )],
-        against: Servers { binary: "migration", tests: "a_promoted_standby" },
+        against: Servers { tests: "migration:: a_promoted_standby" },
     },
     Mutant {
         name: "the mark is published before it is on disk",
@@ -25,12 +25,12 @@ pub const MUTANTS: &[Mutant] = &[
             "        persist(&directory, found.as_ref(), record, log_time(logged))?;\n        publish(layout, needed, now, mark);",
             "        publish(layout, needed, now, mark);\n        persist(&directory, found.as_ref(), record, log_time(logged))?;",
         )],
-        against: Servers { binary: "faults", tests: "row_05" },
+        against: Servers { tests: "faults:: row_05" },
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
         edits: &[("src/durable/keeper.rs", "    end_if_told();\n    is_written", "    is_written")],
-        against: Servers { binary: "faults", tests: "row_28" },
+        against: Servers { tests: "faults:: row_28" },
     },
     Mutant {
         name: "a want of the mark outlives the call that was cancelled",
@@ -39,7 +39,7 @@ pub const MUTANTS: &[Mutant] = &[
             "let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);",
             "let _ = wanted;",
         )],
-        against: Servers { binary: "faults", tests: "row_28" },
+        against: Servers { tests: "faults:: row_28" },
     },
     Mutant {
         name: "the keeper does not look again at what is wanted when WAL has the mark",
@@ -48,17 +48,17 @@ pub const MUTANTS: &[Mutant] = &[
             "(WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),",
             "(WalMark::Require, Some(logged)) => Some(logged.mark),",
         )],
-        against: Servers { binary: "faults", tests: "row_28" },
+        against: Servers { tests: "faults:: row_28" },
     },
     Mutant {
         name: "the file is not flushed",
         edits: &[("src/durable/state_file.rs", "file.sync_data().during(\"fsync file\", &path)?;", "")],
-        against: Servers { binary: "faults", tests: "row_05" },
+        against: Servers { tests: "faults:: row_05" },
     },
     Mutant {
         name: "a new file is not flushed",
         edits: &[("src/durable/replace.rs", "file.sync_all().during(\"fsync file\", &temporary)", "Ok(())")],
-        against: Servers { binary: "faults", tests: "row_05" },
+        against: Servers { tests: "faults:: row_05" },
     },
     Mutant {
         name: "a mark is written over the one before it",
@@ -67,7 +67,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if revision.is_multiple_of(2) { 0 } else { 4096 }",
             "if revision == 0 { 4096 } else { 0 }",
         )],
-        against: Servers { binary: "faults", tests: "row_42" },
+        against: Servers { tests: "faults:: row_42" },
     },
     Mutant {
         name: "the directory is not flushed",
@@ -76,7 +76,7 @@ pub const MUTANTS: &[Mutant] = &[
             "match rustix::fs::fsync(self.directory) {",
             "match Ok::<(), Errno>(()) {",
         )],
-        against: Servers { binary: "faults", tests: "row_05" },
+        against: Servers { tests: "faults:: row_05" },
     },
     Mutant {
         name: "every process that ends lowers the mark",
@@ -92,7 +92,7 @@ pub const MUTANTS: &[Mutant] = &[
                 "            found => found?,\n        };\n        crate::durable::shutdown::prepare();\n",
             ),
         ],
-        against: Servers { binary: "faults", tests: "row_03" },
+        against: Servers { tests: "faults:: row_03" },
     },
     Mutant {
         name: "the mark passes the end of the layout",
@@ -101,7 +101,7 @@ pub const MUTANTS: &[Mutant] = &[
             "let mark = layout.time_of(layout.first_tick_from(mark)).min",
             "let mark = mark.min",
         )],
-        against: Servers { binary: "layouts", tests: "the_mark_never_passes" },
+        against: Servers { tests: "layouts:: the_mark_never_passes" },
     },
     Mutant {
         name: "a damaged state file counts as a missing one",
@@ -110,12 +110,12 @@ pub const MUTANTS: &[Mutant] = &[
             "Err(damage) => Err(StateFileError::Damaged { path, damage }),",
             "Err(_) => Ok(None),",
         )],
-        against: Servers { binary: "faults", tests: "row_07" },
+        against: Servers { tests: "faults:: row_07" },
     },
     Mutant {
         name: "a start without a mark does not wait out its start margin",
         edits: &[("src/durable/start.rs", "    if plan.is_pending() {", "    if false {")],
-        against: Servers { binary: "faults", tests: "row_07" },
+        against: Servers { tests: "faults:: row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
@@ -124,7 +124,7 @@ pub const MUTANTS: &[Mutant] = &[
             "= mark::persist_first(&directory, found.as_ref(), record, last_life, logged)?;",
             "= own.directory;\n    let _ = (record, last_life, logged);",
         )],
-        against: Servers { binary: "state_directory", tests: "" },
+        against: Servers { tests: "state_directory::" },
     },
     Mutant {
         name: "a directory that the first write has copied up is another one",
@@ -133,7 +133,7 @@ pub const MUTANTS: &[Mutant] = &[
             "let directory = self.inode()?;",
             "let directory = record.identity.directory;",
         )],
-        against: Servers { binary: "faults", tests: "row_41" },
+        against: Servers { tests: "faults:: row_41" },
     },
     Mutant {
         name: "whatever the clock shows after a crash of a backend is trusted",
@@ -142,7 +142,7 @@ pub const MUTANTS: &[Mutant] = &[
             "ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)",
             "ForwardJumpGuard::new(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()))",
         )],
-        against: Servers { binary: "faults", tests: "row_11" },
+        against: Servers { tests: "faults:: row_11" },
     },
     Mutant {
         name: "a state directory that was swapped is not noticed",
@@ -151,7 +151,7 @@ pub const MUTANTS: &[Mutant] = &[
             "if found.same_inode(&Inode { number, born_ns }) {",
             "if found.same_inode(&Inode { number, born_ns }) || true {",
         )],
-        against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_swapped_under" },
+        against: Servers { tests: "state_directory:: a_state_directory_that_is_swapped_under" },
     },
     Mutant {
         name: "another server's mark is replaced",
@@ -160,22 +160,22 @@ pub const MUTANTS: &[Mutant] = &[
             "if is_the_last { Ok(Some(record)) } else",
             "if is_the_last || true { Ok(Some(record)) } else",
         )],
-        against: Servers { binary: "one_writer", tests: "of_two_servers_without_a_lock" },
+        against: Servers { tests: "one_writer:: of_two_servers_without_a_lock" },
     },
     Mutant {
         name: "a state directory is not locked",
         edits: &[("src/durable/directory_lock.rs", "Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),", "")],
-        against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one_server" },
+        against: Servers { tests: "one_writer:: a_state_directory_is_for_one_server" },
     },
     Mutant {
         name: "a server that is refused keeps the lock",
         edits: &[("src/durable/start.rs", ".inspect_err(|_| let_others_lock())", "")],
-        against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
+        against: Servers { tests: "one_writer:: a_server_that_may_not_begin" },
     },
     Mutant {
         name: "a data directory does not remember its last life",
         edits: &[("src/durable/life_file.rs", "Ok(life::decode(&bytes, ", "Ok(life::decode(&bytes[1..], ")],
-        against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_away" },
+        against: Servers { tests: "state_directory:: a_state_directory_that_is_away" },
     },
     Mutant {
         name: "a state directory that was exchanged is not noticed",
@@ -184,7 +184,7 @@ pub const MUTANTS: &[Mutant] = &[
             "let elsewhere = !last_directory.same_inode(&state_directory);",
             "let elsewhere = !last_directory.same_inode(&last_directory);",
         )],
-        against: Servers { binary: "state_directory", tests: "a_mark_in_the_data_directory" },
+        against: Servers { tests: "state_directory:: a_mark_in_the_data_directory" },
     },
     Mutant {
         name: "all workers have one mark in WAL",
@@ -193,7 +193,7 @@ pub const MUTANTS: &[Mutant] = &[
             "format!(\"{COMMON}_{datacenter}_{worker}\")",
             "format!(\"{COMMON}_{}\", (datacenter + worker) * 0)",
         )],
-        against: Servers { binary: "faults", tests: "row_35" },
+        against: Servers { tests: "faults:: row_35" },
     },
     Mutant {
         name: "a shutdown lowers another server's mark",
@@ -202,12 +202,12 @@ pub const MUTANTS: &[Mutant] = &[
             "Some(found) = mark::read_own(&directory)?",
             "Some(found) = directory.read()?",
         )],
-        against: Servers { binary: "one_writer", tests: "a_server_that_stops" },
+        against: Servers { tests: "one_writer:: a_server_that_stops" },
     },
     Mutant {
         name: "a standby may start the generator",
         edits: &[("src/durable/start.rs", "if unsafe { pg_sys::RecoveryInProgress() } {", "if false {")],
-        against: Servers { binary: "faults", tests: "row_16" },
+        against: Servers { tests: "faults:: row_16" },
     },
     Mutant {
         name: "a promoted standby does not look for the mark in WAL",
@@ -216,27 +216,27 @@ pub const MUTANTS: &[Mutant] = &[
             "shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)",
             "shared().wal_mark.load(Ordering::Relaxed).checked_sub(2).map(|_| 0)",
         )],
-        against: Servers { binary: "faults", tests: "row_17" },
+        against: Servers { tests: "faults:: row_17" },
     },
     Mutant {
         name: "a standby is never told that it has its primary's worker",
         edits: &[("src/durable/identity.rs", "&& !identity.directory.same_inode(&here)", "&& false")],
-        against: Servers { binary: "startup_log", tests: "a_standby" },
+        against: Servers { tests: "startup_log:: a_standby" },
     },
     Mutant {
         name: "a former primary is taken for a copy of itself",
         edits: &[("src/durable/identity.rs", "&& !identity.directory.same_inode(&here)", "")],
-        against: Servers { binary: "startup_log", tests: "a_standby" },
+        against: Servers { tests: "startup_log:: a_standby" },
     },
     Mutant {
         name: "a client gets backtraces of Rust's",
         edits: &[("src/lib.rs", "    errors::forbid_backtraces();\n", "")],
-        against: Servers { binary: "refusals", tests: "no_client" },
+        against: Servers { tests: "refusals:: no_client" },
     },
     Mutant {
         name: "the planner does not see the layout",
         edits: &[("src/lib.rs", "        functions::layout_constant::watch();\n", "")],
-        against: Servers { binary: "planner", tests: "a_range" },
+        against: Servers { tests: "planner:: a_range" },
     },
     Mutant {
         name: "a call that waits for the clock cannot be cancelled",
@@ -245,12 +245,12 @@ pub const MUTANTS: &[Mutant] = &[
             "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }\n    pgrx::check_for_interrupts!();",
             "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }",
         )],
-        against: Servers { binary: "faults", tests: "row_15_a_call_that_waits_until" },
+        against: Servers { tests: "faults:: row_15_a_call_that_waits_until" },
     },
     Mutant {
         name: "a clock that is accepted is not looked at by the next ID",
         edits: &[("src/trusted_clock.rs", "    shared().generator.shut();\n", "")],
-        against: Servers { binary: "faults", tests: "row_11_a_clock_that_is_accepted" },
+        against: Servers { tests: "faults:: row_11_a_clock_that_is_accepted" },
     },
     Mutant {
         name: "the record is written before the data directory can keep its life",
@@ -259,12 +259,12 @@ pub const MUTANTS: &[Mutant] = &[
             "    life_file::prepare(life, record.identity.directory)?;\n    let written",
             "    let written",
         )],
-        against: Servers { binary: "state_directory", tests: "a_server_that_cannot_write" },
+        against: Servers { tests: "state_directory:: a_server_that_cannot_write" },
     },
     Mutant {
         name: "what backends wrote is not taken to WAL",
         edits: &[("src/durable/keeper.rs", "                self.log_what_backends_wrote();\n", "")],
-        against: Servers { binary: "keeper", tests: "a_mark_that_a_backend" },
+        against: Servers { tests: "keeper:: a_mark_that_a_backend" },
     },
     Mutant {
         name: "marks of other workers are lost with the file",
@@ -273,7 +273,7 @@ pub const MUTANTS: &[Mutant] = &[
             "OtherMarks::all_at(shared().others.load(Ordering::Relaxed))",
             "OtherMarks::default()",
         )],
-        against: Servers { binary: "state_directory", tests: "the_marks_of_other_workers" },
+        against: Servers { tests: "state_directory:: the_marks_of_other_workers" },
     },
     Mutant {
         name: "an extension drops the marks of other workers",
@@ -282,12 +282,12 @@ pub const MUTANTS: &[Mutant] = &[
             "found.map_or_else(lost, |found| found.others)",
             "found.map_or_else(lost, |_| OtherMarks::default())",
         )],
-        against: Servers { binary: "state_directory", tests: "the_marks_of_other_workers" },
+        against: Servers { tests: "state_directory:: the_marks_of_other_workers" },
     },
     Mutant {
         name: "a server that has stopped leaves the lock to its logging collector",
         edits: &[("src/durable/shutdown.rs", "        directory_lock::release();\n", "")],
-        against: Servers { binary: "one_writer", tests: "a_server_that_has_stopped" },
+        against: Servers { tests: "one_writer:: a_server_that_has_stopped" },
     },
     Mutant {
         name: "an older file in the place of the mark is continued",
@@ -296,7 +296,7 @@ pub const MUTANTS: &[Mutant] = &[
             "\n                && record.revision >= shared.revision.load(Ordering::Relaxed)",
             "",
         )],
-        against: Servers { binary: "state_directory", tests: "an_older_file" },
+        against: Servers { tests: "state_directory:: an_older_file" },
     },
     Mutant {
         name: "a directory is used that the server has not locked",
@@ -305,12 +305,12 @@ pub const MUTANTS: &[Mutant] = &[
             "if !same_directory(Some(opened), Some(directory)) {",
             "if false {",
         )],
-        against: Servers { binary: "state_directory", tests: "a_state_directory_that_is_swapped_before" },
+        against: Servers { tests: "state_directory:: a_state_directory_that_is_swapped_before" },
     },
     Mutant {
         name: "the data directory keeps the inode that the state directory had before it was copied up",
         edits: &[("src/durable/mark.rs", "if !written.same_inode(&record.identity.directory) {", "if false {")],
-        against: Servers { binary: "faults", tests: "row_41" },
+        against: Servers { tests: "faults:: row_41" },
     },
     Mutant {
         name: "a lock of a process in any data directory passes for one in this",
@@ -319,37 +319,37 @@ pub const MUTANTS: &[Mutant] = &[
             "is_same(&process.join(\"cwd\"), &here)\n            && entries",
             "entries",
         )],
-        against: Servers { binary: "one_writer", tests: "a_state_directory_is_for_one" },
+        against: Servers { tests: "one_writer:: a_state_directory_is_for_one" },
     },
     Mutant {
         name: "a process that has outlived a server is not looked for",
         edits: &[("src/durable/left_over.rs", "text.contains(\"FLOCK\")", "text.contains(\"OFDLCK\")")],
-        against: Servers { binary: "one_writer", tests: "a_server_is_told_which" },
+        against: Servers { tests: "one_writer:: a_server_is_told_which" },
     },
     Mutant {
         name: "a lock that is taken for a moment is not waited for",
         edits: &[("src/durable/directory_lock.rs", "const PATIENCE: u32 = 100;", "const PATIENCE: u32 = 1;")],
-        against: Servers { binary: "one_writer", tests: "a_lock_that_another" },
+        against: Servers { tests: "one_writer:: a_lock_that_another" },
     },
     Mutant {
         name: "a server begins although the mark in WAL was not read",
         edits: &[("src/durable/wal.rs", "is_wanted() && !is_read()", "false")],
-        against: Servers { binary: "keeper", tests: "whose_keeper" },
+        against: Servers { tests: "keeper:: whose_keeper" },
     },
     Mutant {
         name: "a planned stop forgets what is in WAL",
         edits: &[("src/durable/mark.rs", "if wal::is_wanted() { wal::present_mark() }", "if true { 0 }")],
-        against: Servers { binary: "keeper", tests: "planned" },
+        against: Servers { tests: "keeper:: planned" },
     },
     Mutant {
         name: "the mark in WAL stays where it is while lower ones are written",
         edits: &[("src/durable/wal.rs", "OPERATOR(pg_catalog.+) 1::", "OPERATOR(pg_catalog.+) 0::")],
-        against: Servers { binary: "faults", tests: "row_44_a_data_directory_that_is_restored_to_when_it" },
+        against: Servers { tests: "faults:: row_44_a_data_directory_that_is_restored_to_when_it" },
     },
     Mutant {
         name: "a server that may not begin keeps the lock on its state directory",
         edits: &[("src/durable/start.rs", ".inspect_err(|_| directory_lock::release())", "")],
-        against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
+        against: Servers { tests: "one_writer:: a_server_that_may_not_begin" },
     },
     Mutant {
         name: "a mark in WAL is hidden by the one for all workers",
@@ -358,12 +358,12 @@ pub const MUTANTS: &[Mutant] = &[
             "greatest(pg_catalog.pg_sequence_last_value(oid), $3)",
             "coalesce(pg_catalog.pg_sequence_last_value(oid), $3 - $3)",
         )],
-        against: Servers { binary: "keeper", tests: "a_mark_in_wal_is_above" },
+        against: Servers { tests: "keeper:: a_mark_in_wal_is_above" },
     },
     Mutant {
         name: "a call that asks the keeper keeps the lock on the state directory",
         edits: &[("src/durable/request.rs", "            start::let_others_lock();\n", "")],
-        against: Servers { binary: "one_writer", tests: "a_server_that_may_not_begin" },
+        against: Servers { tests: "one_writer:: a_server_that_may_not_begin" },
     },
     Mutant {
         name: "a mark in WAL is rounded up to a tick, and the record is not",
@@ -372,6 +372,6 @@ pub const MUTANTS: &[Mutant] = &[
             "let mark = layout.time_of(layout.first_tick_from(mark)).min",
             "let mark = mark.min(layout.end()).min",
         )],
-        against: Servers { binary: "keeper", tests: "long_ticks" },
+        against: Servers { tests: "keeper:: long_ticks" },
     },
 ];

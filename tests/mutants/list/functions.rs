@@ -11,7 +11,7 @@ pub const MUTANTS: &[Mutant] = &[
             "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c VOLATILE",
             "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c STABLE",
         )],
-        against: Servers { binary: "sql_surface", tests: "an_id_that_a_query" },
+        against: Servers { tests: "sql_surface:: an_id_that_a_query" },
     },
     Mutant {
         name: "a function loses its STRICT",
@@ -20,7 +20,7 @@ pub const MUTANTS: &[Mutant] = &[
             "LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper'",
             "LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper'",
         )],
-        against: Servers { binary: "upgrades", tests: "the_extension_owns" },
+        against: Servers { tests: "upgrades:: the_extension_owns" },
     },
     Mutant {
         name: "the upgrade script forgets a function",
@@ -29,7 +29,7 @@ pub const MUTANTS: &[Mutant] = &[
             "CREATE FUNCTION snowflake_lastval() RETURNS bigint",
             "CREATE OR REPLACE FUNCTION snowflake_id() RETURNS bigint",
         )],
-        against: Servers { binary: "upgrades", tests: "an_upgraded_extension_owns" },
+        against: Servers { tests: "upgrades:: an_upgraded_extension_owns" },
     },
     Mutant {
         name: "the next client of a pool sees the last ID of the one before",
@@ -38,7 +38,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        lastval::forget();\n",
             "        let _ = lastval::forget;\n",
         )],
-        against: Servers { binary: "issuing", tests: "the_next_client" },
+        against: Servers { tests: "issuing:: the_next_client" },
     },
     Mutant {
         name: "a plan to adopt a table does not see a view that stands in the way",
@@ -47,7 +47,7 @@ pub const MUTANTS: &[Mutant] = &[
             "d.classid IN ('pg_rewrite'::regclass, 'pg_policy'",
             "d.classid IN ('pg_policy'",
         )],
-        against: Servers { binary: "adopt", tests: "what_keeps_a_column" },
+        against: Servers { tests: "adopt:: what_keeps_a_column" },
     },
     Mutant {
         name: "a plan to adopt a table takes its locks as it comes to each table",
@@ -56,17 +56,17 @@ pub const MUTANTS: &[Mutant] = &[
             "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),",
             "CASE WHEN others = '' THEN '' END,",
         )],
-        against: Servers { binary: "adopt", tests: "a_plan_that_waits" },
+        against: Servers { tests: "adopt:: a_plan_that_waits" },
     },
     Mutant {
         name: "a partition is dropped of which a part is not old enough",
         edits: &[("src/functions/partitions/old.rs", "partition.ids.end <= end", "partition.ids.start < end")],
-        against: Servers { binary: "partitions", tests: "the_plan_detaches" },
+        against: Servers { tests: "partitions:: the_plan_detaches" },
     },
     Mutant {
         name: "a typing error drops partitions in use",
         edits: &[("src/functions/partitions/old.rs", "    if is_future {", "    if is_future && now == 0 {")],
-        against: Servers { binary: "partitions", tests: "nothing_is_dropped" },
+        against: Servers { tests: "partitions:: nothing_is_dropped" },
     },
     Mutant {
         name: "a row takes a value of another type than its column's",
@@ -75,12 +75,12 @@ pub const MUTANTS: &[Mutant] = &[
             "!unsafe { pg_sys::IsBinaryCoercible(returned, expected) }",
             "returned == pg_sys::Oid::INVALID",
         )],
-        against: Servers { binary: "upgrades", tests: "a_column_of_another_type" },
+        against: Servers { tests: "upgrades:: a_column_of_another_type" },
     },
     Mutant {
         name: "functions that COPY calls get its default, too",
         edits: &[("src/functions/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
-        against: Servers { binary: "copy", tests: "outside_copy" },
+        against: Servers { tests: "copy:: outside_copy" },
     },
     Mutant {
         name: "a COPY that writes rows gets the default of one that reads them",
@@ -89,12 +89,12 @@ pub const MUTANTS: &[Mutant] = &[
             "name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)",
             "name == COPY_CONTEXT",
         )],
-        against: Servers { binary: "copy", tests: "outside_copy" },
+        against: Servers { tests: "copy:: outside_copy" },
     },
     Mutant {
         name: "a trigger gives IDs to a role that may not issue any",
         edits: &[("src/functions/fill.rs", "        must_issue(function.fn_oid);\n", "        let _ = must_issue;\n")],
-        against: Servers { binary: "fdw", tests: "a_role_without_execute" },
+        against: Servers { tests: "fdw:: a_role_without_execute" },
     },
     Mutant {
         name: "a trigger keeps the old row where a statement also updates",
@@ -103,27 +103,27 @@ pub const MUTANTS: &[Mutant] = &[
             "    must_be_fired_for_new_row(data);\n",
             "    if function.fn_extra.is_null() {\n        must_be_fired_for_new_row(data);\n    }\n",
         )],
-        against: Servers { binary: "fdw", tests: "a_trigger_that_is_fired" },
+        against: Servers { tests: "fdw:: a_trigger_that_is_fired" },
     },
     Mutant {
         name: "a trigger breaks the conditions of a domain",
         edits: &[("src/functions/fill.rs", "of_type != pg_sys::INT8OID &&", "false && of_type != pg_sys::INT8OID &&")],
-        against: Servers { binary: "fdw", tests: "a_key_can_be" },
+        against: Servers { tests: "fdw:: a_key_can_be" },
     },
     Mutant {
         name: "the planner gets the layout of a function that its user may not call",
         edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
-        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+        against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "the planner keeps what it knows of functions that have changed",
         edits: &[("src/functions/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
-        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+        against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "the planner gets the layout of a function of somebody else's",
         edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
-        against: Servers { binary: "planner", tests: "a_plan_calls_nothing" },
+        against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "COPY may call what its user may not",
@@ -132,12 +132,12 @@ pub const MUTANTS: &[Mutant] = &[
             "\"EXECUTE\".into_datum()]) };\n    may == Some(true)",
             "\"EXECUTE\".into_datum()]) };\n    may.is_some()",
         )],
-        against: Servers { binary: "copy", tests: "copy" },
+        against: Servers { tests: "copy:: copy" },
     },
     Mutant {
         name: "an advance goes by a timestamp that was cut off",
         edits: &[("src/functions/admin.rs", "(id <= layout.max_id()).then(", "(id > 0).then(")],
-        against: Servers { binary: "layouts", tests: "advance" },
+        against: Servers { tests: "layouts:: advance" },
     },
     Mutant {
         name: "two callers make partitions of a table at once",
@@ -146,7 +146,7 @@ pub const MUTANTS: &[Mutant] = &[
             "open(table, pg_sys::ShareUpdateExclusiveLock)",
             "open(table, pg_sys::AccessShareLock)",
         )],
-        against: Servers { binary: "partitions", tests: "callers_at_once" },
+        against: Servers { tests: "partitions:: callers_at_once" },
     },
     Mutant {
         name: "partitions are made with a lock against writers",
@@ -155,7 +155,7 @@ pub const MUTANTS: &[Mutant] = &[
             "open(table, pg_sys::ShareUpdateExclusiveLock)",
             "open(table, pg_sys::ShareRowExclusiveLock)",
         )],
-        against: Servers { binary: "partitions", tests: "neither_readers_nor_writers" },
+        against: Servers { tests: "partitions:: neither_readers_nor_writers" },
     },
     Mutant {
         name: "anybody may lock a table by asking for partitions",
@@ -164,12 +164,12 @@ pub const MUTANTS: &[Mutant] = &[
             "        must_be_owner(&open(table, pg_sys::AccessShareLock));\n",
             "",
         )],
-        against: Servers { binary: "partitions", tests: "partitions_belong" },
+        against: Servers { tests: "partitions:: partitions_belong" },
     },
     Mutant {
         name: "partitions are made as who calls, with all the rights of a superuser",
         edits: &[("src/functions/partitions/parent.rs", "        let _owner = AsOwner::begin(self.owner);\n", "")],
-        against: Servers { binary: "partitions", tests: "owner" },
+        against: Servers { tests: "partitions:: owner" },
     },
     Mutant {
         name: "the owner's code may have something run later as who had partitions made",
@@ -178,6 +178,6 @@ pub const MUTANTS: &[Mutant] = &[
             "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
             "context",
         )],
-        against: Servers { binary: "partitions", tests: "owner" },
+        against: Servers { tests: "partitions:: owner" },
     },
 ];

@@ -14,7 +14,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             ),
             ("src/durable/mark.rs", "mark.map(|mark| mark.min(lease::limit(layout)))", "mark"),
         ],
-        against: Servers { binary: "faults", tests: "row_46" },
+        against: Servers { tests: "faults:: row_46" },
     },
     Mutant {
         name: "the mark passes what the registry has granted",
@@ -26,7 +26,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             ),
             ("src/durable/mark.rs", "mark.map(|mark| mark.min(lease::limit(layout)))", "mark"),
         ],
-        against: Servers { binary: "registry", tests: "a_server_issues_to_the_end" },
+        against: Servers { tests: "registry:: a_server_issues_to_the_end" },
     },
     Mutant {
         name: "the next holder of a worker begins at its clock",
@@ -35,7 +35,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "publish(numbers, first(begins),",
             "publish(numbers, first(begins - begins),",
         )],
-        against: Servers { binary: "registry", tests: "the_next_holder" },
+        against: Servers { tests: "registry:: the_next_holder" },
     },
     Mutant {
         name: "the registry forgets where the last lease ended",
@@ -44,7 +44,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used",
             "SELECT 0, NOT (l.is_used",
         )],
-        against: Servers { binary: "registry", tests: "the_next_holder" },
+        against: Servers { tests: "registry:: the_next_holder" },
     },
     Mutant {
         name: "the registry gives away a worker before its lease has ended",
@@ -53,7 +53,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "            AND l.granted_until <= now_ms AND (l.is_used",
             "            AND (l.is_used",
         )],
-        against: Servers { binary: "registry", tests: "where_all_workers" },
+        against: Servers { tests: "registry:: where_all_workers" },
     },
     Mutant {
         name: "a lease can be longer than the registry keeps workers back",
@@ -62,12 +62,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);",
             "RETURN greatest(now_ms, server_clock) + lease_ms;",
         )],
-        against: Servers { binary: "registry", tests: "is_never_longer" },
+        against: Servers { tests: "registry:: is_never_longer" },
     },
     Mutant {
         name: "the registry believes its own clock alone when leases had ended",
         edits: &[("sql/snowflake_registry.sql", " + greatest(0, clock_offset))", " + 0 * clock_offset)")],
-        against: Servers { binary: "registry", tests: "to_a_clock_that_is_behind" },
+        against: Servers { tests: "registry:: to_a_clock_that_is_behind" },
     },
     Mutant {
         name: "a worker that the registry does not know begins without a margin",
@@ -76,7 +76,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "if is_first { LeaseStart::First } else { LeaseStart::At }",
             "if is_first { LeaseStart::At } else { LeaseStart::At }",
         )],
-        against: Servers { binary: "registry", tests: "a_copy_with_a_registry" },
+        against: Servers { tests: "registry:: a_copy_with_a_registry" },
     },
     Mutant {
         name: "the token of a renewal is on disk only after the answer",
@@ -85,7 +85,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "    lease_file::write(directory, &lease).map_err(IssueError::from)?;\n    Ok(lease)",
             "    Ok(lease)",
         )],
-        against: Servers { binary: "registry", tests: "before_it_has_the_answer" },
+        against: Servers { tests: "registry:: before_it_has_the_answer" },
     },
     Mutant {
         name: "a server that was killed before its first mark leases another worker",
@@ -94,12 +94,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "        return Ok(Some(LeaseStart::First(begins)));",
             "        return Ok(None);",
         )],
-        against: Servers { binary: "registry", tests: "killed_again_and_again" },
+        against: Servers { tests: "registry:: killed_again_and_again" },
     },
     Mutant {
         name: "a call without a token locks the worker",
         edits: &[("sql/snowflake_registry.sql", "        IF pass = 1 THEN\n", "        IF pass = 0 THEN\n")],
-        against: Servers { binary: "registry", tests: "holds_nobody_up" },
+        against: Servers { tests: "registry:: holds_nobody_up" },
     },
     Mutant {
         name: "a server that was refused never asks again",
@@ -108,7 +108,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "is_superseded.store(refusal.is_some(), Ordering::Relaxed);",
             "is_superseded.fetch_or(refusal.is_some(), Ordering::Relaxed);\n        if shared().lease.is_superseded.load(Ordering::Relaxed) {\n            return Err(Failure::local(\"never again\"));\n        }",
         )],
-        against: Servers { binary: "registry", tests: "forbidden_and_allowed" },
+        against: Servers { tests: "registry:: forbidden_and_allowed" },
     },
     Mutant {
         name: "the registry's sequence says what a server can have seen",
@@ -117,7 +117,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "    RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),",
             "    RETURN greatest((SELECT last_value FROM snowflake_registry.revision),",
         )],
-        against: Servers { binary: "registry", tests: "to_a_snapshot" },
+        against: Servers { tests: "registry:: to_a_snapshot" },
     },
     Mutant {
         name: "a release leaves no receipt",
@@ -126,7 +126,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "            let _ = lease_file::write(&directory, &lease);",
             "            let _ = (&directory, &lease);",
         )],
-        against: Servers { binary: "registry", tests: "while_all_servers_were_stopped" },
+        against: Servers { tests: "registry:: while_all_servers_were_stopped" },
     },
     Mutant {
         name: "a server that has lost its worker asks for it again",
@@ -135,7 +135,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "                if is_final {",
             "                if is_final && false {",
         )],
-        against: Servers { binary: "registry", tests: "never_gets_its_lease_back" },
+        against: Servers { tests: "registry:: never_gets_its_lease_back" },
     },
     Mutant {
         name: "a release is not above the mark on disk",
@@ -144,7 +144,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()?",
             "start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()? / 2",
         )],
-        against: Servers { binary: "registry", tests: "releases_nothing_below" },
+        against: Servers { tests: "registry:: releases_nothing_below" },
     },
     Mutant {
         name: "a copy gets the number of its original",
@@ -153,7 +153,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "filter(|_| configured.is_none());",
             "filter(|_| configured.is_some());",
         )],
-        against: Servers { binary: "registry", tests: "that_joins_a_new_registry" },
+        against: Servers { tests: "registry:: that_joins_a_new_registry" },
     },
     Mutant {
         name: "a release of a worker that was never used counts",
@@ -162,7 +162,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "is_used = greatest(lowered, this.issued) > l.begins_at, revision",
             "revision",
         )],
-        against: Servers { binary: "registry", tests: "that_was_refused_is_refused_again" },
+        against: Servers { tests: "registry:: that_was_refused_is_refused_again" },
     },
     Mutant {
         name: "the client waits in the middle of a shutdown",
@@ -171,7 +171,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "                if must_end() {\n                    break;\n                }\n",
             "",
         )],
-        against: Servers { binary: "registry", tests: "stops_while_it_asks_again" },
+        against: Servers { tests: "registry:: stops_while_it_asks_again" },
     },
     Mutant {
         name: "a lease is used on another machine",
@@ -180,7 +180,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "Some(lease) if Some(lease.place) == place && self.is_wanted(&lease) => {",
             "Some(lease) if self.is_wanted(&lease) => {",
         )],
-        against: Servers { binary: "registry", tests: "a_machine_that_is_booted" },
+        against: Servers { tests: "registry:: a_machine_that_is_booted" },
     },
     Mutant {
         name: "a lease is renewed for any token",
@@ -189,7 +189,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);",
             "RETURN held_until >= row_of.begins_at;",
         )],
-        against: Servers { binary: "registry", tests: "put_back_to_before" },
+        against: Servers { tests: "registry:: put_back_to_before" },
     },
     Mutant {
         name: "a released lease is used again without the registry",
@@ -198,7 +198,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "lease_file::write(&directory, &lease).is_ok()",
             "lease_file::write(&directory, &held).is_ok()",
         )],
-        against: Servers { binary: "registry", tests: "cannot_tell_a_frozen_registry" },
+        against: Servers { tests: "registry:: cannot_tell_a_frozen_registry" },
     },
     Mutant {
         name: "the end of a recovery forgets what servers have seen",
@@ -207,7 +207,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "(SELECT r.reached_revision FROM snowflake_registry.registry r));",
             "(SELECT r.restored_revision FROM snowflake_registry.registry r));",
         )],
-        against: Servers { binary: "registry", tests: "put_back_while_all_servers" },
+        against: Servers { tests: "registry:: put_back_while_all_servers" },
     },
     Mutant {
         name: "a registry that was restored gives workers to new servers",
@@ -216,7 +216,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "ELSIF worker IS NULL AND here.not_before <= now_ms THEN",
             "ELSIF worker IS NULL THEN",
         )],
-        against: Servers { binary: "registry", tests: "a_registry" },
+        against: Servers { tests: "registry:: a_registry" },
     },
     Mutant {
         name: "a restored registry renews leases that had ended before",
@@ -225,7 +225,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "    IF here.restored_at > 0 AND",
             "    IF false AND here.restored_at > 0 AND",
         )],
-        against: Servers { binary: "registry", tests: "a_lease_that_had_ended" },
+        against: Servers { tests: "registry:: a_lease_that_had_ended" },
     },
     Mutant {
         name: "a server that was answered since a failover may not ask twice",
@@ -234,7 +234,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "seen_revision >= here.restored_revision) IS NOT TRUE",
             "seen_revision = row_of.revision) IS NOT TRUE",
         )],
-        against: Servers { binary: "registry", tests: "may_ask_twice" },
+        against: Servers { tests: "registry:: may_ask_twice" },
     },
     Mutant {
         name: "a row that a late request has written is any server's that knows its token",
@@ -243,7 +243,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE",
             "AND is_current IS NOT TRUE",
         )],
-        against: Servers { binary: "registry", tests: "a_renewal_that_arrives_after" },
+        against: Servers { tests: "registry:: a_renewal_that_arrives_after" },
     },
     Mutant {
         name: "a server that was answered since a failover is not known",
@@ -252,7 +252,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE",
             "AND true",
         )],
-        against: Servers { binary: "registry", tests: "a_server_that_is_restarted_after_a_failover" },
+        against: Servers { tests: "registry:: a_server_that_is_restarted_after_a_failover" },
     },
     Mutant {
         name: "a release of one who has lost the worker decides",
@@ -268,7 +268,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
                 "IS NULL\n    THEN\n        RETURN;\n    END IF;\n    ends",
             ),
         ],
-        against: Servers { binary: "registry", tests: "the_role_of_a_server" },
+        against: Servers { tests: "registry:: the_role_of_a_server" },
     },
     Mutant {
         name: "a claim holds up others",
@@ -277,7 +277,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "    IF NOT pg_try_advisory_xact_lock(",
             "    IF false AND NOT pg_try_advisory_xact_lock(",
         )],
-        against: Servers { binary: "registry", tests: "holds_up_no_other" },
+        against: Servers { tests: "registry:: holds_up_no_other" },
     },
     Mutant {
         name: "default privileges stay in the registry",
@@ -286,7 +286,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "current_setting('snowflake_registry.is_new')::boolean\n",
             "NOT current_setting('snowflake_registry.is_new')::boolean\n",
         )],
-        against: Servers { binary: "registry", tests: "default_privileges" },
+        against: Servers { tests: "registry:: default_privileges" },
     },
     Mutant {
         name: "a lease is claimed earlier than a restore reckons with",
@@ -295,7 +295,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "avoided, least(this.lease_ms, here.longest_lease), here.not_before,",
             "avoided, this.lease_ms, here.not_before,",
         )],
-        against: Servers { binary: "registry", tests: "not_claimed_earlier" },
+        against: Servers { tests: "registry:: not_claimed_earlier" },
     },
     Mutant {
         name: "a stop that the registry has not heard of costs the lease",
@@ -304,12 +304,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN",
             "held_until > row_of.granted_until THEN",
         )],
-        against: Servers { binary: "registry", tests: "could_not_tell_of_its_stop" },
+        against: Servers { tests: "registry:: could_not_tell_of_its_stop" },
     },
     Mutant {
         name: "a restored registry believes every server",
         edits: &[("sql/snowflake_registry.sql", "RETURN has_receipt AND", "RETURN")],
-        against: Servers { binary: "registry", tests: "a_restored_registry_believes" },
+        against: Servers { tests: "registry:: a_restored_registry_believes" },
     },
     Mutant {
         name: "nobody notices that the registry was put back in place",
@@ -318,7 +318,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "        AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()\n    THEN\n        RETURN here;",
             "    THEN\n        RETURN here;",
         )],
-        against: Servers { binary: "registry", tests: "a_registry_whose_volume" },
+        against: Servers { tests: "registry:: a_registry_whose_volume" },
     },
     Mutant {
         name: "a running server changes its worker",
@@ -327,7 +327,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "        if shared().lease.worker().is_some() {",
             "        if shared().lease.worker().is_none() {",
         )],
-        against: Servers { binary: "registry", tests: "never_changes_its_worker" },
+        against: Servers { tests: "registry:: never_changes_its_worker" },
     },
     Mutant {
         name: "a clock that is off is not compared",
@@ -336,17 +336,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "saturating_sub(error) > allowed;",
             "saturating_sub(error) > u64::MAX.max(allowed);",
         )],
-        against: Servers { binary: "registry", tests: "with_clock_offset_error" },
+        against: Servers { tests: "registry:: with_clock_offset_error" },
     },
     Mutant {
         name: "every role learns what the registry has said",
         edits: &[("src/errors.rs", "            Self::Lease(error) => Self::Lease(error.without_failure()),\n", "")],
-        against: Servers { binary: "registry", tests: "an_ordinary_role" },
+        against: Servers { tests: "registry:: an_ordinary_role" },
     },
     Mutant {
         name: "every role can see the connection string of the registry",
         edits: &[("src/config/gucs/registry.rs", "GucFlags::SUPERUSER_ONLY", "GucFlags::default()")],
-        against: Servers { binary: "registry", tests: "an_ordinary_role" },
+        against: Servers { tests: "registry:: an_ordinary_role" },
     },
     Mutant {
         name: "a password can be in the connection string",
@@ -355,6 +355,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "} else if libpq::has_secret(conninfo) {",
             "} else if false && libpq::has_secret(conninfo) {",
         )],
-        against: Servers { binary: "registry", tests: "a_password_in" },
+        against: Servers { tests: "registry:: a_password_in" },
     },
 ];

@@ -48,7 +48,7 @@ pub const MUTANTS: &[Mutant] = &[
             "                writer::lower(least);\n",
             "                let _ = least;\n",
         )],
-        against: Servers { binary: "reading", tests: "a_transaction_that_has_drawn" },
+        against: Servers { tests: "reading:: a_transaction_that_has_drawn" },
     },
     Mutant {
         name: "a transaction enters after it has drawn its first ID",
@@ -57,7 +57,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        let entering = writer::enter(self.generator);\n        let span = take()?;\n",
             "        let span = take()?;\n        let entering = writer::enter(self.generator);\n",
         )],
-        against: Servers { binary: "reading", tests: "holders" },
+        against: Servers { tests: "reading:: holders" },
     },
     Mutant {
         name: "a transaction leaves before its rows are visible",
@@ -66,27 +66,27 @@ pub const MUTANTS: &[Mutant] = &[
             "XACT_EVENT_COMMIT | XACT_EVENT_ABORT => leave(),",
             "XACT_EVENT_PRE_COMMIT | XACT_EVENT_ABORT => leave(),",
         )],
-        against: Servers { binary: "faults", tests: "row_47" },
+        against: Servers { tests: "faults:: row_47" },
     },
     Mutant {
         name: "a prepared transaction holds nothing back",
         edits: &[("src/issue/writer.rs", "        prepared.first.copy(&own.first);\n", "")],
-        against: Servers { binary: "reading", tests: "a_prepared_transaction" },
+        against: Servers { tests: "reading:: a_prepared_transaction" },
     },
     Mutant {
         name: "a transaction that was prepared before the start holds nothing back",
         edits: &[("src/issue/horizon.rs", "if prepared_before.is_empty() {", "if prepared_before.len() < 99 {")],
-        against: Servers { binary: "reading", tests: "there_is_no_horizon" },
+        against: Servers { tests: "reading:: there_is_no_horizon" },
     },
     Mutant {
         name: "a parallel worker enters a transaction of its own",
         edits: &[("src/issue/writer.rs", "leader().unwrap_or_else(own)", "leader().map_or_else(own, |_| own())")],
-        against: Servers { binary: "reading", tests: "ids_of_parallel" },
+        against: Servers { tests: "reading:: ids_of_parallel" },
     },
     Mutant {
         name: "a poll reads in the snapshot of its caller",
         edits: &[("src/functions/poll.rs", "must_return_tuples: true,", "must_return_tuples: true, read_only: true,")],
-        against: Servers { binary: "reading", tests: "a_poll_sees" },
+        against: Servers { tests: "reading:: a_poll_sees" },
     },
     Mutant {
         name: "the horizon stays in a tick that has passed",
@@ -95,7 +95,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        issuer::close_past_tick()?;\n",
             "        let _ = issuer::close_past_tick;\n",
         )],
-        against: Servers { binary: "tags", tests: "a_reader_by_id" },
+        against: Servers { tests: "tags:: a_reader_by_id" },
     },
     Mutant {
         name: "a tag is put where the sequence is",
@@ -113,7 +113,7 @@ pub const MUTANTS: &[Mutant] = &[
             ".is_some_and(|planned| reads_a_table(planned, horizon))",
             ".is_some_and(|planned| false && reads_a_table(planned, horizon))",
         )],
-        against: Servers { binary: "reading", tests: "a_query_that_reads" },
+        against: Servers { tests: "reading:: a_query_that_reads" },
     },
     Mutant {
         name: "a table in another part of the query than the horizon is not seen",
@@ -122,7 +122,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        level = outer;\n",
             "        let _ = outer;\n        break;\n",
         )],
-        against: Servers { binary: "reading", tests: "a_query_that_reads" },
+        against: Servers { tests: "reading:: a_query_that_reads" },
     },
     Mutant {
         name: "a table in a subquery that was planned before is not seen",
@@ -131,22 +131,22 @@ pub const MUTANTS: &[Mutant] = &[
             "std::iter::once(level.parse).chain(planned)",
             "std::iter::once(level.parse).chain(planned.take(0))",
         )],
-        against: Servers { binary: "reading", tests: "a_query_that_reads" },
+        against: Servers { tests: "reading:: a_query_that_reads" },
     },
     Mutant {
         name: "a transaction enters before the generator has started",
         edits: &[("src/issue/issuer.rs", "        self.start()?;\n        let entering", "        let entering")],
-        against: Servers { binary: "reading", tests: "a_transaction_from_before" },
+        against: Servers { tests: "reading:: a_transaction_from_before" },
     },
     Mutant {
         name: "a poll cuts the rows of its last ID",
         edits: &[("src/functions/poll.rs", "ROWS WITH TIES", "ROWS ONLY")],
-        against: Servers { binary: "reading", tests: "a_poll_returns_all" },
+        against: Servers { tests: "reading:: a_poll_returns_all" },
     },
     Mutant {
         name: "a poll compares by the operators of search_path",
         edits: &[("src/functions/poll.rs", "OPERATOR(pg_catalog.>) '{}'::pg_catalog.int8", "> '{}'")],
-        against: Servers { binary: "reading", tests: "a_poll_compares" },
+        against: Servers { tests: "reading:: a_poll_compares" },
     },
     Mutant {
         name: "a key is cut to 16 bytes",

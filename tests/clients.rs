@@ -6,7 +6,7 @@ mod objects;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
-use testbed::Cluster;
+use testbed::{Cluster, test};
 
 /// A server whose table `ids` has 10 new IDs, each as a bigint and as a snowflake.
 fn server() -> Cluster {

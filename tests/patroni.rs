@@ -1,19 +1,19 @@
 //! Fault row 18: three nodes under Patroni and etcd, whatever goes wrong, issue no ID twice. Clients ask every node all
 //! the time, and keep every ID.
 //!
-//! A short form runs in `make test`; `make test-patroni` lets everything go wrong. Both end with a table of what was seen.
+//! A short form runs in `make test-all`; `make test-patroni` lets everything go wrong. Both end with a table of what was
+//! seen.
 
 mod events;
 mod fleet;
 mod program;
 mod table;
 
-use crate::events::{Event, Seen};
-use crate::fleet::{Fleet, NODES, Workers};
-use libtest_mimic::{Arguments, Trial};
-use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use self::events::{Event, Seen};
+use self::fleet::{Fleet, NODES, Workers};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use testbed::runner::Kind;
 use testbed::{Report, real_time, twitter};
 
 /// A fleet, and what goes wrong with it.
@@ -66,24 +66,25 @@ const CASES: &[Case] = &[
     },
 ];
 
-fn main() -> ExitCode {
-    let full = std::env::var_os("SNOWFLAKE_PG_PATRONI").is_some_and(|counts| counts == "full");
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let trials = CASES.iter().filter(|case| full || !case.short.is_empty()).map(|case| {
-        let seen = Arc::clone(&seen);
-        Trial::test(case.promise, move || {
-            let events = if full { Event::ALL } else { case.short };
-            let found = case.run(events);
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push((case.promise, found));
-            Ok(())
+static SEEN: Mutex<Vec<(&str, Vec<Seen>)>> = Mutex::new(Vec::new());
+
+/// The fleets, as tests.
+pub fn cases() -> Vec<testbed::runner::Case> {
+    let full = std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full");
+    let cases = CASES.iter().filter(|case| full || !case.short.is_empty());
+    cases
+        .map(|case| {
+            testbed::runner::Case::new(format!("patroni::{}", case.promise), Kind::Plain, move || {
+                let found = case.run(if full { Event::ALL } else { case.short });
+                SEEN.lock().unwrap_or_else(PoisonError::into_inner).push((case.promise, found));
+            })
         })
-    });
-    let mut arguments = Arguments::from_args();
-    // Most of the time, a fleet waits.
-    arguments.test_threads = arguments.test_threads.or(Some(CASES.len()));
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    table::print(&seen.lock().unwrap_or_else(PoisonError::into_inner));
-    conclusion.exit_code()
+        .collect()
+}
+
+/// Shows a table of what was seen.
+pub fn report() {
+    table::print(&SEEN.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 impl Case {

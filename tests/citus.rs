@@ -15,13 +15,14 @@ mod servers;
 mod statements;
 mod unsupported;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use nodes::{CONTROL, Citus, KINDS, Kind, NODES, OURS, SENT_TO, names};
 use statements::{STATEMENTS, Statement};
 use std::collections::{BTreeSet, HashSet};
-use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use testbed::{pg_config, twitter};
+use std::mem::take;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use testbed::runner::{Case, Kind as When};
+use testbed::{lasting, pg_config, twitter};
 
 /// The name of a test, and the test.
 type Named<T> = (&'static str, T);
@@ -71,37 +72,36 @@ enum Outcome {
     Failed(String),
 }
 
-fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // One statement after the other, on the same servers.
-    arguments.test_threads = Some(1);
+static SEEN: LazyLock<Mutex<Seen>> = LazyLock::new(Mutex::default);
+
+/// Every statement, and what becomes of nodes.
+pub fn cases() -> Vec<Case> {
     let library = pg_config("--pkglibdir").join("citus.so");
     if !library.exists() {
-        let skipped =
-            Trial::test("every_way_to_insert_on_citus_gives_each_row_an_id_of_its_own", || Err("no Citus".into()))
-                .with_kind(format!("skipped, there is no {}", library.display()))
-                .with_ignored_flag(true);
-        return libtest_mimic::run(&arguments, vec![skipped]).exit_code();
+        let name = "citus::every_way_to_insert_on_citus_gives_each_row_an_id_of_its_own";
+        return vec![Case::new(name, When::By("make test-citus, where PostgreSQL has Citus"), || panic!("no Citus"))];
     }
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let shared = ON_SHARED_NODES.iter().map(|&(name, test)| {
-        let seen = Arc::clone(&seen);
-        Trial::test(name, move || test(lock(&seen).citus()))
-    });
-    let own = ON_OWN_NODES.iter().map(|&(name, test)| Trial::test(name, test));
+    // One statement after the other, on the same servers.
+    let case = |name: &str, run: Box<dyn FnOnce() -> Result<(), Failed> + Send>| {
+        Case::fallible(format!("citus::{name}"), When::Alone, run)
+    };
+    let shared = ON_SHARED_NODES.iter().map(|&(name, test)| case(name, Box::new(move || test(seen().citus()))));
+    let own = ON_OWN_NODES.iter().map(|&(name, test)| case(name, Box::new(test)));
     let statements = STATEMENTS.iter().map(|statement| {
-        let seen = Arc::clone(&seen);
         let name = format!("{}_gives_each_row_an_id_of_its_own", statement.identifier());
-        Trial::test(name, move || lock(&seen).run(statement))
+        case(&name, Box::new(|| seen().run(statement)))
     });
-    let conclusion = libtest_mimic::run(&arguments, shared.chain(own).chain(statements).collect());
-    lock(&seen).show();
-    conclusion.exit_code()
+    shared.chain(own).chain(statements).collect()
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+/// Shows a table of what was seen, and ends the servers.
+pub fn report() {
+    take(&mut *seen()).show();
+}
+
+fn seen() -> MutexGuard<'static, Seen> {
     // A statement that panicked has left nothing half done.
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+    SEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Outcome {
@@ -127,7 +127,7 @@ impl Outcome {
 
 impl Seen {
     fn citus(&mut self) -> &Citus {
-        self.citus.get_or_insert_with(Citus::start)
+        self.citus.get_or_insert_with(|| lasting(Citus::start))
     }
 
     /// Sends a statement to each node, for each kind of table.

@@ -7,7 +7,7 @@ mod columns;
 
 use std::fs;
 use testbed::postgres::Client;
-use testbed::{Cluster, error, project, value};
+use testbed::{Cluster, error, project, test, value};
 
 /// Earlier versions, with their scripts.
 const EARLIER: [&str; 1] = ["0.1.0"];
@@ -81,7 +81,7 @@ fn the_extension_owns_what_the_list_of_its_objects_says() {
     let (_cluster, mut client) = server();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let owned = objects(&mut client, false);
-    let listed: Vec<_> = include_str!("objects").lines().collect();
+    let listed: Vec<_> = include_str!("upgrades/objects").lines().collect();
     let new: Vec<_> = owned.iter().filter(|object| !listed.contains(&object.as_str())).collect();
     let gone: Vec<_> = listed.iter().filter(|object| !owned.iter().any(|owned| owned == *object)).collect();
     fs::write(project().join("target/objects"), owned.join("\n") + "\n").expect("own file");

@@ -10,7 +10,7 @@ use machine::{Machine, psql, psql_script};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use testbed::{can_name_hosts, exporter_program, pg_config};
+use testbed::{can_name_hosts, exporter_program, pg_config, test};
 
 /// The major version of the PostgreSQL of `PG_CONFIG`.
 fn major() -> String {
@@ -109,8 +109,7 @@ curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/me
 const FIRST: &str = "CREATE EXTENSION snowflake_pg;
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)";
 
-#[test]
-#[ignore = "make test-packages"]
+#[test(By("make test-packages"))]
 fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let server = Server::new(&packages);
@@ -131,8 +130,7 @@ fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     assert_eq!(left, before.into_iter().filter(own).collect::<Vec<_>>());
 }
 
-#[test]
-#[ignore = "make test-packages"]
+#[test(By("make test-packages"))]
 fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_come_back() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let server = Server::new(&packages);
@@ -157,8 +155,7 @@ fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_c
     server.issue(&first);
 }
 
-#[test]
-#[ignore = "make test-packages OLD_DEB=..."]
+#[test(By("make test-packages OLD_DEB=..."))]
 fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids_and_brings_what_is_new() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let old = from_make("SNOWFLAKE_PG_OLD_DEB");
@@ -188,8 +185,7 @@ fn an_upgrade_of_the_package_under_a_running_server_continues_its_ids_and_brings
     server.remove();
 }
 
-#[test]
-#[ignore = "make test-packages"]
+#[test(By("make test-packages"))]
 fn the_sources_that_are_packed_for_pgxn_are_enough_to_build() {
     let archive = from_make("SNOWFLAKE_PG_DIST");
     let directory = tempfile::tempdir().expect("a temporary directory");

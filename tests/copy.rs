@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use testbed::postgres::{self, Client, NoTls};
-use testbed::{Cluster, error, pg_config, value};
+use testbed::{Cluster, error, pg_config, test, value};
 
 #[test]
 fn copy_costs_no_more_wal_than_with_a_sequence() {

@@ -1,0 +1,35 @@
+//! What the keeper of a server is about.
+
+use crate::cluster::{Cluster, PATIENCE};
+use crate::load::sleep_past;
+use crate::query::value;
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const PROCESS: &str = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
+
+impl Cluster {
+    /// Waits until the keeper sleeps, and would do so until a backend asks for it.
+    pub fn wait_until_keeper_rests(&self) {
+        let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
+        let process = value(&mut client, PROCESS);
+        while !sleeps_without_end(&process) {
+            assert!(Instant::now() < deadline, "the keeper does not rest:\n{}", self.log());
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until the clock has passed the durable mark, so that the next ID needs another one.
+    pub fn wait_until_mark_has_passed(&self) {
+        sleep_past(self.mark());
+    }
+}
+
+/// Whether a process waits for its latch, and for no time: in `epoll_wait()`, whose fourth argument is -1.
+fn sleeps_without_end(process: &str) -> bool {
+    let call = fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
+    let timeout = call.split(' ').nth(4).and_then(|hex| u64::from_str_radix(hex.trim_start_matches("0x"), 16).ok());
+    #[expect(clippy::cast_possible_truncation, reason = "an int of C's")]
+    timeout.is_some_and(|timeout| timeout as u32 == u32::MAX)
+}

@@ -1,0 +1,152 @@
+//! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
+//! the time went.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+/// How many tests run at a time for each processor.
+const TESTS_PER_PROCESSOR: usize = 4;
+
+/// How many tests are named as the slowest.
+const SLOWEST: usize = 10;
+
+/// A function with the attribute [`test`](crate::test).
+pub struct Test {
+    /// The program, the modules and the function.
+    pub path: &'static str,
+    /// When it runs.
+    pub kind: Kind,
+    /// Panics if the promise is broken.
+    pub run: fn(),
+}
+
+/// When a test runs.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// Beside others.
+    Plain,
+    /// Beside others, but not beside another one of this kind: it keeps a processor busy, or judges a clock.
+    Alone,
+    /// Only by what the text says, which prepares what it needs.
+    By(&'static str),
+}
+
+inventory::collect!(Test);
+
+/// A test under the name that it is chosen by, which begins with its part: `part::test`.
+pub struct Case {
+    name: String,
+    kind: Kind,
+    run: Box<dyn FnOnce() -> Result<(), Failed> + Send>,
+}
+
+impl Case {
+    /// A test beside those with the attribute.
+    pub fn new(name: impl Into<String>, kind: Kind, run: impl FnOnce() + Send + 'static) -> Self {
+        Self::fallible(name, kind, || {
+            run();
+            Ok(())
+        })
+    }
+
+    /// One that returns what is wrong.
+    pub fn fallible(
+        name: impl Into<String>,
+        kind: Kind,
+        run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+    ) -> Self {
+        Self { name: name.into(), kind, run: Box::new(run) }
+    }
+}
+
+/// Runs these tests, and those with the attribute, as the command line asks for. A filter of several words chooses tests
+/// whose names have all of them, and `|` separates such filters. `report` prints what the tests have seen.
+pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let filter = arguments.filter.take_if(|filter| filter.contains([' ', '|'])).unwrap_or_default();
+    let threads = available_parallelism().map_or(1, usize::from) * TESTS_PER_PROCESSOR;
+    arguments.test_threads.get_or_insert(threads);
+
+    let attributed = inventory::iter::<Test>.into_iter().map(|test| {
+        let (_program, name) = test.path.split_once("::").expect("a path in a program");
+        Case::new(name, test.kind, test.run)
+    });
+    let mut cases: Vec<_> = cases.into_iter().collect();
+    let given = cases.len();
+    cases.extend(attributed);
+    // The linker's order is nobody's.
+    cases[given..].sort_by(|one, other| one.name.cmp(&other.name));
+    cases.retain(|case| filter.split('|').any(|words| words.split(' ').all(|word| case.name.contains(word))));
+
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let trials = cases.into_iter().map(|case| trial(case, &times)).collect();
+    let began = Instant::now();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    report();
+    show(&mut lock(&times), began.elapsed());
+    conclusion.exit_code()
+}
+
+type Times = Mutex<Vec<(String, Duration)>>;
+
+fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let times = Arc::clone(times);
+    let timed = {
+        let name = name.clone();
+        move || {
+            let _turn = matches!(kind, Kind::Alone).then(|| lock(&ALONE));
+            let began = Instant::now();
+            let outcome = catch_unwind(AssertUnwindSafe(run));
+            lock(&times).push((name, began.elapsed()));
+            outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        }
+    };
+    let trial = Trial::test(name, timed);
+    match kind {
+        Kind::By(command) => trial.with_kind(command).with_ignored_flag(true),
+        Kind::Plain | Kind::Alone => trial,
+    }
+}
+
+/// The parts, and the slowest tests. The seconds of a part are those of its tests, of which many run at a time.
+fn show(times: &mut [(String, Duration)], took: Duration) {
+    if times.len() < 2 {
+        return;
+    }
+    let mut parts: BTreeMap<&str, (usize, Duration)> = BTreeMap::new();
+    for (name, time) in &*times {
+        let (tests, sum) = parts.entry(name.split("::").next().unwrap_or_default()).or_default();
+        (*tests, *sum) = (*tests + 1, *sum + *time);
+    }
+    let mut parts: Vec<_> = parts.into_iter().collect();
+    parts.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(*sum));
+    println!("\n{:<20} {:>5} {:>8}", "part", "tests", "seconds");
+    for (part, (tests, sum)) in &parts {
+        println!("{part:<20} {tests:>5} {:>8.1}", sum.as_secs_f64());
+    }
+    let sum: Duration = times.iter().map(|(_, time)| *time).sum();
+    println!("{:<20} {:>5} {:>8.1}, in {:.1} s", "in all", times.len(), sum.as_secs_f64(), took.as_secs_f64());
+    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    println!("\nthe slowest");
+    for (name, time) in times.iter().take(SLOWEST) {
+        println!("{:>7.1} s  {name}", time.as_secs_f64());
+    }
+}
+
+/// What a panic says.
+pub fn reason(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+}
+
+/// A test that has failed has done no harm to what others share.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,19 @@
+//! The extension beside other people's programs: clients, extensions, operators' manifests, monitoring and packages.
+
+mod citus;
+mod clients;
+mod integrations;
+mod manifests;
+mod monitoring;
+mod packages;
+mod page;
+mod patroni;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testbed::runner::run(citus::cases().into_iter().chain(patroni::cases()), || {
+        citus::report();
+        patroni::report();
+    })
+}

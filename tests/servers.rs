@@ -1,0 +1,44 @@
+//! The extension's promises on real servers, with PostgreSQL alone.
+
+mod admin;
+mod adopt;
+mod bench_report;
+mod clock;
+mod copy;
+mod docs;
+mod faults;
+mod fdw;
+mod fleet;
+mod health;
+mod install;
+mod instructions;
+mod issuing;
+mod keeper;
+mod layouts;
+mod licenses;
+mod logical;
+mod migration;
+mod one_writer;
+mod outsiders;
+mod partitions;
+mod planner;
+mod reading;
+mod refusals;
+mod registry;
+mod setup;
+mod shards;
+mod snowflake_type;
+mod sql_surface;
+mod startup_log;
+mod state_directory;
+mod status;
+mod tags;
+mod text;
+mod upgrades;
+mod worker_sources;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testbed::runner::run(faults::cases(), faults::report)
+}
