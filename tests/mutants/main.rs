@@ -152,11 +152,11 @@ fn test_program(project: &Path) -> PathBuf {
     };
     build(&["build", "--package", "disk_faults"]);
     let messages = build(&["test", "--no-run", "--package", "testbed", "--test", "servers"]);
-    let programs = messages.lines().filter_map(|line| {
+    let mut programs = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).expect("cargo's message");
         (message["target"]["name"] == "servers").then(|| message["executable"].as_str().map(PathBuf::from))?
     });
-    programs.last().expect("a program")
+    programs.next_back().expect("a program")
 }
 
 /// Which of the tests that a program runs fail; an error is why none does.

@@ -81,7 +81,7 @@ impl Builder {
         self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
     }
 
-    /// The extension's own defaults, where a test is about them: see [`SHORT_WAITS`].
+    /// The defaults of the extension, where a test is about them, and not the short waits of the testbed.
     pub fn with_defaults(mut self) -> Self {
         self.with_defaults = true;
         self
