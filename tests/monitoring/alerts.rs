@@ -78,7 +78,7 @@ fn a_real_prometheus_says_that_two_servers_have_one_worker_and_fills_every_panel
     if monitoring_program("prometheus").is_none() {
         return;
     }
-    let servers = [7, 7].map(|worker| Cluster::builder().worker(worker).start());
+    let servers = [7, 7].map(|worker| Cluster::builder().worker(worker).with_defaults().start());
     servers.iter().for_each(prepare);
     for server in &servers {
         server.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
