@@ -3,11 +3,11 @@
 # make deb        build a Debian package for each PostgreSQL whose headers are installed, into target/deb
 # make dist       pack the sources of the last commit for PGXN, into target
 # make run        show the main job on throwaway servers
-# make check      look over a change: format, style, the core, and the SQL surface on one server (a minute, once built)
-# make test       prove every promise on real servers, with PostgreSQL alone (ten minutes; TESTS="keeper:: idle" for those on
+# make check      look over a change: format, style, the core, and the SQL surface
+# make test       prove every promise on real servers, with PostgreSQL alone (TESTS="keeper:: idle" for those on
 #                 servers whose names have all of these words)
 # make test-all   the same with wider bounds, and beside other people's programs: clients, PgBouncer, pg_cron, pg_partman,
-#                 Patroni, Prometheus and validators of manifests, which it installs (twenty minutes)
+#                 Patroni, Prometheus and validators of manifests, which it installs
 # make test-model   explore larger worlds of leases from a registry than make test does (about half an hour)
 # make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (three minutes; needs a PostgreSQL with Citus)
