@@ -127,26 +127,29 @@ check: setup
 test: build
 	@tools/setup servers tests
 	@echo "==> Testing without servers: the core, leases of workers, a simulated fleet, and interleavings (two minutes)"
+	@rm -f target/times
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-core test-loom
 	@$(MAKE) --no-print-directory test-servers
+	@tools/timed
 
 test-all: export SNOWFLAKE_PG_TESTS = all
 test-all: test test-programs
+	@tools/timed
 
 test-core: setup
 	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
-	cargo test --locked --package snowflake_core
+	@tools/timed 'the core, and random schedules' cargo test --locked --package snowflake_core
 	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
-	cargo test --locked --package lease_model
+	@tools/timed 'the model of leases' cargo test --locked --package lease_model
 	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
-	cargo test --locked --package fleet_simulation
+	@tools/timed 'the simulated fleet' cargo test --locked --package fleet_simulation
 
 # One at a time: each has the kernel map and unmap stacks all the time, and threads of one process wait for each other
 # there.
 test-loom: setup
 	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
-	RUSTFLAGS="--cfg loom" cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom -- \
-		--test-threads 1
+	@RUSTFLAGS="--cfg loom" tools/timed 'interleavings, beside those above' cargo test --locked --release --package snowflake_core \
+		--test loom --target-dir target/loom -- --test-threads 1
 
 test-model: setup
 	@echo "==> Exploring leases of workers: larger worlds"
@@ -156,13 +159,13 @@ test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
 	@tools/setup servers tests
 	cargo build --locked --package disk_faults
-	cargo test --locked --package testbed --test servers --example mutants -- "$(TESTS)"
+	@tools/timed 'real servers' cargo test --locked --package testbed --test servers --example mutants -- "$(TESTS)"
 
 test-programs: build
 	@tools/setup servers tests clients integrations patroni manifests monitoring
 	@echo "==> Testing beside other people's programs"
 	cargo build --locked --package disk_faults
-	cargo test --locked --package testbed --test programs
+	@tools/timed "other people's programs" cargo test --locked --package testbed --test programs
 
 test-faults: build
 	@tools/setup servers tests

@@ -6,16 +6,21 @@ mod plans;
 mod recipe;
 
 use testbed::postgres::{Client, SimpleQueryMessage};
-use testbed::{Cluster, value};
+use testbed::{Cluster, Database, value};
 
-/// A server with the extension in a schema of its own, which no search_path has.
-pub fn server() -> (Cluster, Client) {
-    let cluster = Cluster::builder().worker(7).start();
-    let mut client = cluster.connect();
+/// A database with the extension in a schema of its own, which no search_path has.
+pub fn database() -> (Database, Client) {
+    let database = Cluster::builder().worker(7).database();
+    let client = with_extension(database.connect());
+    (database, client)
+}
+
+/// The same database by this session.
+pub fn with_extension(mut client: Client) -> Client {
     client
         .batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SELECT ids.snowflake_nextval()")
         .expect("the extension");
-    (cluster, client)
+    client
 }
 
 /// A plan.

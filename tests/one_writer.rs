@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Signal, error, mark_in, test};
+use testbed::{Builder, Cluster, Signal, StopOnDrop, error, mark_in, test};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -226,13 +226,14 @@ fn a_lock_that_another_server_has_for_a_moment_is_waited_for() {
                 sleep(Duration::from_millis(2));
             }
         });
+        let ending = StopOnDrop(&is_over);
         let refused: Vec<_> = (0..8)
             .filter_map(|_| {
                 cluster.restart(Signal::INT);
                 cluster.connect().batch_execute(NEXTVAL).err()
             })
             .collect();
-        is_over.store(true, Ordering::Relaxed);
+        drop(ending);
         assert!(refused.is_empty(), "{refused:?}");
     });
 }

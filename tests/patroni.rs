@@ -13,7 +13,7 @@ use self::events::{Event, Seen};
 use self::fleet::{Fleet, NODES, Workers};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use testbed::runner::Kind;
+use testbed::runner::{Kind, in_full};
 use testbed::{Report, real_time, twitter};
 
 /// A fleet, and what goes wrong with it.
@@ -70,7 +70,7 @@ static SEEN: Mutex<Vec<(&str, Vec<Seen>)>> = Mutex::new(Vec::new());
 
 /// The fleets, as tests.
 pub fn cases() -> Vec<testbed::runner::Case> {
-    let full = std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full");
+    let full = in_full();
     let cases = CASES.iter().filter(|case| full || !case.short.is_empty());
     cases
         .map(|case| {

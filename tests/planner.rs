@@ -1,10 +1,18 @@
 //! In queries the planner sees the layout as a constant, and nowhere else.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Signal, error, plan, test, value};
+use testbed::{Cluster, Database, Signal, error, plan, test, value};
 
 const RANGE: &str = "'2026-01-01Z', '2026-01-02Z'";
 
+fn database() -> (Database, Client) {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    (database, client)
+}
+
+/// A server of its own, which can be restarted.
 fn server() -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(7).start();
     let mut client = cluster.connect();
@@ -14,7 +22,7 @@ fn server() -> (Cluster, Client) {
 
 #[test]
 fn every_function_that_goes_without_a_layout_is_planned_with_it() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE ids (id bigint, at timestamptz, length interval)").expect("a table");
     for (call, planned) in [
         ("snowflake_timestamp(id)", "snowflake_timestamp(id, 'twitter'::text)"),
@@ -63,7 +71,7 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
 
 #[test]
 fn a_range_of_time_chooses_partitions_when_it_is_planned() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
@@ -79,7 +87,7 @@ fn a_range_of_time_chooses_partitions_when_it_is_planned() {
 
 #[test]
 fn a_range_of_time_is_sent_to_a_foreign_server() {
-    let (cluster, mut client) = server();
+    let (_database, mut client) = database();
     let foreign = Cluster::builder().start();
     foreign.connect().batch_execute("CREATE TABLE events (id bigint)").expect("a table");
     client
@@ -104,7 +112,6 @@ fn a_range_of_time_is_sent_to_a_foreign_server() {
         condition(&mut client, "id >= (SELECT snowflake_min_id(now() - interval '1 hour'))"),
         "SELECT id FROM public.events WHERE ((id >= $1::bigint))"
     );
-    drop(cluster);
 }
 
 /// What is stored is stored as it was written: the next life of the server may have another layout.
@@ -185,15 +192,15 @@ fn without_preload_a_plan_that_is_kept_follows_the_session() {
 
 #[test]
 fn a_plan_calls_nothing_that_its_user_may_not_call_and_nobody_elses_functions() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE ids (id bigint); INSERT INTO ids VALUES (1541815603606036480);
-             CREATE ROLE app; GRANT SELECT ON ids TO app;
+             CREATE ROLE planned; GRANT SELECT ON ids TO planned;
              CREATE SCHEMA other;
              CREATE FUNCTION other.snowflake_timestamp(bigint) RETURNS text LANGUAGE sql STABLE RETURN 'one';
              CREATE FUNCTION other.snowflake_timestamp(bigint, text) RETURNS text LANGUAGE sql STABLE RETURN 'two';
-             GRANT USAGE ON SCHEMA other TO app;
+             GRANT USAGE ON SCHEMA other TO planned;
              SET plan_cache_mode = force_generic_plan;
              PREPARE kept AS SELECT snowflake_timestamp(id) FROM ids; EXECUTE kept",
         )
@@ -203,7 +210,7 @@ fn a_plan_calls_nothing_that_its_user_may_not_call_and_nobody_elses_functions() 
     // With a layout only some may call it. A plan is kept when its session takes on another role.
     client
         .batch_execute(
-            "REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint, text) FROM PUBLIC; EXECUTE kept; SET ROLE app",
+            "REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint, text) FROM PUBLIC; EXECUTE kept; SET ROLE planned",
         )
         .expect("a privilege");
     for query in ["SELECT snowflake_timestamp(id) FROM ids", "EXECUTE kept"] {
@@ -213,7 +220,7 @@ fn a_plan_calls_nothing_that_its_user_may_not_call_and_nobody_elses_functions() 
     client
         .batch_execute(
             "RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake_timestamp(bigint, text) TO PUBLIC;
-             REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint) FROM PUBLIC; EXECUTE kept; SET ROLE app",
+             REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint) FROM PUBLIC; EXECUTE kept; SET ROLE planned",
         )
         .expect("a privilege");
     for query in ["SELECT snowflake_timestamp(id) FROM ids", "EXECUTE kept"] {
@@ -225,7 +232,7 @@ fn a_plan_calls_nothing_that_its_user_may_not_call_and_nobody_elses_functions() 
 /// What is known of functions is forgotten when they change.
 #[test]
 fn an_extension_that_is_created_anew_is_planned_with_its_own_functions() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE ids (id bigint); PREPARE kept AS SELECT snowflake_now() > 0").expect("a table");
     for schema in ["public", "other"] {
         let shown = plan(&mut client, &format!("EXPLAIN (VERBOSE) SELECT {schema}.snowflake_timestamp(id) FROM ids"));

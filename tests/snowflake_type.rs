@@ -7,14 +7,14 @@ mod json;
 mod kept;
 
 use testbed::postgres::Client;
-use testbed::{Cluster, value};
+use testbed::{Cluster, Database, value};
 
-/// A server that does not preload the extension, but has it.
-fn server() -> (Cluster, Client) {
-    let cluster = Cluster::builder().set("timezone", "UTC").start();
-    let mut client = cluster.connect();
+/// A database with the extension, on a server that does not preload it.
+fn database() -> (Database, Client) {
+    let database = Cluster::builder().set("timezone", "UTC").database();
+    let mut client = database.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    (cluster, client)
+    (database, client)
 }
 
 /// A column of the type and one of bigint, with the same 20,000 IDs, of a second and a bit, each a primary key.

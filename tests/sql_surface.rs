@@ -1,19 +1,20 @@
 //! What every function gives, and how it refuses what it can't.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, plan, test, value};
+use testbed::{Cluster, Database, error, plan, test, value};
 
-/// A server with the extension, the layout `twitter`, data center 3 and worker 7.
-fn server() -> (Cluster, Client) {
-    let cluster = Cluster::builder().worker(7).set("snowflake_pg.datacenter_id", 3).set("timezone", "UTC").start();
-    let mut client = cluster.connect();
+/// A database with the extension, the layout `twitter`, data center 3 and worker 7.
+fn database() -> (Database, Client) {
+    let builder = Cluster::builder().worker(7).set("snowflake_pg.datacenter_id", 3).set("timezone", "UTC");
+    let database = builder.database();
+    let mut client = database.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    (cluster, client)
+    (database, client)
 }
 
 #[test]
 fn the_functions_give_what_the_documentation_says() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     for (query, expected) in [
         // A published ID: Wikipedia, "Snowflake ID".
         ("SELECT snowflake_decode(1541815603606036480)", r#"("2022-06-28 16:07:40.105+00",11,26,0)"#),
@@ -67,7 +68,7 @@ fn the_functions_give_what_the_documentation_says() {
 
 #[test]
 fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     for (query, code, message, detail) in [
         ("SELECT snowflake_decode(-1)", "22003", "Snowflake ID must not be negative", "The value is -1."),
         ("SELECT snowflake_timestamp(-5)", "22003", "Snowflake ID must not be negative", "The value is -5."),
@@ -133,7 +134,7 @@ fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
 
 #[test]
 fn milliseconds_survive_exactly() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     let query = "SELECT count(*) FROM generate_series(0, 9999) ms,
         LATERAL (SELECT timestamptz '2024-12-31 23:59:55Z' + ms * interval '1 ms' AS at) t
         WHERE snowflake_timestamp(snowflake_min_id(at)) <> at";
@@ -142,7 +143,7 @@ fn milliseconds_survive_exactly() {
 
 #[test]
 fn a_time_range_uses_the_index_on_the_id() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE event (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
@@ -165,7 +166,7 @@ fn a_time_range_uses_the_index_on_the_id() {
 
 #[test]
 fn ids_can_be_taken_in_a_parallel_plan() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE source AS SELECT generate_series(1, 200000) AS n;
@@ -199,7 +200,7 @@ fn ids_can_be_taken_in_a_parallel_plan() {
 /// A function that is not VOLATILE would be called again wherever its value is used.
 #[test]
 fn an_id_that_a_query_uses_twice_is_one_id() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     let query = "WITH ids AS (SELECT snowflake_nextval() AS id FROM generate_series(1, 1000))
         SELECT count(*) FROM ids WHERE id < id OR id > id";
     assert_eq!(value(&mut client, query), "0");
@@ -241,7 +242,7 @@ fn status_shows_the_configuration_the_mark_and_what_was_issued() {
 
 #[test]
 fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
     client
         .batch_execute(
@@ -272,7 +273,7 @@ fn the_control_file_has_the_version_of_the_crate() {
 
 #[test]
 fn the_extension_can_live_in_any_schema_and_be_moved() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "DROP EXTENSION snowflake_pg; CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids;
@@ -286,8 +287,8 @@ fn the_extension_can_live_in_any_schema_and_be_moved() {
 
 #[test]
 fn psql_shows_the_functions_in_lines_of_less_than_250_characters() {
-    let (cluster, _client) = server();
-    let output = cluster.psql().args(["--command", "\\df snowflake*"]).output().expect("psql");
+    let (database, _client) = database();
+    let output = database.psql().args(["--command", "\\df snowflake*"]).output().expect("psql");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.contains("snowflake_get_status"), "{text}");
     let widest = text.lines().map(|line| line.chars().count()).max();

@@ -3,7 +3,7 @@
 use std::io::Write;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, Signal, error, test, value};
+use testbed::{Cluster, Signal, StopOnDrop, error, test, value};
 
 /// A server with this layout, and a table whose rows have a tag.
 fn server(layout: &str) -> (Cluster, Client) {
@@ -222,8 +222,9 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
                     })
                 })
                 .collect();
+            let writing = StopOnDrop(done);
             writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            drop(writing);
             reader.join().expect("a reader")
         });
         assert!(seen.is_sorted(), "{layout}");

@@ -1,17 +1,17 @@
 //! IDs as texts and as UUIDs, on a server that preloads nothing and has no configuration.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, plan, test, value};
+use testbed::{Cluster, Database, error, plan, test, value};
 
 /// The shuffled alphabet of the issue that asked for any.
 const SHUFFLED: &str = "ohrfjdgPzp3T2XkNulQBFas9eJDmW7VKSC51cbUL8tRiOqIwZn406YEMyGxHAv";
 
-/// A server of a new user.
-fn server() -> (Cluster, Client) {
-    let cluster = Cluster::builder().start();
-    let mut client = cluster.connect();
+/// A database of a new user.
+fn database() -> (Database, Client) {
+    let database = Cluster::builder().database();
+    let mut client = database.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    (cluster, client)
+    (database, client)
 }
 
 /// Makes a table of a thousand IDs of all lengths, the ends of the range with them.
@@ -27,7 +27,7 @@ fn make_ids(client: &mut Client) {
 
 #[test]
 fn texts_and_uuids_are_what_the_documentation_says() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     for (query, expected) in [
         ("SELECT snowflake_to_text(1541815603606036480, 'base62')", "1ptWyK4WgZU"),
         ("SELECT snowflake_to_text(1541815603606036480, 'base58')", "4aaW4SzAyQK"),
@@ -73,7 +73,7 @@ fn texts_and_uuids_are_what_the_documentation_says() {
 
 #[test]
 fn a_thousand_ids_of_all_lengths_come_back_from_every_form() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     make_ids(&mut client);
     assert_eq!(value(&mut client, "SELECT count(DISTINCT length(id::text)) > 15 FROM ids"), "t");
     for encoding in ["'base62'".to_owned(), "'base58'".into(), "'crockford32'".into(), "'hex'".into()]
@@ -99,7 +99,7 @@ fn inversions(client: &mut Client, order: &str) -> String {
 
 #[test]
 fn in_common_collations_texts_of_one_length_sort_as_ids_do_and_so_do_uuids() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     make_ids(&mut client);
     assert_eq!(inversions(&mut client, "snowflake_to_uuid(id)"), "0");
     // Those of these collations that there are: a server need not have ICU.
@@ -124,7 +124,7 @@ fn in_common_collations_texts_of_one_length_sort_as_ids_do_and_so_do_uuids() {
 /// In Danish, AA is sorted as Å, after Z. Other languages have letters or pairs of their own, too.
 #[test]
 fn under_the_rules_of_a_language_texts_sort_as_ids_do_only_with_collate_c() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     if value(&mut client, "SELECT count(*) FROM pg_collation WHERE collname = 'da-x-icu'") == "0" {
         return; // A server without ICU.
     }
@@ -141,7 +141,7 @@ fn under_the_rules_of_a_language_texts_sort_as_ids_do_only_with_collate_c() {
 
 #[test]
 fn forms_can_be_indexed_generated_and_taken_as_keys() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE page (
@@ -169,7 +169,7 @@ fn forms_can_be_indexed_generated_and_taken_as_keys() {
 
 #[test]
 fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     let id = "invalid input syntax for a Snowflake ID";
     for (query, code, message, detail) in [
         (
@@ -285,7 +285,7 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
 /// What is not ASCII has other bytes in each of these, or is not known at all; it is never a digit.
 #[test]
 fn the_server_encoding_does_not_matter() {
-    let (cluster, mut client) = server();
+    let (database, mut client) = database();
     for (encoding, strange, shown, first) in [
         ("UTF8", "U&'\\00e9'", "é", "é"),
         ("LATIN1", "U&'\\00e9'", r"\xE9", r"\xE9"),
@@ -295,7 +295,7 @@ fn the_server_encoding_does_not_matter() {
         client
             .batch_execute(&format!("CREATE DATABASE db_{encoding} TEMPLATE template0 ENCODING {encoding} LOCALE 'C'"))
             .expect("a database");
-        let mut config = cluster.config();
+        let mut config = database.config();
         let mut client = config.dbname(&format!("db_{}", encoding.to_lowercase())).connect(testbed::postgres::NoTls);
         let client = client.as_mut().expect("a session");
         client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -1,11 +1,11 @@
 //! What stands in the way is found before anything is done.
 
-use super::{plan, server};
+use super::{database, plan};
 use testbed::{Cluster, error, test, value};
 
 #[test]
 fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute("SET client_min_messages = error; CREATE PUBLICATION rows; CREATE ROLE app")
         .expect("a publication");
@@ -90,7 +90,7 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
 /// Indexes, checks, statistics and comments are no obstacles, and neither is a view on a column that is wide already.
 #[test]
 fn what_postgresql_rebuilds_by_itself_is_not_in_the_way() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY CHECK (id > 0), n integer);
@@ -113,7 +113,7 @@ fn what_postgresql_rebuilds_by_itself_is_not_in_the_way() {
 /// Only a row shows whether they do.
 #[test]
 fn checks_and_partitions_that_could_refuse_new_ids_are_noted() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY CHECK (id < 1000000), n integer CHECK (n > 0));
@@ -135,7 +135,7 @@ fn checks_and_partitions_that_could_refuse_new_ids_are_noted() {
 
 #[test]
 fn tables_and_columns_that_do_not_fit_are_refused() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE orders (id uuid, n numeric, s serial); CREATE VIEW shown AS SELECT 1 AS id;
@@ -161,7 +161,7 @@ fn tables_and_columns_that_do_not_fit_are_refused() {
         let refused = error(&mut client, &format!("SELECT ids.snowflake_adopt_plan({arguments})"));
         assert_eq!((refused.code().code(), refused.message()), (code, message));
     }
-    client.batch_execute("CREATE ROLE app; GRANT USAGE ON SCHEMA ids TO app; SET ROLE app").expect("a role");
+    client.batch_execute("CREATE ROLE other; GRANT USAGE ON SCHEMA ids TO other; SET ROLE other").expect("a role");
     assert_eq!(error(&mut client, "SELECT ids.snowflake_adopt_plan('orders', 's')").code().code(), "42501");
 }
 
@@ -176,7 +176,7 @@ fn nothing_is_adopted_where_no_id_is_issued_or_none_could_be_greater() {
         .expect("a table");
     let note = "This server issues no IDs at present: its state is not preloaded.";
     assert_eq!(plan(&mut client, "adopt", "'orders'").notes, [note]);
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute("CREATE TABLE orders (id bigserial); INSERT INTO orders VALUES (9223372036854775807)")
         .expect("an ID");

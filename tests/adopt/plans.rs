@@ -1,17 +1,17 @@
 //! What a plan does.
 
-use super::{is_new, plan, run, server};
+use super::{database, is_new, plan, run, with_extension};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{test, value};
+use testbed::{Cluster, test, value};
 
 #[test]
 fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     for (column, type_now) in [
         ("bigserial PRIMARY KEY", "bigint"),
         ("serial PRIMARY KEY", "bigint"),
@@ -59,11 +59,11 @@ fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {
 /// A DBA adopts a table of an application.
 #[test]
 fn a_superuser_adopts_and_releases_a_table_of_another_owner() {
-    let (cluster, mut client) = server();
+    let (database, mut client) = database();
     client
         .batch_execute("CREATE ROLE \"the App\" LOGIN; GRANT ALL ON SCHEMA public, ids TO \"the App\"")
         .expect("a role");
-    let mut app = cluster.config().user("the App").connect(testbed::postgres::NoTls).expect("a session");
+    let mut app = database.config().user("the App").connect(testbed::postgres::NoTls).expect("a session");
     for column in ["serial", "integer GENERATED ALWAYS AS IDENTITY"] {
         app.batch_execute(&format!("CREATE TABLE orders (id {column} PRIMARY KEY, n integer)")).expect("a table");
         for which in ["adopt", "release", "adopt"] {
@@ -82,7 +82,7 @@ fn a_superuser_adopts_and_releases_a_table_of_another_owner() {
 
 #[test]
 fn a_default_without_a_sequence_and_an_empty_table_are_adopted() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE plain (id bigint PRIMARY KEY, n integer);
@@ -104,7 +104,7 @@ fn a_default_without_a_sequence_and_an_empty_table_are_adopted() {
 /// Children, their children, a key of two columns, a table that refers to itself, and partitions.
 #[test]
 fn all_that_refers_to_the_column_becomes_as_wide() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY, parent integer REFERENCES orders, UNIQUE (id, parent));
@@ -143,7 +143,7 @@ fn all_that_refers_to_the_column_becomes_as_wide() {
 
 #[test]
 fn writers_wait_at_most_for_the_plan_and_lose_no_row() {
-    let (cluster, mut client) = server();
+    let (database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY, n integer);
@@ -154,7 +154,7 @@ fn writers_wait_at_most_for_the_plan_and_lose_no_row() {
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..4)
         .map(|writer| {
-            let (mut client, stop) = (cluster.connect(), Arc::clone(&stop));
+            let (mut client, stop) = (database.connect(), Arc::clone(&stop));
             thread::spawn(move || {
                 let mut written = 0;
                 while !stop.load(Ordering::Relaxed) {
@@ -186,7 +186,7 @@ fn writers_wait_at_most_for_the_plan_and_lose_no_row() {
 /// A transaction that has written to the table still gets to write to those that refer to it.
 #[test]
 fn a_plan_that_waits_for_the_table_holds_nothing_that_a_writer_needs() {
-    let (cluster, mut client) = server();
+    let (database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY, n integer);
@@ -195,10 +195,15 @@ fn a_plan_that_waits_for_the_table_holds_nothing_that_a_writer_needs() {
         .expect("tables");
     client.batch_execute("BEGIN; INSERT INTO orders (n) VALUES (1)").expect("a transaction");
     let planner = thread::spawn({
-        let mut planner = cluster.connect();
+        let mut planner = database.connect();
         move || run(&mut planner, "adopt", "'orders'")
     });
-    cluster.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')");
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database())";
+    let mut observer = database.connect();
+    while value(&mut observer, waits) != "t" {
+        thread::sleep(Duration::from_millis(5));
+    }
     client.batch_execute("INSERT INTO items SELECT id FROM orders; COMMIT").expect("a row that refers to it");
     planner.join().expect("a plan that gets its locks at the first attempt");
 }
@@ -218,7 +223,9 @@ fn run_until_done(client: &mut Client, which: &str, arguments: &str) {
 
 #[test]
 fn ids_from_elsewhere_that_are_greater_are_skipped() {
-    let (_cluster, mut client) = server();
+    // Not for others: its IDs will be ahead of the clock.
+    let server = Cluster::builder().worker(7).start();
+    let mut client = with_extension(server.connect());
     client
         .batch_execute(
             "CREATE TABLE orders (id bigint PRIMARY KEY);

@@ -73,6 +73,10 @@ fn interrupt(cluster: &Cluster, witness: &mut Witness, query: &str, (how, logs):
     let before = logged();
     thread::scope(|scope| {
         let call = scope.spawn(|| (witness.ask(query), Instant::now()));
+        if timeout == 0 {
+            // What is told to a session without a call has no effect.
+            cluster.wait_until(&format!("SELECT state = 'active' FROM pg_stat_activity WHERE pid = {backend}"));
+        }
         sleep(waits);
         if timeout == 0 {
             cluster.connect().batch_execute(&format!("SELECT {how}({backend})")).expect("a signal");

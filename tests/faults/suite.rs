@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use testbed::Report;
-use testbed::runner::{Case, Kind, reason};
+use testbed::runner::{Case, Kind, in_full, reason};
 
 /// Something that goes wrong, and the promise that holds all the same.
 #[derive(Clone, Copy)]
@@ -76,8 +76,7 @@ static SEEN: Mutex<Seen> = Mutex::new(Vec::new());
 
 /// The rows, as tests.
 pub fn cases(faults: &[&[Fault]]) -> Vec<Case> {
-    let full = std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full");
-    let rounds = move |fault: &Fault| if full { fault.full } else { fault.short };
+    let rounds = |fault: &Fault| if in_full() { fault.full } else { fault.short };
     let run = move |fault: Fault| {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (fault.run)(rounds(&fault))));

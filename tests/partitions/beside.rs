@@ -3,7 +3,7 @@
 use super::{create, server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use testbed::{Cluster, error, test, value};
+use testbed::{Cluster, StopOnDrop, error, test, value};
 
 #[test]
 fn callers_at_once_make_each_partition_once_and_none_fails() {
@@ -50,15 +50,6 @@ fn a_transaction_sees_partitions_that_are_newer_than_its_snapshot() {
         ["orders_20240301|2024-03-01 00:00:00|2024-03-02 00:00:00"]
     );
     client.batch_execute("COMMIT").expect("a commit");
-}
-
-/// Ends the clients also when a test fails: they would go on for ever.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Not by how long it takes: what waits for a transaction that does not end is cancelled, after far longer than it

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 use testbed::postgres::Client;
-use testbed::{Cluster, project, test, value};
+use testbed::{Cluster, StopOnDrop, project, test, value};
 
 #[test]
 fn consumers_that_are_killed_apply_each_event_of_an_outbox_exactly_once() {
@@ -35,11 +35,11 @@ fn consumers_that_are_killed_apply_each_event_of_an_outbox_exactly_once() {
         }
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                     WHERE query LIKE 'SELECT count_topics%' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1";
+        let _stopping = StopOnDrop(&stop);
         for _ in 0..100 {
             client.batch_execute(kill).expect("a kill");
             sleep(Duration::from_millis(30));
         }
-        stop.store(true, Ordering::Relaxed);
     });
     while value(&mut client, "SELECT count_topics()") != "0" {}
     let committed = committed.load(Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! In comparisons, joins, keys and aggregates it is what a bigint is.
 
-use super::{TABLES, expect, plan, server};
+use super::{TABLES, database, expect, plan};
 use testbed::{error, test, value};
 
 #[test]
 fn indexes_of_every_kind_serve_comparisons_with_every_integer_type() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     client
         .batch_execute("ALTER TABLE s DROP CONSTRAINT s_pkey; SET enable_seqscan = off; SET enable_sort = off")
@@ -34,7 +34,7 @@ fn indexes_of_every_kind_serve_comparisons_with_every_integer_type() {
 
 #[test]
 fn a_parameter_without_a_type_is_one_that_every_client_can_send() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     for (query, types) in [
         ("SELECT n FROM s WHERE id = $1", "{bigint}"),
@@ -55,7 +55,7 @@ fn a_parameter_without_a_type_is_one_that_every_client_can_send() {
 
 #[test]
 fn joins_with_bigint_use_the_index_of_either_side() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     for (outer, index) in [("s", "b_pkey"), ("b", "s_pkey")] {
         let plan = plan(&mut client, &format!("SELECT * FROM s JOIN b USING (id) WHERE {outer}.n = 1"));
@@ -73,7 +73,7 @@ fn joins_with_bigint_use_the_index_of_either_side() {
 
 #[test]
 fn foreign_keys_hold_between_the_type_and_bigint_both_ways() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     for (parent, child_type) in [("s", "bigint"), ("b", "snowflake"), ("s", "snowflake")] {
         client
@@ -93,7 +93,7 @@ fn foreign_keys_hold_between_the_type_and_bigint_both_ways() {
 
 #[test]
 fn partitions_by_an_id_of_the_type_are_pruned() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE r (id snowflake PRIMARY KEY) PARTITION BY RANGE (id);
@@ -128,7 +128,7 @@ fn partitions_by_an_id_of_the_type_are_pruned() {
 
 #[test]
 fn the_functions_that_take_an_id_take_the_type() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     let within =
         "SELECT count(*) FROM s WHERE snowflake_within(id, '2024-01-01 00:00:00.1Z', '2024-01-01 00:00:00.2Z')";
@@ -148,7 +148,7 @@ fn the_functions_that_take_an_id_take_the_type() {
 
 #[test]
 fn it_counts_sorts_groups_and_aggregates_as_bigint_does() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     for query in [
         "SELECT min(id) FROM t",

@@ -1,11 +1,11 @@
 //! A string in JSON, and what is still of the type where JSON is made of it.
 
-use super::{expect, server};
+use super::{database, expect};
 use testbed::{test, value};
 
 #[test]
 fn json_shows_the_type_as_a_string_of_all_digits_and_a_bigint_as_the_number_it_was() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE TABLE t (id snowflake, plain bigint);
@@ -38,7 +38,7 @@ fn json_shows_the_type_as_a_string_of_all_digits_and_a_bigint_as_the_number_it_w
 
 #[test]
 fn an_id_is_read_back_from_its_json() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE t (id snowflake, n integer)").expect("a table");
     expect(
         &mut client,
@@ -61,7 +61,7 @@ fn an_id_is_read_back_from_its_json() {
 /// PostgreSQL's own rules decide what an expression gives; these are what a user of JSON has to know.
 #[test]
 fn the_type_stays_where_it_is_chosen_from_and_is_a_bigint_where_it_is_computed_with() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE t (id snowflake, plain bigint); INSERT INTO t VALUES (1, 1)").expect("a table");
     for (expression, of_type) in [
         ("coalesce(id, 0)", "snowflake"),

@@ -1,6 +1,6 @@
 //! How it gets into tables and out of them, and stays there.
 
-use super::{TABLES, expect, plan, server};
+use super::{TABLES, database, expect, plan};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use testbed::{Cluster, Signal, error, test, value};
@@ -28,7 +28,7 @@ fn a_column_of_the_type_takes_new_ids_as_its_default() {
 
 #[test]
 fn it_takes_and_shows_the_text_of_a_bigint_and_refuses_any_other() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     expect(
         &mut client,
         &[
@@ -48,7 +48,7 @@ fn it_takes_and_shows_the_text_of_a_bigint_and_refuses_any_other() {
 
 #[test]
 fn copy_moves_it_as_a_bigint_in_text_and_in_binary() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     for format in ["text", "csv", "binary"] {
         for (from, of_type) in [("s", "bigint"), ("b", "snowflake"), ("s", "snowflake")] {
@@ -68,7 +68,9 @@ fn copy_moves_it_as_a_bigint_in_text_and_in_binary() {
 
 #[test]
 fn a_dump_brings_it_back_with_its_keys_and_defaults() {
-    let (cluster, mut client) = server();
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     client.batch_execute(TABLES).expect("tables");
     client
         .batch_execute(
@@ -126,7 +128,7 @@ fn pg_upgrade_keeps_its_columns_indexes_and_keys() {
 
 #[test]
 fn a_column_changes_from_bigint_to_the_type_and_back_without_being_rewritten() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute(TABLES).expect("tables");
     client
         .batch_execute(
@@ -148,7 +150,7 @@ fn a_column_changes_from_bigint_to_the_type_and_back_without_being_rewritten() {
 
 #[test]
 fn the_extension_is_not_dropped_from_under_a_column() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE t (id snowflake); INSERT INTO t VALUES (1)").expect("a table");
     assert_eq!(error(&mut client, "DROP EXTENSION snowflake_pg").code().code(), "2BP01");
     client.batch_execute("ALTER TABLE t ALTER id TYPE bigint; DROP EXTENSION snowflake_pg").expect("a bigint");
@@ -157,7 +159,7 @@ fn the_extension_is_not_dropped_from_under_a_column() {
 
 #[test]
 fn the_type_works_in_any_schema_and_after_it_was_moved() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     client
         .batch_execute(
             "DROP EXTENSION snowflake_pg; CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids;

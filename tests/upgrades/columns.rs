@@ -1,24 +1,24 @@
 //! A library under a script of another version, as between the installation of a package and ALTER EXTENSION UPDATE.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, test, value};
+use testbed::{Cluster, Database, error, test, value};
 
 const STATUS: &str = "snowflake_get_status";
 const DECODE: &str = "snowflake_decode";
 const LAYOUTS: &str = "snowflake_get_layouts";
 const PARTITIONS: &str = "snowflake_create_partitions";
 
-/// A server that has issued an ID.
-fn server() -> (Cluster, Client) {
-    let cluster = Cluster::builder().worker(7).set("timezone", "UTC").start();
-    let mut client = cluster.connect();
+/// A database with an ID.
+fn database() -> (Database, Client) {
+    let database = Cluster::builder().worker(7).set("timezone", "UTC").database();
+    let mut client = database.connect();
     client
         .batch_execute(
             "CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval();
              CREATE TABLE events (id bigint) PARTITION BY RANGE (id)",
         )
         .expect("the extension");
-    (cluster, client)
+    (database, client)
 }
 
 /// Declares a function of the library as the script of another version would, by the name `other`.
@@ -32,7 +32,7 @@ fn declare(client: &mut Client, function: &str, declaration: &str) {
 
 #[test]
 fn a_script_with_fewer_columns_gets_those_that_it_declares() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     declare(&mut client, STATUS, "(OUT state text, OUT worker_id integer)");
     assert_eq!(value(&mut client, "SELECT other()"), "(ready,7)");
     assert_eq!(value(&mut client, "SELECT other FROM other()"), "(ready,7)");
@@ -52,7 +52,7 @@ fn a_script_with_fewer_columns_gets_those_that_it_declares() {
 
 #[test]
 fn columns_that_the_library_does_not_know_are_null() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     let decode = "(id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer,
         OUT sequence integer, OUT more text, OUT yet_more integer)";
     declare(&mut client, DECODE, decode);
@@ -74,7 +74,7 @@ fn columns_that_the_library_does_not_know_are_null() {
 
 #[test]
 fn a_column_of_another_type_is_refused() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     for (function, declaration, call, detail) in [
         (
             STATUS,
@@ -103,7 +103,7 @@ fn a_column_of_another_type_is_refused() {
 /// Where nothing says what the columns are, as with a function that returns `record`, and is not called in FROM.
 #[test]
 fn a_row_of_unknown_columns_is_refused() {
-    let (_cluster, mut client) = server();
+    let (_database, mut client) = database();
     for (function, declaration) in [
         (STATUS, "() RETURNS record"),
         (STATUS, "(OUT state text)"),

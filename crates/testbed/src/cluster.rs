@@ -146,6 +146,8 @@ impl Builder {
     /// Writes what this server is to be like into the end of its postgresql.conf.
     pub(crate) fn configure(&self, cluster: &Cluster) {
         cluster.configure("listen_addresses", "");
+        // In the data directory, so that a killed server leaves nothing behind.
+        cluster.configure("dynamic_shared_memory_type", "mmap");
         cluster.configure("unix_socket_directories", cluster.host().display());
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
         let short_waits = SHORT_WAITS.iter().filter(|_| is_preloaded && !self.with_defaults);

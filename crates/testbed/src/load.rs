@@ -102,9 +102,25 @@ impl Load {
     }
 
     /// Stops the clients, and says what they have seen.
-    pub fn finish(self) -> Report {
+    pub fn finish(mut self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
-        Report { clients: self.clients.into_iter().map(|client| client.join().expect("a client")).collect() }
+        Report { clients: self.clients.drain(..).map(|client| client.join().expect("a client")).collect() }
+    }
+}
+
+/// The clients of a test that has failed would look for its server for ever.
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends the threads of a scope also when their test fails: it would wait for them for ever.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,17 +1,21 @@
 //! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
 //! the time went.
 
+use crate::shared;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
 /// How many tests run at a time for each processor.
 const TESTS_PER_PROCESSOR: usize = 4;
+
+/// A test that runs for longer hangs. In full, a test may take as long as it likes.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// How many tests are named as the slowest.
 const SLOWEST: usize = 10;
@@ -86,14 +90,26 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
 
     let times = Arc::new(Mutex::new(Vec::new()));
     let trials = cases.into_iter().map(|case| trial(case, &times)).collect();
+    if !in_full() {
+        thread::spawn(end_if_one_hangs);
+    }
     let began = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     report();
+    shared::end();
     show(&mut lock(&times), began.elapsed());
     conclusion.exit_code()
 }
 
+/// Whether tests are to show their promises as often as these deserve, and not in their short form.
+pub fn in_full() -> bool {
+    std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full")
+}
+
 type Times = Mutex<Vec<(String, Duration)>>;
+
+/// Those that run now, and since when.
+static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
 fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -103,7 +119,9 @@ fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
         move || {
             let _turn = matches!(kind, Kind::Alone).then(|| lock(&ALONE));
             let began = Instant::now();
+            lock(&RUNNING).insert(name.clone(), began);
             let outcome = catch_unwind(AssertUnwindSafe(run));
+            lock(&RUNNING).remove(&name);
             lock(&times).push((name, began.elapsed()));
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         }
@@ -112,6 +130,17 @@ fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
     match kind {
         Kind::By(command) => trial.with_kind(command).with_ignored_flag(true),
         Kind::Plain | Kind::Alone => trial,
+    }
+}
+
+/// Nobody learns from a run that never ends which of its tests it waits for.
+fn end_if_one_hangs() {
+    loop {
+        sleep(Duration::from_secs(1));
+        if let Some((name, _)) = lock(&RUNNING).iter().find(|(_, began)| began.elapsed() > LONGEST) {
+            println!("\nstill running after {} s:\ntest {name} ... FAILED", LONGEST.as_secs());
+            exit(1);
+        }
     }
 }
 

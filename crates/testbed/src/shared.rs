@@ -1,8 +1,66 @@
-//! What tests share. It outlives the test that has made it, and ends with the program.
+//! What tests share. It outlives the test that has made it, and ends with the run.
 
+use crate::cluster::{Builder, Cluster};
+use postgres::{Client, Config, NoTls};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+/// A database of its own, on a server that others may use at the same time. What belongs to the whole server, such as
+/// roles, settings and counters, is not its own.
+pub struct Database {
+    server: Arc<Cluster>,
+    name: String,
+}
+
+/// The servers that are shared, by what they are like.
+static SERVERS: Mutex<BTreeMap<String, Arc<Cluster>>> = Mutex::new(BTreeMap::new());
+
+fn servers() -> MutexGuard<'static, BTreeMap<String, Arc<Cluster>>> {
+    SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Builder {
+    /// A new database on the server that all share who ask for one like this.
+    pub fn database(self) -> Database {
+        static DATABASES: AtomicUsize = AtomicUsize::new(0);
+        let wanted = format!("{self:?}");
+        let start = || Arc::new(lasting(|| self.start()));
+        let server = Arc::clone(servers().entry(wanted).or_insert_with(start));
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        server.connect().batch_execute(&format!("CREATE DATABASE {name}")).expect("a database");
+        Database { server, name }
+    }
+}
+
+impl Database {
+    /// How to connect.
+    pub fn config(&self) -> Config {
+        let mut config = self.server.config();
+        config.dbname(&self.name);
+        config
+    }
+
+    /// A new session.
+    pub fn connect(&self) -> Client {
+        self.config().connect(NoTls).unwrap_or_else(|error| panic!("{error:?}\n{}", self.server.log()))
+    }
+
+    /// A command for psql, silent but for results and errors.
+    pub fn psql(&self) -> Command {
+        let mut psql = self.server.psql();
+        psql.arg("--dbname").arg(&self.name);
+        psql
+    }
+}
+
+/// Stops the servers that were shared, at the end of a run.
+pub(crate) fn end() {
+    servers().clear();
+}
 
 type Work = Box<dyn FnOnce() + Send>;
 
