@@ -113,6 +113,12 @@ run: build
 	cargo build --locked --package testbed --example demo
 	@target/debug/examples/demo
 
+space := $(subst ,, )
+# The filter that chooses the tests of these files.
+tests_of = $(subst $(space),|,$(1:%=%::))
+# Functions, types and plans, most of them on shared servers.
+checked = sql_surface text snowflake_type planner adopt upgrades tags
+
 # The library of the development build: it is built in seconds after a change, and is only slower.
 check: setup
 	@tools/setup servers tests
@@ -122,7 +128,7 @@ check: setup
 	cargo test --locked --package snowflake_core --lib
 	$(cargo_extension) build --locked --features pg$(pg_major)
 	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so \
-		cargo test --locked --package testbed --test servers -- sql_surface::
+		cargo test --locked --package testbed --test servers -- "$(call tests_of,$(checked))"
 
 test: build
 	@tools/setup servers tests
@@ -196,7 +202,6 @@ test-upgrade: build
 	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
 		cargo test --locked --package testbed --test servers -- "faults:: row_24|snowflake_type:: pg_upgrade"
 
-space := $(subst ,, )
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
 version_tests = sql_surface upgrades issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
 
@@ -209,7 +214,7 @@ test-versions: setup
 		PGRX_PG_CONFIG_PATH=$$pg_config PQ_LIB_DIR=$$($$pg_config --libdir) \
 			cargo build --locked --release --features pg$$major --target-dir target/versions/$$major; \
 		PG_CONFIG=$$pg_config SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/$$major/release/libsnowflake_pg.so \
-			cargo test --locked --package testbed --test servers -- "$(subst $(space),|,$(version_tests:%=%::))"; \
+			cargo test --locked --package testbed --test servers -- "$(call tests_of,$(version_tests))"; \
 	done
 
 test-packages: deb dist
