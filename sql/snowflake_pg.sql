@@ -3,6 +3,9 @@
 -- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, fixed while a server runs that preloads.
 -- STRICT: NULL gives NULL. PARALLEL SAFE: the generator is in shared memory.
 -- PUBLIC may issue and read IDs. What only a DBA may do is revoked from PUBLIC, below.
+--
+-- Whoever may create in the schema of the extension could have an operator or a function there preferred to a conversion. So
+-- types are exact, and a function that takes a literal is named with pg_catalog.
 
 \echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
 
@@ -493,7 +496,7 @@ BEGIN
                     format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
                 'Keeps the number of the identity for snowflake_release_plan().'),
             (6.2, CASE WHEN id.attidentity <> '' THEN
-                    format('SELECT setval(%L, last_value, is_called) FROM %s', kept, old_sequence) END,
+                    format('SELECT pg_catalog.setval(%L::regclass, last_value, is_called) FROM %s', kept, old_sequence) END,
                 'Nobody takes a number meanwhile.'),
             (7, CASE WHEN id.attidentity <> '' THEN
                     format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
@@ -569,7 +572,7 @@ BEGIN
                         relation, column_name, identity, kept, next_number, numbering) END,
                 format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
             (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L)', relation, column_name, kept) END,
+                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::regclass)', relation, column_name, kept) END,
                 'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
             (7, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
             (8, 'RESET lock_timeout', NULL)
@@ -685,8 +688,8 @@ COMMENT ON FUNCTION snowflake_get_health() IS
 
 CREATE VIEW snowflake_status AS
     SELECT status.*,
-           CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
-                THEN current_setting('snowflake_pg.state_directory', true) END AS state_directory,
+           CASE WHEN pg_catalog.pg_has_role('pg_read_all_settings'::name, 'USAGE'::text)
+                THEN pg_catalog.current_setting('snowflake_pg.state_directory'::text, true) END AS state_directory,
            health.*,
            (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg') AS extension_version
     FROM snowflake_get_status() AS status(
@@ -767,7 +770,7 @@ CREATE VIEW snowflake_metrics AS
            datacenter_id::bigint, worker_id::bigint,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
            ids_issued, ids_per_second, busiest_second,
-           busiest_second / ids_per_second::double precision AS busiest_second_share,
+           busiest_second::double precision / ids_per_second::double precision AS busiest_second_share,
            ticks_exhausted, borrowed_ids, history_ids,
            extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
            extract(epoch FROM lead)::double precision AS lead_seconds,
@@ -780,9 +783,9 @@ CREATE VIEW snowflake_metrics AS
            refusals, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_at,
            extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
            extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
-           (extract(epoch FROM usable_until - clock_timestamp()) / (365.2425 * 86400))::double precision AS years_left,
+           extract(epoch FROM usable_until - clock_timestamp())::double precision / 31556952::double precision AS years_left,
            (library_version <> extension_version)::integer::bigint AS versions_differ,
-           CASE WHEN state <> 'not preloaded' AND current_setting('snowflake_pg.track_writers', true)::boolean THEN
+           CASE WHEN state <> 'not preloaded' AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
                (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
                END::double precision AS oldest_writer_seconds,
            extract(epoch FROM stats_reset)::double precision AS stats_reset
@@ -887,5 +890,5 @@ COMMENT ON SEQUENCE snowflake_wal_mark IS
     'durable mark in Unix milliseconds when the extension was created; not for nextval()';
 -- With snowflake_pg.wal_mark, each worker has a sequence of its own: snowflake_wal_mark_<data center>_<worker>. A mark
 -- that is in WAL must not be lost with these sequences when the extension is created again.
-SELECT pg_catalog.setval('snowflake_wal_mark', (EXTRACT(epoch FROM durable_mark) * 1000)::bigint)
+SELECT pg_catalog.setval('snowflake_wal_mark'::regclass, (extract(epoch FROM durable_mark) * 1000.0)::bigint)
     FROM snowflake_status WHERE durable_mark IS NOT NULL;

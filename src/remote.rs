@@ -23,7 +23,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the first host of a connection string that accepts it. `check_interrupts` is called whenever the
+    /// Connects to the first host of a connection string that accepts it, and empties the search_path. `check_interrupts` is called whenever the
     /// process wakes up, and may end the wait.
     pub fn connect(
         conninfo: &str,
@@ -59,7 +59,10 @@ impl Remote {
                 outcome = Connection::start(host).and_then(finish);
             }
         }
-        outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))
+        let mut remote = outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))?;
+        // Whoever may create in a schema there must have no say in what a query means.
+        remote.query(c"SELECT pg_catalog.set_config('search_path', '', false)", &[], until)?;
+        Ok(remote)
     }
 
     /// Waits until the connection is made; false if the time is over.

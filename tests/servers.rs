@@ -10,6 +10,7 @@ mod faults;
 mod fdw;
 mod fleet;
 mod health;
+mod hostile;
 mod install;
 mod instructions;
 mod issuing;

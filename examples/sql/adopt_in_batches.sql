@@ -20,16 +20,17 @@ CREATE OR REPLACE TRIGGER copy_id BEFORE INSERT OR UPDATE ON orders FOR EACH ROW
 CREATE OR REPLACE TRIGGER copy_order_id BEFORE INSERT OR UPDATE ON items FOR EACH ROW EXECUTE FUNCTION copy_order_id();
 CREATE OR REPLACE TRIGGER copy_order_id BEFORE INSERT OR UPDATE ON notes FOR EACH ROW EXECUTE FUNCTION copy_order_id();
 
--- 2. The rows that were there, in batches of pages, each a transaction of its own.
+-- 2. The rows that were there, in batches of pages, each a transaction of its own. A procedure that commits cannot set its
+-- search_path, so the functions are named with pg_catalog: nobody else's are called.
 CREATE OR REPLACE PROCEDURE fill(target regclass, new_column name, old_column name, pages integer DEFAULT 500)
     LANGUAGE plpgsql AS $$
 DECLARE
-    all_pages bigint := pg_relation_size(target) / current_setting('block_size')::bigint;
+    all_pages bigint := pg_catalog.pg_relation_size(target) / pg_catalog.current_setting('block_size')::bigint;
 BEGIN
     FOR page IN 0 .. all_pages BY pages LOOP
-        EXECUTE format('UPDATE %s SET %I = %I WHERE ctid >= $1 AND ctid < $2 AND %2$I IS DISTINCT FROM %3$I',
+        EXECUTE pg_catalog.format('UPDATE %s SET %I = %I WHERE ctid >= $1 AND ctid < $2 AND %2$I IS DISTINCT FROM %3$I',
             target, new_column, old_column)
-            USING format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid;
+            USING pg_catalog.format('(%s,0)', page)::tid, pg_catalog.format('(%s,0)', page + pages)::tid;
         COMMIT;
     END LOOP;
 END

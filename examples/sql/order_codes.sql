@@ -10,7 +10,8 @@ CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item tex
 CREATE SCHEMA secret;
 CREATE TABLE secret.id_keys (name text PRIMARY KEY, key bytea NOT NULL);
 INSERT INTO secret.id_keys VALUES
-    ('orders', sha256(decode(replace(gen_random_uuid()::text || gen_random_uuid(), '-', ''), 'hex')));
+    ('orders', pg_catalog.sha256(pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
+        || pg_catalog.uuid_send(pg_catalog.gen_random_uuid())));
 
 -- Those who may call these functions can convert both ways, and do not see the key. Without its key, they fail: NULL would
 -- look like an order that does not exist. Their names are looked up now, since they have a RETURN. A function with a text

@@ -16,7 +16,7 @@
 \if :{?port} \else \set port 5432 \endif
 \if :{?user} \else \set user shop \endif
 CREATE EXTENSION IF NOT EXISTS postgres_fdw;
-SELECT format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'user') \gexec
+SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = :'user') \gexec
 
 CREATE SERVER eu FOREIGN DATA WRAPPER postgres_fdw
     OPTIONS (host :'eu', port :'port', dbname :'database', batch_size '100');

@@ -38,5 +38,5 @@ CREATE TABLE orders (
 CREATE TRIGGER fill_id BEFORE INSERT ON customers FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
 CREATE TRIGGER fill_id BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
 
-SELECT format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'user') \gexec
+SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = :'user') \gexec
 GRANT SELECT, INSERT, UPDATE, DELETE ON customers, orders TO :"user";

@@ -24,8 +24,8 @@ fn key_of(bytes: &[u8]) -> Key {
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "key must have 16, 24 or 32 bytes")
                 .set_detail(format!("It has {length}."))
                 .set_hint(
-                    "For a random key of 32 bytes, use sha256(decode(replace(gen_random_uuid()::text || \
-                     gen_random_uuid(), '-', ''), 'hex')).",
+                    "For a random key of 32 bytes, use sha256(uuid_send(gen_random_uuid()) || \
+                     uuid_send(gen_random_uuid())).",
                 ),
         )
     })

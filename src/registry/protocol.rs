@@ -183,7 +183,8 @@ impl Session {
         let named =
             about.iter().zip(parameters.len() + 1..).map(|((name, kind, _), nth)| format!("'{name}', ${nth}::{kind}"));
         let named = named.collect::<Vec<_>>().join(", ");
-        let query = format!("SELECT * FROM snowflake_registry.{function}({numbered}jsonb_build_object({named}))");
+        let query =
+            format!("SELECT * FROM snowflake_registry.{function}({numbered}pg_catalog.jsonb_build_object({named}))");
         let query = CString::new(query).expect("no zero byte");
         let values: Vec<_> = parameters.iter().cloned().chain(about.into_iter().map(|(_, _, value)| value)).collect();
         self.remote.query(&query, &values, self.until)

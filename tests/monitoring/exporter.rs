@@ -29,7 +29,7 @@ fn expression(metric: &Metric) -> String {
     let name = metric.name.strip_prefix("snowflake_").expect("a prefix");
     match name {
         "server_info" => "1".to_owned(),
-        "layout_left_seconds" => "years_left * 365.2425 * 86400".to_owned(),
+        "layout_left_seconds" => "years_left * 31556952".to_owned(),
         "busiest_second_ids" => "busiest_second".to_owned(),
         "busiest_second_ratio" => "busiest_second_share".to_owned(),
         "durable_mark_timestamp_seconds" => "durable_mark".to_owned(),

@@ -26,9 +26,18 @@ fn servers() -> MutexGuard<'static, BTreeMap<String, Arc<Cluster>>> {
 impl Builder {
     /// A new database on the server that all share who ask for one like this.
     pub fn database(self) -> Database {
+        self.database_after(|_| ())
+    }
+
+    /// The same, where the first to ask prepares the server: its database template1, which others are made from.
+    pub fn database_after(self, prepare: impl FnOnce(&Cluster)) -> Database {
         static DATABASES: AtomicUsize = AtomicUsize::new(0);
         let wanted = format!("{self:?}");
-        let start = || Arc::new(lasting(|| self.start()));
+        let start = || {
+            let server = lasting(|| self.start());
+            prepare(&server);
+            Arc::new(server)
+        };
         let server = Arc::clone(servers().entry(wanted).or_insert_with(start));
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         server.connect().batch_execute(&format!("CREATE DATABASE {name}")).expect("a database");
@@ -37,6 +46,16 @@ impl Builder {
 }
 
 impl Database {
+    /// Where it is.
+    pub fn server(&self) -> &Cluster {
+        &self.server
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How to connect.
     pub fn config(&self) -> Config {
         let mut config = self.server.config();

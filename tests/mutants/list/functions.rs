@@ -5,6 +5,24 @@ use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a view leaves an operator to who may create in its schema",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "busiest_second::double precision / ids_per_second",
+            "busiest_second / ids_per_second",
+        )],
+        against: Servers { tests: "hostile:: no_" },
+    },
+    Mutant {
+        name: "the script of the extension leaves a function to who may create in its schema",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "pg_catalog.pg_has_role('pg_read_all_settings'::name, 'USAGE'::text)",
+            "pg_has_role('pg_read_all_settings', 'USAGE')",
+        )],
+        against: Servers { tests: "hostile:: no_" },
+    },
+    Mutant {
         name: "snowflake_nextval() is STABLE",
         edits: &[(
             "sql/snowflake_pg.sql",

@@ -1,0 +1,341 @@
+//! A stranger who may create in the schema of the extension, or in one of a search_path, has none of his code run by others.
+//!
+//! An overload with the exact types of a call beats a conversion in pg_catalog. `hostile/overloads.sql` makes one for every
+//! call that our texts could mean, and each of them fails.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use testbed::postgres::{Client, NoTls};
+use testbed::{Cluster, Database, Signal, project, sources, test, value};
+
+/// A database where a stranger has made all overloads in the schema public, on a server with a durable mark.
+fn beset() -> (Database, Client) {
+    let database = Cluster::builder().worker(7).database_after(|server| {
+        server.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+        let mut config = server.config();
+        let mut client = config.dbname("template1").connect(NoTls).expect("a session");
+        client
+            .batch_execute("CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO stranger")
+            .expect("a stranger");
+        let mut stranger = config.user("stranger").connect(NoTls).expect("a session");
+        stranger.batch_execute(&format!("SET hostile.words = '{}'", words())).expect("the words");
+        stranger.batch_execute(include_str!("hostile/overloads.sql")).unwrap_or_else(|error| panic!("{error:?}"));
+        let made = "SELECT pg_catalog.count(*) || ' operators and ' || (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc
+            WHERE proowner = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = 'stranger'::name)) || ' functions'
+            FROM pg_catalog.pg_operator WHERE oprowner = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = 'stranger'::name)";
+        println!("a stranger's: {}", value(&mut stranger, made));
+    });
+    let client = database.connect();
+    (database, client)
+}
+
+/// The same with the extension.
+fn beset_extension() -> (Database, Client) {
+    let (database, mut client) = beset();
+    run(&mut client, "CREATE EXTENSION snowflake_pg");
+    (database, client)
+}
+
+/// Runs a statement that nobody else's code may be a part of.
+fn run(client: &mut Client, statement: &str) {
+    client.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+}
+
+/// Every name and every operator that our texts have, and more.
+fn words() -> String {
+    fn texts(directory: &Path, all: &mut String) {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                texts(&path, all);
+            } else {
+                all.push_str(&fs::read_to_string(path).unwrap_or_default());
+            }
+        }
+    }
+    let mut all = String::new();
+    for directory in ["sql", "src", "examples/sql", "contrib/monitoring"] {
+        texts(&sources().join(directory), &mut all);
+    }
+    let is_operator = |c: char| "+-*/<>=~!@#%^&|".contains(c);
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let names = all.split(|c| !is_name(c)).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let operators = all.split(|c| !is_operator(c)).filter(|word| (1..=3).contains(&word.len()));
+    names.chain(operators).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
+}
+
+fn psql(database: &Database, file: &Path) -> Output {
+    database.psql().args(["--set=ON_ERROR_STOP=1", "--file"]).arg(file).output().expect("psql")
+}
+
+/// The queries in a configuration: what is further to the right, below such a line.
+fn queries(configuration: &str) -> Vec<String> {
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let lines: Vec<_> = configuration.lines().collect();
+    let begins = lines.iter().enumerate().filter(|(_, line)| line.ends_with("query: |"));
+    let query = |(nth, begin): (usize, &&str)| {
+        lines[nth + 1..].iter().take_while(|line| depth(line) > depth(begin)).copied().collect::<Vec<_>>().join("\n")
+    };
+    let found: Vec<_> = begins.map(query).collect();
+    assert!(!found.is_empty(), "no query");
+    found
+}
+
+/// Calls of every function of the extension, by its exact types.
+const CALLS: &[&str] = &[
+    "snowflake_nextval()",
+    "snowflake_id()",
+    "snowflake_nextvals(2)",
+    "snowflake_nextblock(2)",
+    "snowflake_lastval()",
+    "snowflake_decode(1::bigint)",
+    "snowflake_decode(1::bigint, 'twitter'::text)",
+    "snowflake_tag(1::bigint)",
+    "snowflake_tag(1::bigint, 'twitter'::text)",
+    "snowflake_timestamp(1::bigint)",
+    "snowflake_timestamp(1::bigint, 'twitter'::text)",
+    "snowflake_explain(1::bigint)",
+    "snowflake_explain(1::bigint, 'twitter'::text)",
+    "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3)",
+    "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3, 'twitter'::text)",
+    "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3, 0)",
+    "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3, 0, 'twitter'::text)",
+    "snowflake_min_id('2026-01-01Z'::timestamptz)",
+    "snowflake_min_id('2026-01-01Z'::timestamptz, 'twitter'::text)",
+    "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz) FROM rows",
+    "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz, 'twitter'::text) FROM rows",
+    "snowflake_now()",
+    "snowflake_now('twitter'::text)",
+    "snowflake_interval('1 day'::interval)",
+    "snowflake_interval('1 day'::interval, 'twitter'::text)",
+    "snowflake_partitions('days'::regclass)",
+    "snowflake_partitions('days'::regclass, 'twitter'::text)",
+    "snowflake_horizon()",
+    "snowflake_poll(NULL::rows, 0::bigint, 10, NULL::name)",
+    "snowflake_encrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
+    "snowflake_decrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
+    "snowflake_adopt_plan('numbered'::regclass, 'id'::name)",
+    "snowflake_release_plan('numbered'::regclass, 'id'::name)",
+    "snowflake_to_text(1::bigint, 'base62'::text)",
+    "snowflake_to_text(1::bigint, 'hex'::text)",
+    "snowflake_from_text('1'::text, 'base62'::text)",
+    "snowflake_to_uuid(1::bigint)",
+    "snowflake_from_uuid('00000000-0000-8000-8000-000000000000'::uuid)",
+    "snowflake_is_foreign(1::bigint)",
+    "* FROM snowflake_identity()",
+    "* FROM snowflake_layouts",
+    "* FROM snowflake_status",
+    "* FROM snowflake_metrics",
+    "* FROM snowflake_writers",
+    "min(id::snowflake), max(id::snowflake) FROM rows",
+];
+
+/// Those for superusers alone, or for the owner of a table.
+const CALLS_OF_A_SUPERUSER: &[&str] = &[
+    "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
+    "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
+    "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, true)",
+    "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, false, 'twitter'::text)",
+    "snowflake_check_fleet(ARRAY['host=/nowhere']::text[])",
+    "snowflake_advance(1::bigint, false)",
+    "snowflake_accept_identity(false)",
+    "snowflake_accept_clock()",
+    "snowflake_stats_reset()",
+];
+
+/// Those that no call names: what PostgreSQL calls, what views do, and one that stops IDs.
+const NOT_CALLED: &[&str] = &[
+    "snowflake",
+    "snowflake_fill",
+    "snowflake_get_health",
+    "snowflake_get_layouts",
+    "snowflake_get_status",
+    "snowflake_get_writers",
+    "snowflake_horizon_support",
+    "snowflake_in",
+    "snowflake_larger",
+    "snowflake_nextval_in_copy",
+    "snowflake_nextval_support",
+    "snowflake_out",
+    "snowflake_recv",
+    "snowflake_reset_state",
+    "snowflake_send",
+    "snowflake_smaller",
+    "max",
+    "min",
+];
+
+#[test]
+fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_extension() {
+    let (database, mut client) = beset_extension();
+    client
+        .batch_execute(
+            "CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), tag integer); INSERT INTO rows DEFAULT VALUES;
+             CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+             CREATE TABLE old PARTITION OF days FOR VALUES FROM (snowflake_min_id('2025-01-01Z'::timestamptz))
+                 TO (snowflake_min_id('2025-01-02Z'::timestamptz));
+             CREATE TABLE numbered (id serial PRIMARY KEY);
+             CREATE TABLE filled (id bigint PRIMARY KEY);
+             CREATE TRIGGER fill BEFORE INSERT ON filled FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
+             GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;
+             CREATE ROLE ordinary; CREATE ROLE exporter IN ROLE pg_monitor;
+             INSERT INTO filled VALUES (NULL); COPY rows (tag) FROM PROGRAM 'echo 1'",
+        )
+        .unwrap_or_else(|error| panic!("{error:?}"));
+    let mut ran = 0;
+    for (role, calls) in
+        [("postgres", CALLS), ("exporter", CALLS), ("ordinary", CALLS), ("postgres", CALLS_OF_A_SUPERUSER)]
+    {
+        client.batch_execute(&format!("SET ROLE {role}")).expect("a role");
+        for call in calls {
+            client
+                .batch_execute(&format!("SELECT {call}"))
+                .unwrap_or_else(|error| panic!("{call} as {role}: {error:?}"));
+            ran += 1;
+        }
+    }
+    // And what exporters ask.
+    run(&mut client, "SET ROLE exporter");
+    for file in ["postgres_exporter.yml", "sql_exporter.yml"] {
+        let text = fs::read_to_string(sources().join("contrib/monitoring").join(file)).expect("a file");
+        for query in queries(&text) {
+            run(&mut client, &query);
+            ran += 1;
+        }
+    }
+    println!("{ran} statements beside a stranger's overloads");
+    let mut aside = database.server().connect();
+    let functions = "SELECT DISTINCT proname::text FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND deptype = 'e'
+        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg') WHERE classid = 'pg_proc'::regclass";
+    for row in aside.query(functions, &[]).expect("functions") {
+        let name: String = row.get(0);
+        let is_called = |call: &&&str| call.contains(&format!("{name}("));
+        let calls = CALLS.iter().chain(CALLS_OF_A_SUPERUSER).filter(is_called).count();
+        assert!(calls > 0 || NOT_CALLED.contains(&&*name), "{name} is not called by this test");
+    }
+}
+
+#[test]
+fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_path() {
+    let (database, mut client) = beset_extension();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id serial PRIMARY KEY, n integer); CREATE TABLE items (of integer REFERENCES orders);
+             CREATE TABLE parts (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+             CREATE TABLE far (id bigserial PRIMARY KEY);
+             INSERT INTO far SELECT snowflake_min_id(pg_catalog.clock_timestamp()) + 1::bigint;
+             INSERT INTO orders (n) VALUES (1); INSERT INTO items VALUES (1); INSERT INTO parts DEFAULT VALUES",
+        )
+        .unwrap_or_else(|error| panic!("{error:?}"));
+    for table in ["orders", "parts", "far"] {
+        for which in ["adopt", "release"] {
+            let script = database.server().make_directory(&format!("{which} {table}")).join("plan.sql");
+            fs::write(&script, format!("SELECT command FROM snowflake_{which}_plan('{table}') \\gexec\n"))
+                .expect("a script");
+            let output = psql(&database, &script);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && said.is_empty(), "{which} {table}: {said}");
+        }
+    }
+}
+
+#[test]
+fn no_object_of_the_extension_depends_on_anything_but_pg_catalog_and_its_own() {
+    let (_database, mut client) = beset_extension();
+    client.batch_execute("SET search_path = ''").expect("a setting");
+    let ours = "SELECT objid FROM pg_catalog.pg_depend WHERE deptype = 'e' AND refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass";
+    let foreign = format!(
+        "SELECT pg_catalog.string_agg(pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) || ' on '
+                || pg_catalog.pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid), '; ')
+         FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid
+         WHERE (d.objid IN ({ours}) OR r.ev_class IN ({ours})) AND d.refobjid >= 16384
+             AND d.deptype <> 'e' AND d.refobjid NOT IN ({ours})
+             AND d.refclassid <> 'pg_catalog.pg_namespace'::pg_catalog.regclass
+             AND d.refobjid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typelem IN ({ours}) OR typrelid IN ({ours}))"
+    );
+    assert_eq!(value(&mut client, &foreign), "NULL");
+}
+
+/// As the query of a server has them, whose names for values are unknown literals.
+const ABOUT: &str = "text, bigint, text, bigint, text, bigint, text, bigint, text, text, text, text, text, text, text, text, \
+                     text, integer";
+
+#[test]
+fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_database() {
+    let (database, mut client) = beset();
+    run(
+        &mut client,
+        &format!(
+            "SET ROLE stranger; CREATE FUNCTION jsonb_build_object({ABOUT}) RETURNS jsonb LANGUAGE plpgsql
+                 AS 'BEGIN RAISE EXCEPTION ''hostile code is run''; END'; RESET ROLE"
+        ),
+    );
+    let output = psql(&database, &sources().join("sql/snowflake_registry.sql"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run(&mut client, "CREATE ROLE fleet LOGIN IN ROLE snowflake_registry_server");
+    let conninfo = format!("host={} user=fleet dbname={}", database.server().host().display(), database.name());
+    let builder = Cluster::builder().worker("registry").set("snowflake_pg.registry", conninfo);
+    let mut server = builder.set("snowflake_pg.registry_lease", "5s").start();
+    run(&mut server.connect(), "CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()");
+    // It renews its lease, releases it, and gets it again.
+    let until = value(&mut server.connect(), "SELECT lease_until FROM snowflake_status");
+    server.wait_until(&format!("SELECT lease_until > '{until}' FROM snowflake_status"));
+    server.restart(Signal::INT);
+    run(&mut server.connect(), "SELECT snowflake_nextval()");
+    let problem = value(&mut server.connect(), "SELECT registry_error FROM snowflake_status");
+    assert_eq!(problem, "NULL", "{}", server.log());
+    server.stop(Signal::KILL);
+    run(&mut client, "CREATE ROLE person IN ROLE snowflake_registry_admin; SET ROLE person");
+    for statement in [
+        "SELECT * FROM snowflake_registry.workers",
+        "SELECT * FROM snowflake_registry.status",
+        "SELECT snowflake_registry.reserve_worker(0::bigint, 5::bigint, 'ours'::text)",
+        "SELECT snowflake_registry.forbid_worker(0::bigint, 5::bigint, 'broken'::text)",
+        "SELECT snowflake_registry.allow_worker(0::bigint, 5::bigint)",
+        "SELECT snowflake_registry.end_recovery()",
+        "SELECT snowflake_registry.set_longest_lease('1 hour'::interval)",
+        "SELECT snowflake_registry.version()",
+        "SELECT snowflake_registry.release_worker(0::bigint, 0::bigint)",
+    ] {
+        run(&mut client, statement);
+    }
+}
+
+#[test]
+fn the_examples_run_no_code_of_who_may_create_in_a_schema_of_the_search_path() {
+    let (database, mut client) = beset_extension();
+    let tables = "CREATE TABLE orders (id serial PRIMARY KEY, n integer);
+        CREATE TABLE items (order_id integer REFERENCES orders); CREATE TABLE notes (order_id integer REFERENCES orders);
+        INSERT INTO orders (n) VALUES (1), (2); INSERT INTO items VALUES (1); INSERT INTO notes VALUES (2)";
+    for (before, example, after) in [
+        (tables, "adopt_in_batches.sql", "INSERT INTO orders (n) VALUES (3); DROP TABLE orders, items, notes"),
+        (
+            "SELECT",
+            "order_codes.sql",
+            "INSERT INTO orders (item) VALUES ('tea'); SELECT order_id(order_code(id)) FROM orders; DROP TABLE orders CASCADE",
+        ),
+        (
+            "SELECT",
+            "outbox.sql",
+            "INSERT INTO outbox (topic, body) VALUES ('tea', '{}'::jsonb); SELECT count_topics(10)",
+        ),
+        ("SELECT", "events_by_time.sql", "INSERT INTO events (what) VALUES ('tea'); SELECT * FROM events_of_last_hour"),
+        (
+            "SELECT",
+            "shards.sql",
+            "INSERT INTO notes (id, shard)
+             VALUES (snowflake_compose('2026-01-01Z'::timestamptz, 0, 1, 2, 3, 't41 w5 s9 h8'::text), 3); DROP TABLE notes",
+        ),
+        ("SELECT", "sharded_orders_shard.sql", "INSERT INTO customers (region, name) VALUES ('eu', 'Ada'); DROP TABLE customers, orders CASCADE"),
+        ("SELECT", "sharded_orders_router.sql", "DROP TABLE customers, orders"),
+    ] {
+        run(&mut client, before);
+        let mut psql = database.psql();
+        psql.args(["--set=ON_ERROR_STOP=1", "--set=region=eu", "--set=eu=a", "--set=us=b", "--set=password=c", "--file"]).arg(project().join("examples/sql").join(example));
+        let output = psql.output().expect("psql");
+        assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+        run(&mut client, after);
+    }
+}
