@@ -41,7 +41,12 @@ fn bound(client: &mut Client, day: i32) -> String {
 #[test]
 fn partitions_are_listed_with_their_times_their_rows_and_a_default_at_the_end() {
     let (_cluster, mut client) = server_with_days();
-    client.batch_execute("CREATE ROLE app; GRANT USAGE ON SCHEMA \"My Schema\" TO app; SET ROLE app").expect("a role");
+    client
+        .batch_execute(
+            "CREATE ROLE app; GRANT USAGE ON SCHEMA \"My Schema\" TO app;
+             GRANT SELECT ON \"My Schema\".\"Days\" TO app; SET ROLE app",
+        )
+        .expect("a role");
     let day = |day: i32, rows: i32| {
         let [from, until] = [0, 1].map(|more| {
             let day = day + more;
@@ -167,7 +172,12 @@ fn nothing_is_dropped_for_a_time_to_come_or_for_a_role_that_does_not_own_the_tab
     }
     let unsorted = "SELECT snowflake_drop_partitions('\"My Schema\".\"Days\"', now(), false, 'w10 t41')";
     assert_eq!(error(&mut client, unsorted).message(), "IDs of this layout do not sort by time");
-    client.batch_execute("CREATE ROLE app; GRANT ALL ON SCHEMA \"My Schema\" TO app; SET ROLE app").expect("a role");
+    client
+        .batch_execute(
+            "CREATE ROLE app; GRANT ALL ON SCHEMA \"My Schema\" TO app;
+             GRANT SELECT ON \"My Schema\".\"Days\" TO app; SET ROLE app",
+        )
+        .expect("a role");
     assert_eq!(error(&mut client, &drop("'2024-02-27Z'")).code().code(), "42501");
     assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_partitions('\"My Schema\".\"Days\"')"), "5");
     client.batch_execute("RESET ROLE; CREATE TABLE plain (id bigint)").expect("a table");

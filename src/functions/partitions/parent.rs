@@ -44,9 +44,11 @@ impl Parent {
         Self::of(&open(table, pg_sys::ShareUpdateExclusiveLock))
     }
 
-    /// Reads the partitions of a table, for which no privilege is needed. An ERROR if it is not partitioned by range of
-    /// an ID.
+    /// Reads the partitions of a table. An ERROR if it is not partitioned by range of an ID, or if the user may not read
+    /// it.
     pub fn read(table: pg_sys::Oid) -> Self {
+        // Before the lock, which remains until the end of the transaction.
+        must_be_readable(table);
         Self::of(&open(table, pg_sys::AccessShareLock))
     }
 
@@ -203,6 +205,26 @@ fn must_be_owner(relation: &PgRelation) {
         let why = pg_sys::AclResult::ACLCHECK_NOT_OWNER;
         // SAFETY: raises an ERROR with the name, a C string.
         unsafe { pg_sys::aclcheck_error(why, kind, class.relname.data.as_ptr()) };
+    }
+}
+
+/// As for LOCK TABLE ... IN ACCESS SHARE MODE, and for those whom PostgreSQL lets hold such locks for monitoring.
+fn must_be_readable(table: pg_sys::Oid) {
+    // SAFETY: every call has a user.
+    let user = unsafe { pg_sys::GetUserId() };
+    let mut is_missing = false;
+    // SAFETY: looks for a relation in the catalog, and writes whether there is none.
+    let found = unsafe { pg_sys::pg_class_aclcheck_ext(table, user, pg_sys::ACL_SELECT.into(), &raw mut is_missing) };
+    // SAFETY: two roles.
+    let scans = || unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) };
+    if is_missing || found == pg_sys::AclResult::ACLCHECK_OK || scans() {
+        return;
+    }
+    // SAFETY: looks for a relation in the catalog; null if it has just been dropped.
+    let name = unsafe { pg_sys::get_rel_name(table) };
+    if !name.is_null() {
+        // SAFETY: raises an ERROR with the name, a C string.
+        unsafe { pg_sys::aclcheck_error(found, pg_sys::ObjectType::OBJECT_TABLE, name) };
     }
 }
 
