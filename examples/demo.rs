@@ -118,8 +118,8 @@ fn main() -> Result<()> {
     };
     let query = format!(
         "SELECT count(*), min(created_at), max(created_at) FROM orders\nWHERE snowflake_within(id, '{}', '{}')",
-        time(2),
-        time(0)
+        time(1),
+        time(-1)
     );
     last.connect().batch_execute("VACUUM ANALYZE orders")?;
     show(last, &query)?;

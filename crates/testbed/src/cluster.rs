@@ -5,6 +5,7 @@ use crate::host::{Host, UNPRIVILEGED, children, faketime, give_away, make_privat
 use crate::installation::Installation;
 use crate::overlay::Overlay;
 use crate::query::value;
+use crate::runner::is_testing;
 use crate::scratch::{Scratch, processes_in, send};
 use crate::state_file::mark_in;
 use crate::template;
@@ -27,8 +28,8 @@ const LIBRARY: &str = "faults.so";
 /// How long anything may take that is sure to happen. Far longer than it does: only to end a test that hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What servers with the extension have that are not told otherwise: a new one issues its first ID after half a second,
-/// and not after two.
+/// What servers of tests have that are not told otherwise: a new one issues its first ID after half a second, and not
+/// after two.
 const SHORT_WAITS: [(&str, &str); 2] = [("snowflake_pg.reserve_ahead", "500ms"), ("snowflake_pg.start_margin", "0")];
 
 /// What a server is to be like.
@@ -150,7 +151,7 @@ impl Builder {
         cluster.configure("dynamic_shared_memory_type", "mmap");
         cluster.configure("unix_socket_directories", cluster.host().display());
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
-        let short_waits = SHORT_WAITS.iter().filter(|_| is_preloaded && !self.with_defaults);
+        let short_waits = SHORT_WAITS.iter().filter(|_| is_testing() && is_preloaded && !self.with_defaults);
         let short_waits = short_waits.map(|(name, value)| (*name, *value));
         for (name, value) in short_waits.chain(self.settings.iter().map(|(name, value)| (&**name, &**value))) {
             cluster.configure(name, value);

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{ExitCode, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, available_parallelism, sleep};
 use std::time::{Duration, Instant};
@@ -74,6 +75,7 @@ impl Case {
 pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> ExitCode {
     let mut arguments = Arguments::from_args();
     let filter = arguments.filter.take_if(|filter| filter.contains([' ', '|'])).unwrap_or_default();
+    IS_TESTING.store(true, Ordering::Relaxed);
     let threads = available_parallelism().map_or(1, usize::from) * TESTS_PER_PROCESSOR;
     arguments.test_threads.get_or_insert(threads);
 
@@ -99,6 +101,13 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     shared::end();
     show(&mut lock(&times), began.elapsed());
     conclusion.exit_code()
+}
+
+static IS_TESTING: AtomicBool = AtomicBool::new(false);
+
+/// Whether this is a run of tests, and no example and no benchmark.
+pub(crate) fn is_testing() -> bool {
+    IS_TESTING.load(Ordering::Relaxed)
 }
 
 /// Whether tests are to show their promises as often as these deserve, and not in their short form.
