@@ -78,10 +78,7 @@ fn log_configuration() {
     );
     match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
-        Err(
-            IssueError::Configuration(ConfigurationError::WorkerUnset(_) | ConfigurationError::NoGroup(_))
-            | IssueError::Lease(_),
-        ) => {}
+        Err(IssueError::Configuration(ConfigurationError::NoGroup(_)) | IssueError::Lease(_)) => {}
         Err(error) => error.log(PgLogLevel::WARNING),
     }
     for (variable, value) in

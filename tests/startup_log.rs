@@ -58,6 +58,17 @@ fn a_worker_that_alter_system_has_set_is_warned_of_and_the_one_that_it_overrides
 }
 
 #[test]
+fn a_server_without_a_worker_warns_of_it_when_it_starts() {
+    let server = Cluster::builder().set("shared_preload_libraries", "snowflake_pg").start();
+    let log = server.log();
+    let warned =
+        log.lines().position(|line| line.contains("WARNING:") && line.contains("this server has no worker ID"));
+    let after: Vec<_> = log.lines().skip(warned.unwrap_or_else(|| panic!("{log}"))).take(3).collect();
+    assert!(after[1].contains("DETAIL:  snowflake_pg.worker_id is not set."), "{log}");
+    assert!(after[2].contains("HINT:  Set snowflake_pg.worker_id to a number from 0 to 31"), "{log}");
+}
+
+#[test]
 fn a_standby_that_has_its_primarys_worker_says_so_before_it_is_promoted() {
     const WARNED: &str = "WARNING:  snowflake_pg: this standby has the worker ID of the server that it was copied from";
     let state = |server: &Cluster| value(&mut server.connect(), "SELECT state FROM snowflake_status");

@@ -339,7 +339,8 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let wal_may_be_old = matches!(reason, StartReason::Restored | StartReason::WalSetBack);
     let is_promoted = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy);
     let relies_on_clock = reason.relies_on_clock() || wal_may_be_old || is_promoted && wal::known_mark().is_none();
-    let clock = "IDs that this worker has issued before are lower if the clock was right then, and is right.";
+    let clock =
+        "This is above all earlier IDs of this worker if the clock was right when they were issued, and is right now.";
     let detail = format!("{detail}{}", if relies_on_clock { clock } else { "" });
     let message = warning(&format!("{found}, IDs begin at {time}"));
     let message = if detail.is_empty() { message } else { message.set_detail(detail.trim_end()) };
