@@ -710,7 +710,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: settings in force, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); clock behind (what was issued, or a time set by hand; problem says until when); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.worker_id_source IS
     'where it comes from: configuration, or what snowflake_pg.worker_id has led to, such as: hostname pg-3';

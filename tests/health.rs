@@ -53,6 +53,111 @@ fn a_mark_that_cannot_be_read_is_the_problem_of_a_server_that_has_not_started() 
     assert_problem(&cluster, "not started", &message);
 }
 
+/// What a server is in whose clock or floor keeps calls from IDs, and what the next call does.
+fn assert_clock_behind(cluster: &Cluster) {
+    let mut client = cluster.connect();
+    assert_problem(cluster, "clock behind", error(&mut client, "SELECT snowflake_nextval()").message());
+    let until = status(cluster, "substring(problem FROM 'reaches ([^ ,]*Z)')");
+    assert_eq!(value(&mut client, &format!("SELECT '{until}'::timestamptz > now()")), "t", "{until}");
+}
+
+#[test]
+fn a_clock_that_keeps_calls_from_ids_is_the_state_whenever_it_went_back_and_no_longer() {
+    for policy in ["borrow", "wait", "error"] {
+        let mut cluster = builder().own_clock().set("snowflake_pg.clock_regression", policy).start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+        // While it runs; while it is stopped; and after a crash.
+        cluster.set_clock(-600.0);
+        assert_clock_behind(&cluster);
+        cluster.set_clock(0.0);
+        assert_eq!(status(&cluster, "concat_ws(' ', state, problem)"), "ready", "{policy}");
+        for how in [Signal::INT, Signal::KILL] {
+            cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+            cluster.stop(how);
+            cluster.set_clock(-600.0);
+            cluster.start();
+            cluster.wait_until("SELECT state <> 'not started' FROM snowflake_status");
+            assert_clock_behind(&cluster);
+            cluster.set_clock(0.0);
+            assert_eq!(status(&cluster, "concat_ws(' ', state, problem)"), "idle", "{policy}");
+        }
+        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    }
+}
+
+#[test]
+fn a_floor_in_the_future_is_the_state_until_the_clock_comes_near() {
+    let cluster = builder().own_clock().start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    client.batch_execute("SELECT snowflake_advance(snowflake_min_id(now() + interval '10 min'))").expect("a floor");
+    assert_clock_behind(&cluster);
+    // The clock itself, and not a call, ends it.
+    cluster.set_clock(598.0);
+    client.batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
+    assert_eq!(status(&cluster, "concat_ws(' ', state, problem)"), "ready");
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+}
+
+/// What the comment of the column lists.
+#[test]
+fn each_state_says_whether_the_next_call_gets_an_id() {
+    let mut seen = Vec::new();
+    let mut see = |cluster: &Cluster, state: &'static str| {
+        let mut client = cluster.connect();
+        assert_eq!(status(cluster, "state"), state);
+        let can_issue = value(&mut client, "SELECT can_issue FROM snowflake_metrics") == "1";
+        let problem = status(cluster, "problem");
+        let call = client.batch_execute("SELECT snowflake_nextval()");
+        // One that waits for its start margin gets its ID, later.
+        let gets_one = call.is_ok() && state != "waiting";
+        assert_eq!((can_issue, problem == "NULL"), (gets_one, gets_one), "{state}: {problem}, and {call:?}");
+        seen.push(state);
+    };
+    let started = |builder: Builder| {
+        let cluster = builder.start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster
+    };
+    let primary = started(builder().own_clock());
+    primary.wait_until("SELECT state = 'idle' FROM snowflake_status");
+    see(&primary, "idle");
+    see(&primary, "ready");
+    see(&Cluster::builder().own_clock().standby_of(&primary), "shared worker");
+    see(&Builder::worker(Cluster::builder().own_clock(), 2).standby_of(&primary), "standby");
+    primary.set_clock(-600.0);
+    see(&primary, "clock behind");
+    see(&started(Cluster::builder()), "not preloaded");
+    see(&started(builder().worker(-1)), "worker unset");
+    see(&started(builder().worker(5000)), "misconfigured");
+    see(&started(builder().set("snowflake_pg.layout", "t41 w10 s12 epoch=2060-01-01T00:00:00Z")), "outside the layout");
+    see(&started(builder().worker("registry").set("snowflake_pg.registry", "host=/nowhere")), "no lease");
+    let mut damaged = started(builder());
+    damaged.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    damaged.stop(Signal::INT);
+    std::fs::write(damaged.mark_file(), "not a mark").expect("own file");
+    damaged.start();
+    damaged.wait_until("SELECT problem IS NOT NULL FROM snowflake_status");
+    see(&damaged, "not started");
+    see(&started(builder().set("snowflake_pg.start_margin", "5s")), "waiting");
+
+    let comment = "SELECT col_description('snowflake_status'::regclass, 1)";
+    let comment = value(&mut primary.connect(), comment);
+    // What stands in parentheses is about the state before.
+    let mut depth = 0;
+    let names: String = comment
+        .chars()
+        .filter(|&c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth == 0 && c != ')'
+        })
+        .collect();
+    let mut listed: Vec<_> = names.split([';', ',']).map(str::trim).collect();
+    listed.sort_unstable();
+    seen.sort_unstable();
+    assert_eq!(seen, listed);
+}
+
 #[test]
 fn nothing_is_wrong_with_a_server_that_issues_ids() {
     let cluster = builder().start();

@@ -8,6 +8,7 @@ use crate::config::{gucs, preload};
 use crate::durable;
 use crate::errors::summary::summary;
 use crate::errors::{ConfigurationError, IssueError, may_read_all_settings};
+use crate::issue::issuer;
 use crate::server_encoding::shown;
 use crate::shared::{Shared, shared};
 use crate::worker;
@@ -87,10 +88,11 @@ fn problem() -> Option<String> {
                 if !failure.is_empty() {
                     return Some(failure);
                 }
-                if generator.is_started() || until == 0 {
-                    return None;
+                match issuer::clock_error(&layout).filter(|_| generator.is_started()) {
+                    Some(error) => error,
+                    None if generator.is_started() || until == 0 => return None,
+                    None => IssueError::StartPending { now, until },
                 }
-                IssueError::StartPending { now, until }
             }
         },
     };

@@ -7,6 +7,7 @@ use crate::config::{gucs, preload};
 use crate::durable::identity;
 use crate::errors::{ConfigurationError, IssueError, error_report, may_read_all_settings, sentences};
 use crate::host_number::Resolved;
+use crate::issue::issuer;
 use crate::libpq::Failure;
 use crate::server_encoding::shown;
 use crate::shared::lease::SharedLease;
@@ -104,6 +105,7 @@ pub fn state() -> &'static str {
         Ok(_) if has_no_lease(lease) => "no lease",
         Ok(_) if !generator.is_started() && shared().start_not_before.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
+        Ok((layout, _)) if issuer::clock_error(&layout).is_some() => "clock behind",
         Ok(_) if generator.counts().issued == 0 => "idle",
         Ok(_) => "ready",
     }

@@ -246,25 +246,47 @@ impl Issuer {
         if !self.generator.is_started() {
             return Err(IssueError::StartPending { now: clock::unix_ms(), until });
         }
-        let last = shared().last_timestamp(&self.layout);
-        let issued = self.generator.counts().issued > 0;
-        let policy = gucs::policy(self.layout.tick_ms());
-        let limit = if policy.may_borrow() {
-            ClockLimit::MaxBorrow { ms: gucs::max_borrow_ms() }
-        } else {
-            ClockLimit::MaxWait { ms: gucs::max_wait_ms(), regression: policy.clock_regression }
-        };
-        Err(IssueError::ClockBehind { last, issued, now: clock::unix_ms(), until, limit })
+        Err(behind(&self.layout, clock::unix_ms(), until))
     }
 
-    /// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed;
-    /// the first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
     fn max_wait(&self) -> Duration {
-        let mut max_wait = gucs::max_wait_ms().saturating_add(2 * self.layout.tick_ms());
-        if self.generator.counts().issued == 0 {
-            // The same again, in case the start margin was counted from a little later.
-            max_wait = max_wait.max(2 * gucs::start_margin_ms(&self.layout));
-        }
-        Duration::from_millis(max_wait)
+        max_wait(&self.layout)
     }
+}
+
+/// The error that a call will end with because of the clock; `None` if it gets an ID, perhaps after a wait. Of a
+/// generator that is started.
+pub fn clock_error(layout: &Layout) -> Option<IssueError> {
+    let ms = clock::unix_ms();
+    let now = layout.tick_at(ms).ok()?;
+    match shared().generator.outlook(now, &gucs::policy(layout.tick_ms()))? {
+        Outcome::Behind(shown) => Some(IssueError::ClockWentBack { now: ms, shown: layout.time_of(shown) }),
+        Outcome::Wait(tick) => {
+            let until = layout.time_of(tick);
+            (Duration::from_millis(until.saturating_sub(ms)) > max_wait(layout)).then(|| behind(layout, ms, until))
+        }
+        _ => None,
+    }
+}
+
+fn behind(layout: &Layout, now: UnixMs, until: UnixMs) -> IssueError {
+    let policy = gucs::policy(layout.tick_ms());
+    let limit = if policy.may_borrow() {
+        ClockLimit::MaxBorrow { ms: gucs::max_borrow_ms() }
+    } else {
+        ClockLimit::MaxWait { ms: gucs::max_wait_ms(), regression: policy.clock_regression }
+    };
+    let (last, issued) = (shared().last_timestamp(layout), shared().generator.counts().issued > 0);
+    IssueError::ClockBehind { last, issued, now, until, limit }
+}
+
+/// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
+/// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
+fn max_wait(layout: &Layout) -> Duration {
+    let mut max_wait = gucs::max_wait_ms().saturating_add(2 * layout.tick_ms());
+    if shared().generator.counts().issued == 0 {
+        // The same again, in case the start margin was counted from a little later.
+        max_wait = max_wait.max(2 * gucs::start_margin_ms(layout));
+    }
+    Duration::from_millis(max_wait)
 }

@@ -31,6 +31,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::{Position, Tick};
 
 mod counters;
+mod outlook;
 
 pub use counters::Counts;
 
@@ -311,8 +312,7 @@ impl Generator {
         let lead = tick.saturating_sub(now);
         if lead > 0 {
             let highest = self.highest_clock.load(Ordering::Relaxed);
-            let regressed = now < highest;
-            if regressed
+            if now < highest
                 && least == 1
                 && policy.clock_regression == ClockRegression::History
                 && let Some(span) = self.take_from_history(now, want, policy.history_ticks)
@@ -324,13 +324,8 @@ impl Generator {
             if clock_lag < behind {
                 clock_lag = self.clock_lag.fetch_max(behind, Ordering::Relaxed).max(behind);
             }
-            let allowed = policy.allowed_lead(regressed, clock_lag);
-            if lead > allowed {
-                return match policy.clock_regression {
-                    ClockRegression::Error if regressed => Outcome::Behind(highest),
-                    ClockRegression::Wait if regressed => Outcome::Wait(tick.min(highest)),
-                    _ => Outcome::Wait(tick - allowed),
-                };
+            if let Some(outcome) = policy.held_back(tick, now, highest, clock_lag) {
+                return outcome;
             }
         }
         let opens = tick != state >> self.sequence_bits;

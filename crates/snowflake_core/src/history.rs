@@ -49,6 +49,13 @@ impl History {
         }
     }
 
+    /// Whether a tick has an entry with positions left.
+    pub fn has_left(&self, sequence_bits: u32, tick: Tick, ticks: Tick) -> bool {
+        let entry = self.entry(tick, ticks).load(Ordering::Acquire);
+        let used = entry & ((2 << sequence_bits) - 1);
+        tick > self.floor() && entry >> (sequence_bits + 1) == tick && used < 1 << sequence_bits
+    }
+
     /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none
     /// left or no entry.
     pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32, ticks: Tick) -> Option<(u64, u64)> {

@@ -5,6 +5,20 @@ use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a clock that keeps calls from IDs is no state of the server",
+        edits: &[(
+            "src/functions/status.rs",
+            "        Ok((layout, _)) if issuer::clock_error(&layout).is_some() => \"clock behind\",\n",
+            "",
+        )],
+        against: Servers { tests: "health:: a_clock_that" },
+    },
+    Mutant {
+        name: "any role can hold a lock on a table by looking at its partitions",
+        edits: &[("src/functions/partitions/parent.rs", "        must_be_readable(table);\n", "")],
+        against: Servers { tests: "partitions:: only_who_may_read" },
+    },
+    Mutant {
         name: "a view leaves an operator to who may create in its schema",
         edits: &[(
             "sql/snowflake_pg.sql",
