@@ -522,3 +522,11 @@ BEGIN
     END IF;
 END
 $$;
+
+-- It returns when IDs begin.
+DROP FUNCTION snowflake_reset_state(timestamptz);
+CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
+COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
+    'replace a damaged durable mark, or one that was reset to too far ahead; floor must be later than every ID that this server has issued, and is now() if the clock has always been right; returns when IDs begin';
+REVOKE ALL ON FUNCTION snowflake_reset_state(timestamptz) FROM PUBLIC;

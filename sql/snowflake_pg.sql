@@ -866,10 +866,10 @@ CREATE FUNCTION snowflake_accept_identity(force boolean DEFAULT false) RETURNS t
 COMMENT ON FUNCTION snowflake_accept_identity(boolean) IS
     'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues IDs of this worker; returns when IDs begin';
 
-CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS void
+CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
 COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
-    'replace a damaged durable mark; floor must be later than every ID that this server has issued';
+    'replace a damaged durable mark, or one that was reset to too far ahead; floor must be later than every ID that this server has issued, and is now() if the clock has always been right; returns when IDs begin';
 
 CREATE FUNCTION snowflake_accept_clock() RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_clock_wrapper';

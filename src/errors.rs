@@ -70,6 +70,8 @@ pub enum IssueError {
         now: UnixMs,
         /// When IDs begin.
         until: UnixMs,
+        /// Whether the mark was reset by hand to far ahead of the clock.
+        was_reset: bool,
     },
     /// The clock overtook each mark before it was on disk.
     MarkTooSlow {
@@ -325,14 +327,23 @@ impl From<IssueError> for ErrorReport {
                     ))
                     .set_hint(format!("Check the clock. IDs will be issued again once it reaches {}.", display_time(shown)))
             }
-            IssueError::StartPending { now, until } => {
+            IssueError::StartPending { now, until, was_reset } => {
+                let (why, hint) = if was_reset {
+                    (
+                        "snowflake_reset_state() was called with a time far ahead",
+                        "If that is too late, call snowflake_reset_state() again, with an earlier time that is above all IDs \
+                         of this server.",
+                    )
+                } else {
+                    (
+                        "No certain durable mark of this worker was found",
+                        "Check the clock. IDs will be issued once it reaches that time.",
+                    )
+                };
+                let (now, until) = (display_time(now), display_time(until));
                 error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
-                    .set_detail(format!(
-                        "The clock shows {}. No certain durable mark of this worker was found, so IDs begin at {}.",
-                        display_time(now),
-                        display_time(until)
-                    ))
-                    .set_hint("Check the clock. IDs will be issued once it reaches that time.")
+                    .set_detail(format!("The clock shows {now}. {why}, so IDs begin at {until}."))
+                    .set_hint(hint)
             }
             IssueError::MarkTooSlow { last_writes_ms: [last, before], reserve_ahead_ms, max_borrow_ms } => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

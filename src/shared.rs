@@ -52,6 +52,9 @@ pub struct Shared {
     /// A server without a mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
     /// under the lock.
     pub start_not_before: AtomicU64,
+    /// The same for one whose mark was reset by hand to far ahead of the clock: until the generator starts, another reset
+    /// can take that back.
+    pub reset_not_before: AtomicU64,
     /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
     pub last_writes_ms: [AtomicU64; 2],
     /// The last [`Extension`] of the mark. Written under the lock.
@@ -135,6 +138,7 @@ impl Shared {
             tick_queue: WaitQueue::new(),
             clock_queue: WaitQueue::new(),
             start_not_before: AtomicU64::new(0),
+            reset_not_before: AtomicU64::new(0),
             last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
             extension: [const { AtomicU64::new(0) }; 3],
             directory: [AtomicU64::new(0), AtomicU64::new(0)],

@@ -187,6 +187,43 @@ fn a_damaged_mark_is_not_reset_to_below_what_a_missing_one_would_begin_at() {
     assert!(next(&mut client) > ahead);
 }
 
+/// Who reads "later than every ID" may choose a time that is much too late.
+#[test]
+fn a_mark_that_was_reset_to_far_ahead_is_warned_of_and_taken_back_while_the_server_runs() {
+    for wal_mark in ["off", "prefer", "require"] {
+        let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
+        let mut client = cluster.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster.wait_until("SELECT state = 'idle' FROM snowflake_status");
+        let before = next(&mut client);
+        drop(client);
+        cluster.stop(Signal::INT);
+        fs::write(cluster.mark_file(), b"").expect("a damaged mark");
+        cluster.start();
+        let mut client = cluster.connect();
+        let damaged = error(&mut client, "SELECT snowflake_nextval()");
+        let hint = "If the clock has always been right, call snowflake_reset_state(now()).";
+        assert!(damaged.hint().is_some_and(|found| found.starts_with(hint)), "{damaged:?}");
+
+        let far = "SELECT snowflake_reset_state(now() + interval '30 min') > now() + interval '29 min'";
+        assert_eq!(value(&mut client, far), "t");
+        assert!(cluster.log().contains("IDs begin far ahead of the clock"), "{}", cluster.log());
+        let refused = error(&mut client, "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("call snowflake_reset_state() again")), "{refused:?}");
+        let status = "SELECT concat_ws(' ', state, problem_sqlstate) FROM snowflake_status";
+        assert_eq!(value(&mut client, status), "clock behind 53400");
+
+        let near = "SELECT snowflake_reset_state(now()) < now() + interval '3 s'";
+        assert_eq!(value(&mut client, near), "t", "{wal_mark}");
+        assert!(next(&mut client) > before);
+        let soon = "SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval '3 s'";
+        assert_eq!(value(&mut client, soon), "t", "{wal_mark}");
+        let good = error(&mut client, "SELECT snowflake_reset_state(now())");
+        assert_eq!(good.message(), "the state file is not damaged");
+    }
+}
+
 /// A superuser can set the sequence to anything.
 #[test]
 fn a_wal_mark_after_the_end_of_the_layout_is_reported_and_never_reaches_the_state_file() {

@@ -71,9 +71,9 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
     let until = Instant::now() + max_wait;
     let want = Want::new(tick);
     loop {
-        let start_not_before = shared.start_not_before.load(Ordering::Relaxed);
-        if trusted_clock::now_ms(layout) < start_not_before {
-            return Ok(Some(start_not_before));
+        let not_before = start::not_before();
+        if trusted_clock::now_ms(layout) < not_before {
+            return Ok(Some(not_before));
         }
         let covered = || tick < shared.generator.covered_until();
         if covered() {

@@ -68,11 +68,26 @@ impl Plan {
         layout.first_tick_from(self.start_point.floor).max(1)
     }
 
-    /// Whether there is no certain mark, and the start margin has not passed.
+    /// Whether there is no certain mark, and the start margin has not passed; or one that was reset to far ahead.
     pub fn is_pending(&self) -> bool {
+        if self.now < shared().reset_not_before.load(Ordering::Relaxed) {
+            return true;
+        }
         let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
         self.start_point.reason.relies_on_clock() && (start_not_before == 0 || self.now < start_not_before)
     }
+}
+
+/// The time before which nothing is issued, of a server that waits for it; 0 if none does.
+pub fn not_before() -> UnixMs {
+    let [start, reset] = [&shared().start_not_before, &shared().reset_not_before];
+    start.load(Ordering::Relaxed).max(reset.load(Ordering::Relaxed))
+}
+
+/// The error of a call that cannot wait for that time.
+pub fn pending(now: UnixMs, until: UnixMs) -> IssueError {
+    let was_reset = shared().reset_not_before.load(Ordering::Relaxed) > 0;
+    IssueError::StartPending { now, until, was_reset }
 }
 
 /// Reads the mark, and decides by the start table where IDs begin.
@@ -213,7 +228,7 @@ fn start_from(
 ) -> Result<WriteOutcome, IssueError> {
     let shared = shared();
     if plan.is_pending() {
-        let until = shared.start_not_before.load(Ordering::Relaxed);
+        let until = not_before();
         if until > 0 {
             return Ok(WriteOutcome::Pending(until));
         }
@@ -246,6 +261,7 @@ fn start_from(
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);
     // From now on a clock that is set back is only behind.
     let was_pending = shared.start_not_before.swap(0, Ordering::Relaxed) > 0;
+    shared.reset_not_before.store(0, Ordering::Relaxed);
     shared.generator.start(first, now_tick);
     mark::publish(layout, first, now, mark);
     Ok(match start_point.reason {

@@ -164,8 +164,9 @@ impl From<StateFileError> for ErrorReport {
             )
             .set_detail(format!("{damage}. New IDs must begin above the timestamp that it holds."))
             .set_hint(
-                "Call snowflake_reset_state() with a time later than every ID that this server has issued. Restore a \
-                 copy of the file only if no ID has been issued since it was made.",
+                "If the clock has always been right, call snowflake_reset_state(now()). Otherwise name a time that is later \
+                 than every ID that this server has issued. A copy of the file is good only if no ID has been issued since \
+                 it was made.",
             ),
         }
     }

@@ -6,13 +6,13 @@ use crate::config::{gucs, preload};
 use crate::durable::lock::{self, MarkLock};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{directory_lock, identity, life_file, mark, request, start};
-use crate::errors::{IssueError, StateFileError, error_report, raise};
+use crate::errors::{IssueError, StateFileError, error_report, raise, warning};
 use crate::issue::issuer;
-use crate::shared::shared;
+use crate::shared::{Shared, shared};
 use crate::worker;
 use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, log};
+use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
 use snowflake_core::life::LastLife;
@@ -20,6 +20,7 @@ use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::start_table::{MarkConflict, above_start_margin, accept, decide};
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
+use std::sync::atomic::Ordering;
 
 /// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
 /// Returns when IDs begin; NULL if there is nothing to accept.
@@ -98,9 +99,9 @@ fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(start::now_at_start(found.as_ref())))
 }
 
-/// Replaces a damaged durable mark.
+/// Replaces a damaged durable mark, or one that was reset to far ahead of the clock. Returns when IDs begin.
 #[pg_extern(sql = false)]
-fn snowflake_reset_state(floor: TimestampWithTimeZone) {
+fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone {
     let (layout, _) = or_raise(layout_and_series());
     let Some(mark) = unix_ms(floor).filter(|&at| floor.is_finite() && layout.tick_at(at).is_ok()) else {
         raise(error_report(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is outside the layout").set_detail(
@@ -121,11 +122,23 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) {
                 ),
         );
     }
-    or_raise(reset_state(mark));
+    let begin = or_raise(reset_state(mark));
+    let until = shared().reset_not_before.load(Ordering::Relaxed);
+    if until > 0 {
+        warning("IDs begin far ahead of the clock")
+            .set_detail(format!(
+                "They begin at {}, and calls fail until the clock shows {}.",
+                display_time(begin),
+                display_time(until)
+            ))
+            .set_hint("If that is too late, call snowflake_reset_state() again with an earlier time.")
+            .report(PgLogLevel::WARNING);
+    }
+    timestamptz(begin)
 }
 
 /// The new mark is never closer to the clock than the start margin: IDs may have been ahead of the clock.
-fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
+fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     request::must_be_read()?;
     let now = start::now_at_start(None);
     let lock = lock_stopped()?;
@@ -135,8 +148,10 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     let last_life = life_file::read(&directory)?;
     let context = start::context(&own.layout, now, last_life);
     let mark = above_start_margin(floor, &context);
+    let Shared { generator, reset_not_before, .. } = shared();
     match directory.read() {
-        Err(StateFileError::Damaged { .. }) if !shared().generator.is_started() => {}
+        Err(StateFileError::Damaged { .. }) if !generator.is_started() => {}
+        Ok(_) if !generator.is_started() && reset_not_before.load(Ordering::Relaxed) > 0 => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
         _ => raise(
             error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
@@ -148,9 +163,11 @@ fn reset_state(floor: UnixMs) -> Result<(), IssueError> {
     must_fit(mark, own.layout)?;
     // The marks of other workers are lost, too.
     mark::persist_first(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), last_life), last_life, None)?;
+    let near = now.saturating_add(gucs::max_borrow_ms());
+    reset_not_before.store(if mark > near { mark - gucs::max_borrow_ms() } else { 0 }, Ordering::Relaxed);
     drop(lock);
-    log_action(&format!("replaced a damaged state file, IDs begin at {}", display_time(mark)));
-    Ok(())
+    log_action(&format!("reset the state file, IDs begin at {}", display_time(mark)));
+    Ok(mark)
 }
 
 /// An error for a mark after the end of the layout. The sequence can have any value, and the record can be of a layout

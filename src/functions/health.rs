@@ -70,7 +70,7 @@ fn problem() -> Option<String> {
     if !preload::is_done() {
         return Some(summary(IssueError::NotPreloaded));
     }
-    let Shared { generator, lease, keeper_failure, start_not_before, .. } = shared();
+    let Shared { generator, lease, keeper_failure, .. } = shared();
     let now = clock::unix_ms();
     let error = match worker::layout_and_series() {
         Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
@@ -84,14 +84,14 @@ fn problem() -> Option<String> {
             Ok(_) if has_no_lease(lease) => durable::lease::start().err().unwrap_or_else(durable::lease::ended),
             Ok(_) => {
                 let failure = keeper_failure.read();
-                let until = start_not_before.load(Ordering::Relaxed);
+                let until = durable::start::not_before();
                 if !failure.is_empty() {
                     return Some(failure);
                 }
                 match issuer::clock_error(&layout).filter(|_| generator.is_started()) {
                     Some(error) => error,
                     None if generator.is_started() || until == 0 => return None,
-                    None => IssueError::StartPending { now, until },
+                    None => durable::start::pending(now, until),
                 }
             }
         },

@@ -103,6 +103,7 @@ pub fn state() -> &'static str {
         Err(_) => "misconfigured",
         Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
         Ok(_) if has_no_lease(lease) => "no lease",
+        Ok(_) if !generator.is_started() && shared().reset_not_before.load(Ordering::Relaxed) > 0 => "clock behind",
         Ok(_) if !generator.is_started() && shared().start_not_before.load(Ordering::Relaxed) > 0 => "waiting",
         Ok(_) if !generator.is_started() => "not started",
         Ok((layout, _)) if issuer::clock_error(&layout).is_some() => "clock behind",

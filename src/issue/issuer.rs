@@ -244,7 +244,7 @@ impl Issuer {
             return Ok(());
         }
         if !self.generator.is_started() {
-            return Err(IssueError::StartPending { now: clock::unix_ms(), until });
+            return Err(start::pending(clock::unix_ms(), until));
         }
         Err(behind(&self.layout, clock::unix_ms(), until))
     }
