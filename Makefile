@@ -66,7 +66,7 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install deb dist run check test test-all test-core test-loom test-programs test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
+.PHONY: all setup build install deb dist run check test test-all layers test-core test-loom test-programs test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
 	profile compare-crash fleet registry-load adopt encrypt fuzz poll simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
 
 all: build
@@ -121,7 +121,7 @@ checked = sql_surface text snowflake_type planner adopt upgrades tags
 
 # The library of the development build: it is built in seconds after a change, and is only slower.
 check: setup
-	@tools/setup servers tests
+	@tools/setup servers
 	cargo fmt --all --check
 	cargo clippy --locked $(headerless) --all-targets -- --deny warnings
 	$(cargo_extension) clippy --locked --features pg$(pg_major) -- --deny warnings
@@ -130,17 +130,20 @@ check: setup
 	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so \
 		cargo test --locked --package testbed --test servers -- "$(call tests_of,$(checked))"
 
+# Then a table of the times, also after a failure.
 test: build
 	@tools/setup servers tests
-	@echo "==> Testing without servers: the core, leases of workers, a simulated fleet, and interleavings (two minutes)"
 	@rm -f target/times
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-core test-loom
-	@$(MAKE) --no-print-directory test-servers
-	@tools/timed
+	@$(MAKE) --no-print-directory layers; status=$$?; tools/timed; exit $$status
 
 test-all: export SNOWFLAKE_PG_TESTS = all
-test-all: test test-programs
-	@tools/timed
+test-all: test
+	@$(MAKE) --no-print-directory test-programs; status=$$?; tools/timed; exit $$status
+
+layers:
+	@echo "==> Testing without servers: the core, leases of workers, a simulated fleet, and interleavings (two minutes)"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-core test-loom
+	@$(MAKE) --no-print-directory test-servers
 
 test-core: setup
 	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
@@ -165,7 +168,7 @@ test-servers: build
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
 	@tools/setup servers tests
 	cargo build --locked --package disk_faults
-	@tools/timed 'real servers' cargo test --locked --package testbed --test servers --example mutants -- "$(TESTS)"
+	@tools/timed 'real servers' cargo test --locked --package testbed --test servers -- "$(TESTS)"
 
 test-programs: build
 	@tools/setup servers tests clients integrations patroni manifests monitoring

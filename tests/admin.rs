@@ -1,8 +1,6 @@
 //! What a DBA can do with a server that issues IDs, or refuses to.
 
 use std::fs;
-use std::thread::sleep;
-use std::time::Duration;
 use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, Order, Signal, error, issued_at, test, value};
 
@@ -159,7 +157,7 @@ fn a_required_mark_that_cannot_be_written_is_refused_with_the_reason() {
     let transactions = |client: &mut Client| -> i64 {
         value(client, "SELECT txid_snapshot_xmax(txid_current_snapshot())").parse().expect("a number")
     };
-    sleep(Duration::from_secs(3));
+    cluster.wait_until_mark_has_passed();
     let before = transactions(&mut client);
     let refused = error(&mut client, NEXTVAL);
     assert_eq!(refused.code().code(), "53100", "{refused:?}");

@@ -4,7 +4,7 @@ use testbed::{Cluster, Signal, test, value};
 
 #[test]
 fn a_server_that_may_not_borrow_waits_out_its_own_restart() {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.max_borrow", 0).start();
+    let mut cluster = Cluster::builder().worker(1).with_defaults().set("snowflake_pg.max_borrow", 0).start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the first ID of all");
     drop(client);

@@ -12,7 +12,7 @@ use testbed::{Cluster, Database, Signal, project, sources, test, value};
 
 /// A database where a stranger has made all overloads in the schema public, on a server with a durable mark.
 fn beset() -> (Database, Client) {
-    let database = Cluster::builder().worker(7).database_after(|server| {
+    let database = Cluster::builder().worker(7).database_after("beset", |server| {
         server.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
         let mut config = server.config();
         let mut client = config.dbname("template1").connect(NoTls).expect("a session");
@@ -27,7 +27,9 @@ fn beset() -> (Database, Client) {
             FROM pg_catalog.pg_operator WHERE oprowner = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = 'stranger'::name)";
         println!("a stranger's: {}", value(&mut stranger, made));
     });
-    let client = database.connect();
+    let mut client = database.connect();
+    let there = "SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 20000::bigint FROM pg_catalog.pg_proc";
+    assert_eq!(value(&mut client, there), "t", "there are overloads");
     (database, client)
 }
 

@@ -45,7 +45,7 @@ fn a_server_that_nobody_asks_for_ids_writes_nothing() {
 #[test]
 fn a_server_keeps_its_mark_ahead_for_a_while_after_the_last_id_and_then_writes_nothing() {
     let builder = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "800ms");
-    let cluster = builder.set("snowflake_pg.keep_warm", "2s").start();
+    let cluster = builder.set("snowflake_pg.keep_warm", "5s").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     let mut waits = || {
@@ -173,7 +173,7 @@ fn calls_get_ids_where_a_commit_takes_longer_than_the_mark_runs_ahead() {
 /// Each start would take the mark in WAL further, and a promoted standby begins above it.
 #[test]
 fn a_server_that_begins_by_its_mark_in_wal_is_not_driven_ahead_of_its_clock_by_crashes() {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
+    let mut cluster = Cluster::builder().worker(1).with_defaults().set("snowflake_pg.wal_mark", "prefer").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     cluster.wait_for_mark_in_wal();
     cluster.stop(Signal::INT);
@@ -205,7 +205,8 @@ fn a_mark_in_wal_is_above_the_one_that_the_extension_was_created_with() {
 #[test]
 fn ids_are_not_ahead_of_the_clock_when_a_server_is_restarted_after_create_extension() {
     for before in ["off", "prefer"] {
-        let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", before).start();
+        let builder = Cluster::builder().worker(1).with_defaults();
+        let mut cluster = builder.set("snowflake_pg.wal_mark", before).start();
         cluster.wait_until_keeper_rests();
         cluster.wait_until_mark_has_passed();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -156,7 +156,7 @@ fn a_server_that_stops_lowers_no_mark_but_its_own() {
     let (mut cluster, directory) = server_with_directory();
     cluster.connect().batch_execute(NEXTVAL).expect("an ID");
     // The keeper must not write between the two steps of this test.
-    sleep(Duration::from_secs(1));
+    cluster.wait_until_keeper_rests();
     let file = directory.join("mark");
     let mut record = state_file::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
     record.identity.numbers.1 += 1;

@@ -14,6 +14,7 @@ mod hostile;
 mod install;
 mod instructions;
 mod issuing;
+mod itself;
 mod keeper;
 mod layouts;
 mod licenses;

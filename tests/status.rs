@@ -105,7 +105,7 @@ fn a_clock_that_goes_back_is_counted_with_its_size_and_its_time() {
 fn ids_from_the_history_are_counted() {
     let (cluster, mut client) = server(builder().own_clock().set("snowflake_pg.clock_regression", "history"));
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    sleep(Duration::from_millis(1500));
+    sleep(Duration::from_millis(2000));
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID that closes the ticks before it");
     cluster.set_clock(-1.4);
     let before = status(&mut client, "last_issued_at");

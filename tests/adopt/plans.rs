@@ -200,10 +200,7 @@ fn a_plan_that_waits_for_the_table_holds_nothing_that_a_writer_needs() {
     });
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
         WHERE wait_event_type = 'Lock' AND datname = current_database())";
-    let mut observer = database.connect();
-    while value(&mut observer, waits) != "t" {
-        thread::sleep(Duration::from_millis(5));
-    }
+    database.wait_until(waits);
     client.batch_execute("INSERT INTO items SELECT id FROM orders; COMMIT").expect("a row that refers to it");
     planner.join().expect("a plan that gets its locks at the first attempt");
 }

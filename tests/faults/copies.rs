@@ -150,7 +150,7 @@ fn copy_with_another_layout() -> Report {
 }
 
 fn original(rounds: usize) -> Evidence {
-    let mut original = start(Cluster::builder().worker(1));
+    let mut original = start(Cluster::builder().worker(1).with_defaults());
     let mut all = some_ids_without_errors(&original);
     let mut issued_since = |original: &Cluster| {
         let ids = some_ids_without_errors(original);
@@ -196,8 +196,8 @@ fn below_an_overlay(rounds: usize) -> Evidence {
         assert_eq!(server.log().matches(warned).count(), 1, "its like may be running: {}", server.log());
         for _ in 0..2 {
             let load = Load::start(&server, 2, IDS);
-            // Past the first mark, which reaches two seconds ahead.
-            sleep(Duration::from_secs(4));
+            // Past the first mark, which reaches half a second ahead.
+            sleep(Duration::from_secs(1));
             let ids = load.finish();
             assert_only_errors(&ids, &[]);
             assert_above(&ids, &all);

@@ -228,7 +228,7 @@ fn there_and_back_with_wal(rounds: usize) -> Evidence {
 fn there_and_back_by_a_right_clock(rounds: usize) -> Evidence {
     let evidence = in_separate_rounds(rounds, |round| {
         let place = [Place::Inside, Place::Outside][round % 2];
-        let mut state = Alternating::new(place, Cluster::builder());
+        let mut state = Alternating::new(place, Cluster::builder().with_defaults());
         let mut ids = some_ids_without_errors(&state.server);
         state.change_to_the_second();
         ids.merge(ids_accepted_if_need_be(&state.server));
@@ -267,7 +267,7 @@ fn on_another_host(rounds: usize) -> Evidence {
 fn moved_with_its_mark(rounds: usize) -> Evidence {
     let evidence = in_separate_rounds(rounds, |_| {
         let volume = Volume::empty();
-        let mut server = start(Cluster::builder().worker(1));
+        let mut server = start(Cluster::builder().worker(1).with_defaults());
         let mut ids = some_ids_without_errors(&server);
         let mut from = server.data().join("snowflake_pg");
         for to in ["moved", "again"].map(|name| volume.path().join(name)) {

@@ -186,9 +186,7 @@ fn keeper_terminated(rounds: usize) -> Evidence {
     for _ in 0..rounds {
         terminated = keeper(&cluster, terminated);
         witness.session().query_one("SELECT pg_terminate_backend($1)", &[&terminated]).expect("a signal");
-        let mark = cluster.mark();
-        sleep(Duration::from_millis(500));
-        assert!(cluster.mark() > mark, "the mark stays where it was");
+        wait_until_mark_moves(&cluster);
     }
     keeper(&cluster, terminated);
     sleep(Duration::from_millis(300));
@@ -235,9 +233,7 @@ fn no_keeper(rounds: usize) -> Evidence {
     witness.next_id().expect("an ID");
     let load = load(&cluster);
     for round in 0..rounds {
-        let mark = cluster.mark();
-        sleep(Duration::from_millis(500));
-        assert!(cluster.mark() > mark, "the mark stays where it was");
+        wait_until_mark_moves(&cluster);
         if round % 2 == 0 {
             cluster.kill_backend();
         }
@@ -270,4 +266,12 @@ fn sessions_end(rounds: usize) -> Evidence {
     }
     report.merge(load.finish());
     assert_kept_without_errors(rounds, &report, -2000).crashes(rounds)
+}
+
+fn wait_until_mark_moves(cluster: &Cluster) {
+    let (mark, deadline) = (cluster.mark(), Instant::now() + PATIENCE);
+    while cluster.mark() <= mark {
+        assert!(Instant::now() < deadline, "the mark stays where it was");
+        sleep(Duration::from_millis(10));
+    }
 }

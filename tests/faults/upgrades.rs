@@ -131,7 +131,7 @@ fn upgraded_beside_its_state_directory() -> Seen {
     old.configure("snowflake_pg.state_directory", state.display());
     let ids = fill_orders(&mut old);
     old.stop(Signal::INT);
-    let new = Cluster::builder().worker(1).set("snowflake_pg.state_directory", state.display());
+    let new = Cluster::builder().worker(1).with_defaults().set("snowflake_pg.state_directory", state.display());
     let mut new = new.upgrade_of(&old);
     new.start();
     assert_refused(&new, "another database cluster");
@@ -176,7 +176,7 @@ fn change_layout(server: &mut Cluster, layout: &str) {
 }
 
 fn layout_changed() -> Seen {
-    let mut server = start(Cluster::builder().worker(1));
+    let mut server = start(Cluster::builder().worker(1).with_defaults());
     let mut all = some_ids_without_errors(&server);
     for layout in ["flat", "twitter epoch=2010-11-04T00:00:00Z"] {
         change_layout(&mut server, layout);

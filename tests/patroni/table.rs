@@ -30,5 +30,8 @@ pub fn print(cases: &[(&str, Vec<Seen>)]) {
             totals.2 += seen.duplicates;
         }
     }
+    if totals.1 == 0 {
+        return;
+    }
     println!("\n{} IDs, {} promotions, {} IDs twice", totals.0, totals.1, totals.2);
 }

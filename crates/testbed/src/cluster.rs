@@ -136,7 +136,7 @@ impl Builder {
     /// Makes a server.
     pub fn create(self) -> Cluster {
         let cluster = self.bare();
-        // Not waiting for the disk is for initdb alone: the server itself runs with fsync on, as users' servers do.
+        // Not waiting for the disk is for initdb alone: the server itself runs with fsync on.
         let mut options = vec!["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres"];
         options.extend(self.checksums.then_some("--data-checksums"));
         template::copy(&cluster.installation, &options, cluster.command("initdb"), &cluster.data);

@@ -4,6 +4,7 @@ use crate::cluster::{Cluster, PATIENCE};
 use crate::load::sleep_past;
 use crate::query::value;
 use std::fs;
+use std::io::ErrorKind;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,11 @@ impl Cluster {
 
 /// Whether a process waits for its latch, and for no time: in `epoll_wait()`, whose fourth argument is -1.
 fn sleeps_without_end(process: &str) -> bool {
-    let call = fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
+    let path = format!("/proc/{process}/syscall");
+    let call = fs::read_to_string(&path);
+    let is_denied = call.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    assert!(!is_denied, "{path} cannot be read without CAP_SYS_PTRACE");
+    let call = call.unwrap_or_default();
     let timeout = call.split(' ').nth(4).and_then(|hex| u64::from_str_radix(hex.trim_start_matches("0x"), 16).ok());
     #[expect(clippy::cast_possible_truncation, reason = "an int of C's")]
     timeout.is_some_and(|timeout| timeout as u32 == u32::MAX)

@@ -1,8 +1,8 @@
 //! Throwaway PostgreSQL servers with the extension installed: for tests, the demonstration and benchmarks.
 //!
-//! Nothing is installed into the system and nothing is left behind: each server runs from a private copy of the
-//! PostgreSQL installation, in a temporary directory, on Unix sockets only, and stops when its [`Cluster`] is dropped
-//! or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user `postgres`.
+//! Nothing is installed into the system, and nothing is left behind but templates in `target`. Each server runs from a
+//! private copy of the PostgreSQL installation, in a temporary directory, on Unix sockets only, and stops when its
+//! [`Cluster`] is dropped or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user `postgres`.
 
 mod cluster;
 mod copies;

@@ -1,12 +1,12 @@
 //! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
 //! the time went.
 
-use crate::shared;
+use crate::{scratch, shared};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::{ExitCode, exit};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, available_parallelism, sleep};
@@ -15,7 +15,11 @@ use std::time::{Duration, Instant};
 /// How many tests run at a time for each processor.
 const TESTS_PER_PROCESSOR: usize = 4;
 
-/// A test that runs for longer hangs. In full, a test may take as long as it likes.
+/// How many at most: servers that are shared have a hundred connections.
+const MOST_TESTS: usize = 32;
+
+/// A test that runs for longer hangs. In full, a test may take as long as it likes, and so may one that runs only by what
+/// prepares it.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// How many tests are named as the slowest.
@@ -36,13 +40,24 @@ pub struct Test {
 pub enum Kind {
     /// Beside others.
     Plain,
-    /// Beside others, but not beside another one of this kind: it keeps a processor busy, or judges a clock.
+    /// Beside others, but not beside another one of this kind, since they share what has room for one.
     Alone,
     /// Only by what the text says, which prepares what it needs.
     By(&'static str),
 }
 
 inventory::collect!(Test);
+
+impl Test {
+    fn name(&self) -> &'static str {
+        self.path.split_once("::").expect("a path in a program").1
+    }
+}
+
+/// What the tests with the attribute are called.
+pub fn names() -> impl Iterator<Item = String> {
+    inventory::iter::<Test>.into_iter().map(|test| test.name().to_owned())
+}
 
 /// A test under the name that it is chosen by, which begins with its part: `part::test`.
 pub struct Case {
@@ -60,6 +75,11 @@ impl Case {
         })
     }
 
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// One that returns what is wrong.
     pub fn fallible(
         name: impl Into<String>,
@@ -74,22 +94,26 @@ impl Case {
 /// whose names have all of them, and `|` separates such filters. `report` prints what the tests have seen.
 pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> ExitCode {
     let mut arguments = Arguments::from_args();
+    let chosen = arguments.filter.clone().unwrap_or_default();
     let filter = arguments.filter.take_if(|filter| filter.contains([' ', '|'])).unwrap_or_default();
     IS_TESTING.store(true, Ordering::Relaxed);
     let threads = available_parallelism().map_or(1, usize::from) * TESTS_PER_PROCESSOR;
+    let threads = threads.min(MOST_TESTS);
     arguments.test_threads.get_or_insert(threads);
 
-    let attributed = inventory::iter::<Test>.into_iter().map(|test| {
-        let (_program, name) = test.path.split_once("::").expect("a path in a program");
-        Case::new(name, test.kind, test.run)
-    });
+    let attributed = inventory::iter::<Test>.into_iter().map(|test| Case::new(test.name(), test.kind, test.run));
     let mut cases: Vec<_> = cases.into_iter().collect();
     let given = cases.len();
     cases.extend(attributed);
-    // The linker's order is nobody's.
+    // The linker's order is nobody's. Those that wait for each other come last: they would keep others from beginning.
     cases[given..].sort_by(|one, other| one.name.cmp(&other.name));
+    cases.sort_by_key(|case| matches!(case.kind, Kind::Alone));
     cases.retain(|case| filter.split('|').any(|words| words.split(' ').all(|word| case.name.contains(word))));
 
+    if !cases.iter().any(|case| chosen.contains([' ', '|']) || case.name.contains(&chosen)) || cases.is_empty() {
+        eprintln!("no test has a name with {chosen:?}");
+        return ExitCode::FAILURE;
+    }
     let times = Arc::new(Mutex::new(Vec::new()));
     let trials = cases.into_iter().map(|case| trial(case, &times)).collect();
     if !in_full() {
@@ -128,7 +152,9 @@ fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
         move || {
             let _turn = matches!(kind, Kind::Alone).then(|| lock(&ALONE));
             let began = Instant::now();
-            lock(&RUNNING).insert(name.clone(), began);
+            if !matches!(kind, Kind::By(_)) {
+                lock(&RUNNING).insert(name.clone(), began);
+            }
             let outcome = catch_unwind(AssertUnwindSafe(run));
             lock(&RUNNING).remove(&name);
             lock(&times).push((name, began.elapsed()));
@@ -147,8 +173,8 @@ fn end_if_one_hangs() {
     loop {
         sleep(Duration::from_secs(1));
         if let Some((name, _)) = lock(&RUNNING).iter().find(|(_, began)| began.elapsed() > LONGEST) {
-            println!("\nstill running after {} s:\ntest {name} ... FAILED", LONGEST.as_secs());
-            exit(1);
+            println!("\nafter {} s\nstill running: {name}", LONGEST.as_secs());
+            scratch::end(1);
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Temporary directories that are removed even when the process is interrupted.
 
+use crate::runner::is_testing;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use tempfile::TempDir;
 
 /// A temporary directory. Removed when it is dropped, and when the process is told to end by Ctrl-C, by a terminal
 /// that is closed, or by SIGTERM; processes that run in it are killed then.
-pub struct Scratch(TempDir);
+pub struct Scratch(Option<TempDir>);
 
 /// Whether something else is to handle Ctrl-C at the moment.
 static SHIELDED: AtomicBool = AtomicBool::new(false);
@@ -30,40 +31,62 @@ fn live() -> MutexGuard<'static, Vec<PathBuf>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where temporary directories are: in memory, unless `TMPDIR` says where, or little fits there. Each server is a thousand
-/// files, and a disk's file system takes longer to make them than the server to run: ext4 looks at each inode that was
-/// deleted in the last minutes.
-fn parent() -> PathBuf {
+/// A directory of this process, in which all others are. Those of processes that were killed are removed.
+///
+/// In memory for tests, unless `TMPDIR` says where, or little fits there. Each server is a thousand files, and a disk's
+/// file system takes longer to make them than the server to run: ext4 looks at each inode that was deleted in the last
+/// minutes. Benchmarks and examples have the disk that users have.
+static PARENT: LazyLock<PathBuf> = LazyLock::new(|| {
+    const PREFIX: &str = "snowflake_pg.";
     let memory = Path::new("/dev/shm");
-    let is_fit = statvfs(memory).is_ok_and(|found| {
-        found.f_bavail * found.f_frsize >= ENOUGH && !found.f_flag.contains(StatVfsMountFlags::NOEXEC)
-    });
-    let is_told = std::env::var_os("TMPDIR").is_some();
-    if is_fit && !is_told { memory.to_owned() } else { std::env::temp_dir() }
-}
+    let is_fit = is_testing() && std::env::var_os("TMPDIR").is_none() && has_room(memory);
+    let parent = if is_fit { memory.to_owned() } else { std::env::temp_dir() };
+    for entry in fs::read_dir(&parent).into_iter().flatten().flatten() {
+        let process = entry.file_name().to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    parent.join(format!("{PREFIX}{}", std::process::id()))
+});
 
-/// Far more than the servers of a run have at a time, in bytes.
-const ENOUGH: u64 = 8 << 30;
+/// Whether programs can be run there, and far more fits than the servers of a run have at a time.
+fn has_room(memory: &Path) -> bool {
+    const ENOUGH: u64 = 8 << 30;
+    let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = available.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+    available.and_then(|kib| kib.parse::<u64>().ok()).is_some_and(|kib| kib * 1024 >= ENOUGH)
+        && statvfs(memory).is_ok_and(|found| {
+            found.f_bavail * found.f_frsize >= ENOUGH && !found.f_flag.contains(StatVfsMountFlags::NOEXEC)
+        })
+}
 
 impl Scratch {
     /// A new directory whose name begins so.
     pub fn new(prefix: &str) -> Self {
         static HANDLER: Once = Once::new();
-        HANDLER.call_once(|| ctrlc::set_handler(end).expect("no other handler"));
+        HANDLER.call_once(|| ctrlc::set_handler(interrupted).expect("no other handler"));
         let mut live = live();
-        let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(parent()).expect("a temporary directory");
+        fs::create_dir_all(&*PARENT).expect("a temporary directory");
+        let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(&*PARENT).expect("a temporary directory");
         live.push(directory.path().to_owned());
-        Self(directory)
+        Self(Some(directory))
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.0.as_ref().expect("a directory until it is dropped").path()
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        live().retain(|path| path != self.0.path());
+        let Some(directory) = self.0.take() else { return };
+        let path = directory.path().to_owned();
+        drop(directory);
+        let mut live = live();
+        live.retain(|other| *other != path);
+        // The last one.
+        let _ = fs::remove_dir(&*PARENT);
     }
 }
 
@@ -84,11 +107,14 @@ pub fn send(process: u32, signal: Signal) {
     let _ = kill_process(process, signal);
 }
 
-/// Ends everything at once. Holds the lock until the end, so that no new directory appears.
-fn end() {
-    if SHIELDED.load(Ordering::Relaxed) {
-        return;
+fn interrupted() {
+    if !SHIELDED.load(Ordering::Relaxed) {
+        end(130);
     }
+}
+
+/// Ends everything at once, and the process. Holds the lock until the end, so that no new directory appears.
+pub(crate) fn end(code: i32) -> ! {
     let live = live();
     for directory in live.iter() {
         // Until nothing is left: a process may be starting others.
@@ -101,5 +127,6 @@ fn end() {
         }
         let _ = fs::remove_dir_all(directory);
     }
-    exit(130);
+    let _ = fs::remove_dir(&*PARENT);
+    exit(code);
 }

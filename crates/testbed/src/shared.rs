@@ -1,13 +1,16 @@
 //! What tests share. It outlives the test that has made it, and ends with the run.
 
-use crate::cluster::{Builder, Cluster};
+use crate::cluster::{Builder, Cluster, PATIENCE};
+use crate::query::value;
 use postgres::{Client, Config, NoTls};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
 
 /// A database of its own, on a server that others may use at the same time. What belongs to the whole server, such as
 /// roles, settings and counters, is not its own.
@@ -16,29 +19,32 @@ pub struct Database {
     name: String,
 }
 
-/// The servers that are shared, by what they are like.
-static SERVERS: Mutex<BTreeMap<String, Arc<Cluster>>> = Mutex::new(BTreeMap::new());
+/// A server that is shared, made by the first who asks for it.
+type Shared = Arc<OnceLock<Arc<Cluster>>>;
 
-fn servers() -> MutexGuard<'static, BTreeMap<String, Arc<Cluster>>> {
+/// Those servers, by what they are like.
+static SERVERS: Mutex<BTreeMap<String, Shared>> = Mutex::new(BTreeMap::new());
+
+fn servers() -> MutexGuard<'static, BTreeMap<String, Shared>> {
     SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Builder {
     /// A new database on the server that all share who ask for one like this.
     pub fn database(self) -> Database {
-        self.database_after(|_| ())
+        self.database_after("", |_| ())
     }
 
-    /// The same, where the first to ask prepares the server: its database template1, which others are made from.
-    pub fn database_after(self, prepare: impl FnOnce(&Cluster)) -> Database {
+    /// The same on a server that was prepared in this way: its database template1, which others are made from.
+    pub fn database_after(self, name: &str, prepare: impl FnOnce(&Cluster)) -> Database {
         static DATABASES: AtomicUsize = AtomicUsize::new(0);
-        let wanted = format!("{self:?}");
+        let shared = Arc::clone(servers().entry(format!("{name} {self:?}")).or_default());
         let start = || {
             let server = lasting(|| self.start());
             prepare(&server);
             Arc::new(server)
         };
-        let server = Arc::clone(servers().entry(wanted).or_insert_with(start));
+        let server = Arc::clone(shared.get_or_init(start));
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         server.connect().batch_execute(&format!("CREATE DATABASE {name}")).expect("a database");
         Database { server, name }
@@ -68,6 +74,15 @@ impl Database {
         self.config().connect(NoTls).unwrap_or_else(|error| panic!("{error:?}\n{}", self.server.log()))
     }
 
+    /// Waits until a query's only value is true.
+    pub fn wait_until(&self, query: &str) {
+        let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
+        while value(&mut client, query) != "t" {
+            assert!(Instant::now() < deadline, "never true: {query}\n{}", self.server.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
     /// A command for psql, silent but for results and errors.
     pub fn psql(&self) -> Command {
         let mut psql = self.server.psql();
@@ -88,7 +103,8 @@ type Work = Box<dyn FnOnce() + Send>;
 pub fn lasting<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> T {
     static LASTING: LazyLock<Mutex<Sender<Work>>> = LazyLock::new(|| {
         let (sender, work) = channel::<Work>();
-        thread::spawn(move || work.into_iter().for_each(|work| work()));
+        // What panics has told so, and must not end what others have started.
+        thread::spawn(move || work.into_iter().for_each(|work| drop(catch_unwind(AssertUnwindSafe(work)))));
         Mutex::new(sender)
     });
     let (give, made) = channel();

@@ -30,7 +30,10 @@ pub(crate) fn copy(installation: &Installation, options: &[&str], initdb: Comman
 
 /// The template for these options, made if it is not there.
 fn template(installation: &Installation, options: &[&str], mut initdb: Command) -> PathBuf {
-    let key = [&[installation.version()], options].concat().join(" ");
+    // By the same programs, and of the same user.
+    let user = rustix::process::getuid().as_raw().to_string();
+    let program = installation.program("initdb").canonicalize().expect("initdb").display().to_string();
+    let key = [&[installation.version(), &user, &program], options].concat().join(" ");
     let key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
     let templates = project().join("target/templates");
     let template = templates.join(key);

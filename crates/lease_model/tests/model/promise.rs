@@ -41,9 +41,13 @@ const PROMISES: &[Promise] = &[
     small("a_request_that_arrives_much_later_lets_nothing_be_issued_twice", LATE_ONCE),
     small("a_restored_registry_lets_nothing_be_issued_twice", RESTORED),
     small("a_registry_restored_twice_lets_nothing_be_issued_twice", World { restores: 2, end: 3, ..World::CRASHES }),
+    small(
+        "requests_from_just_before_a_restore_let_nothing_be_issued_twice",
+        World { end: 2, longest_grant: 1, ..LATE_AND_RESTORED },
+    ),
     middle("requests_from_before_a_restore_let_nothing_be_issued_twice", LATE_AND_RESTORED),
     small("a_copied_disk_and_one_from_a_backup_let_nothing_be_issued_twice", IMAGES),
-    middle("servers_that_claim_their_workers_early_issue_nothing_twice", EARLY),
+    small("servers_that_claim_their_workers_early_issue_nothing_twice", EARLY),
     small("servers_that_change_their_workers_issue_nothing_twice", TWO_WORKERS),
     small("three_servers_issue_nothing_twice", World { servers: 3, late: 1, ..World::CRASHES }),
     large(

@@ -1,0 +1,99 @@
+//! The tests themselves: none is left out, and each mutant has some that could notice it.
+
+#[path = "mutants/list/mod.rs"]
+mod mutants;
+
+use crate::faults;
+use mutants::Against;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use testbed::{project, runner, test};
+
+/// Those of this program.
+fn names() -> Vec<String> {
+    let rows = faults::cases().into_iter().map(|case| case.name().to_owned());
+    rows.chain(runner::names()).collect()
+}
+
+/// A file that lacks `use testbed::test` has tests of Rust's own, which nothing runs.
+#[test]
+fn every_test_of_a_file_is_one_of_its_program() {
+    let programs = ["servers", "programs"].map(|program| {
+        let text = fs::read_to_string(project().join(format!("tests/{program}.rs"))).expect("a program");
+        text.lines()
+            .filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';').map(str::to_owned))
+            .collect::<Vec<_>>()
+    });
+    let names = names();
+    let mut seen = 0;
+    for module in &programs[0] {
+        let mut files = vec![project().join(format!("tests/{module}.rs"))];
+        let folder = project().join("tests").join(module);
+        files.extend(fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path()));
+        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+            let text = fs::read_to_string(file).expect("a file");
+            for after in text.split("\n#[test").skip(1) {
+                let name = after.split("fn ").nth(1).and_then(|text| text.split('(').next()).expect("a function");
+                let ends = format!("::{name}");
+                let is_there = names.iter().any(|test| test.starts_with(&**module) && test.ends_with(&ends));
+                assert!(is_there, "{} has no test {name} that is run", file.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 400, "{seen}");
+    // And every file is in a program.
+    for entry in fs::read_dir(project().join("tests")).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let module = path.file_stem().and_then(|stem| stem.to_str()).expect("a name").to_owned();
+        let is_program = ["servers", "programs", "mutants"].contains(&&*module);
+        let has_code = path.extension().is_some_and(|extension| extension == "rs");
+        assert!(!has_code || is_program || programs.iter().flatten().any(|name| *name == module), "{}", path.display());
+    }
+}
+
+/// So that none goes stale unnoticed.
+#[test]
+fn every_mutant_names_text_that_is_in_its_file_once() {
+    for mutant in mutants::mutants() {
+        for (file, from, to) in mutant.edits {
+            let text = fs::read_to_string(project().join(file)).expect("a source");
+            assert_eq!(text.matches(from).count(), 1, "{}: {file} must contain once: {from}", mutant.name);
+            assert_ne!(from, to, "{}", mutant.name);
+        }
+    }
+}
+
+#[test]
+fn every_mutant_has_tests_that_could_notice_it() {
+    let names = names();
+    for mutant in mutants::mutants() {
+        if let Against::Servers { tests } = mutant.against {
+            let is_there = names.iter().any(|name| tests.split(' ').all(|word| name.contains(word)));
+            assert!(is_there, "{}: there is no test {tests:?}", mutant.name);
+        }
+    }
+}
+
+/// As for mutants: this program, against a copy of what git knows.
+#[test]
+fn the_tests_can_be_run_against_a_copy_of_the_sources() {
+    let listing = Command::new("git").current_dir(project()).args(["ls-files", "-z"]).output().expect("git");
+    if !listing.status.success() {
+        println!("skipped: this is not a checkout");
+        return;
+    }
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    for name in String::from_utf8(listing.stdout).expect("names of files").split_terminator('\0') {
+        let (from, to) = (project().join(name), copy.path().join(name));
+        fs::create_dir_all(to.parent().expect("a directory")).expect("a directory");
+        if Path::new(&from).exists() {
+            fs::copy(&from, &to).expect("a copy");
+        }
+    }
+    let mut program = Command::new(std::env::current_exe().expect("this program"));
+    program.env("SNOWFLAKE_PG_SOURCES", copy.path()).args(["--quiet", "upgrades::|hostile:: no_object|install::"]);
+    let output = program.output().expect("tests");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
