@@ -131,6 +131,11 @@ impl Session {
         Ok(Self { remote, until, clock_offset_ms, clock_error_ms: error_ms + 1 })
     }
 
+    /// The same session, whose calls end at another time.
+    pub fn until(self, until: Instant) -> Self {
+        Self { until, ..self }
+    }
+
     /// Leases a worker. Where the server had a lease, its worker if that is free.
     pub fn claim(&mut self, had: Option<&Lease>, claim: &Claim, about: &About) -> Result<Claimed, Failure> {
         let parameters = [

@@ -5,6 +5,8 @@ use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use testbed::{Registry, Signal, Witness, can_name_hosts, error, test, value};
 
+const IS_LEASED: &str = "SELECT worker_id IS NOT NULL FROM snowflake_status";
+
 #[test]
 fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
     let mut registry = Registry::start();
@@ -38,7 +40,7 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
     registry.stop(Signal::INT);
     for how in [Signal::KILL, Signal::QUIT, Signal::INT] {
         server.restart(how);
-        server.wait_until("SELECT worker_id IS NOT NULL FROM snowflake_status");
+        server.wait_until(IS_LEASED);
         take_a_thousand(&mut witness, &[&server]);
     }
     assert!(server.log().contains("begins with the lease of worker 0 of data center 0, until "), "{}", server.log());
@@ -57,20 +59,53 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
     assert_eq!(witness.report().duplicates(), 0);
 }
 
+/// It has had no reason to ask since.
+#[test]
+fn a_server_that_is_restarted_before_it_has_noticed_that_the_registry_is_away_goes_on_with_its_lease() {
+    for is_frozen in [false, true] {
+        let mut registry = Registry::start();
+        let mut server = start(member(&registry));
+        assert_eq!(worker_of(&server), "0");
+        let mut witness = Witness::default();
+        take_a_thousand(&mut witness, &[&server]);
+        if is_frozen {
+            let frozen = registry.freeze();
+            server.restart(Signal::INT);
+            server.wait_until(IS_LEASED);
+            take_a_thousand(&mut witness, &[&server]);
+            drop(frozen);
+        } else {
+            registry.stop(Signal::INT);
+            server.restart(Signal::INT);
+            server.wait_until(IS_LEASED);
+            take_a_thousand(&mut witness, &[&server]);
+            registry.start();
+        }
+        assert!(server.log().contains("could not tell the registry that worker 0"), "{}", server.log());
+        server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
+        take_a_thousand(&mut witness, &[&server]);
+        assert_eq!(witness.report().duplicates(), 0);
+    }
+}
+
 /// The registry may have heard of it, and given the worker to another server.
 #[test]
-fn a_server_that_cannot_tell_a_frozen_registry_of_its_stop_does_without_the_rest_of_its_lease() {
-    let registry = Registry::start();
+fn a_server_that_does_not_hear_whether_it_has_released_its_worker_does_without_the_rest_of_its_lease() {
+    let mut registry = Registry::start();
     let mut server = start(member(&registry));
     assert_eq!(worker_of(&server), "0");
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&server]);
-    let frozen = registry.freeze();
-    server.restart(Signal::INT);
-    assert!(server.log().contains("could not tell the registry that worker 0"), "{}", server.log());
+    let mut locker = registry.connect();
+    locker.batch_execute("BEGIN; SELECT FROM snowflake_registry.lease FOR UPDATE").expect("a lock");
+    server.stop(Signal::INT);
+    assert!(server.log().contains("and does without the rest"), "{}", server.log());
+    drop(locker);
+    registry.stop(Signal::INT);
+    server.start();
     server.wait_until("SELECT state = 'no lease' AND registry_error IS NOT NULL FROM snowflake_status");
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
-    drop(frozen);
+    registry.start();
     assert_eq!(worker_of(&server), "0", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);

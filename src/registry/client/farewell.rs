@@ -12,26 +12,35 @@ use snowflake_core::lease::Lease;
 use std::time::{Duration, Instant};
 
 /// How long that may take. A registry that does not answer must not hold up a shutdown.
-const FAREWELL: Duration = Duration::from_millis(500);
+const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends. Where the
-    /// registry did not answer before, the server keeps its lease, as in a crash: nothing may hold up the shutdown, and the
-    /// next start may have to do without the registry, too.
+    /// Lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the lease ends.
+    ///
+    /// Only to a registry that answers: the lease is lowered before it is told, and cannot be raised again, as another
+    /// server may have the worker by then. Where it does not answer, the server keeps its lease, as in a crash: the next
+    /// start may have to do without the registry, too.
     pub(super) fn release(&mut self) {
         let Some(held) = self.lease.filter(|_| self.failures == 0) else { return };
-        let Some(lowered) = self.lower_grant(&held) else { return };
+        let worker = worker_of(held.numbers);
+        let until = Instant::now() + 2 * FAREWELL;
+        let answered = Session::begin(&gucs::registry::registry(), Some(&held), Instant::now() + FAREWELL, || Ok(()));
+        let Ok(session) = answered else {
+            return log!("snowflake_pg: could not tell the registry that {worker} is released");
+        };
+        let mut session = session.until(until);
+        let Some(lowered) = self.lower_grant(&held, until) else { return };
         // The next renewal has another token: a release that arrives after it must not lower what it grants.
         let tokens = [held.tokens[0], new_token()];
         let lease = Lease { tokens, granted_until: lowered, receipt: [0; 32], ..held };
         let Ok(directory) = StateDirectory::open(&gucs::state_directory()) else { return };
         if lease_file::write(&directory, &lease).is_ok() {
-            let until = Instant::now() + FAREWELL;
-            let session = Session::begin(&gucs::registry::registry(), Some(&held), until, || Ok(()));
-            let told = session.and_then(|mut session| session.release(&held, &lease, &self.about()));
-            let worker = worker_of(held.numbers);
-            let Ok(Grant { until: granted_until, receipt, revision, .. }) = told else {
-                return log!("snowflake_pg: could not tell the registry that {worker} is released");
+            let Ok(Grant { until: granted_until, receipt, revision, .. }) =
+                session.release(&held, &lease, &self.about())
+            else {
+                return log!(
+                    "snowflake_pg: could not tell the registry that {worker} is released, and does without the rest"
+                );
             };
             log!("snowflake_pg: released {worker}");
             // So that the next start can tell whether the registry was put back to before the release.
@@ -41,8 +50,7 @@ impl Client {
     }
 
     /// Lowers the grant to the mark that is on disk, so that the mark is not extended any more.
-    fn lower_grant(&self, lease: &Lease) -> Option<UnixMs> {
-        let until = Instant::now() + FAREWELL;
+    fn lower_grant(&self, lease: &Lease, until: Instant) -> Option<UnixMs> {
         while Instant::now() < until {
             if let Some(_lock) = lock::try_take() {
                 let generator = &shared().generator;
