@@ -192,13 +192,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "registry:: put_back_to_before" },
     },
     Mutant {
+        name: "a lease is lowered for a registry that does not answer",
+        edits: &[(
+            "src/registry/client/farewell.rs",
+            "        let Ok(session) = answered else {\n",
+            "        let Ok(session) = answered.inspect_err(|_| drop(self.lower_grant(&held, until).map(|mark| {\n            StateDirectory::open(&gucs::state_directory()).map(|directory| {\n                lease_file::write(&directory, &Lease { granted_until: mark, receipt: [0; 32], ..held })\n            })\n        }))) else {\n",
+        )],
+        against: Servers { tests: "registry:: restarted_before_it_has_noticed" },
+    },
+    Mutant {
         name: "a released lease is used again without the registry",
         edits: &[(
             "src/registry/client/farewell.rs",
             "lease_file::write(&directory, &lease).is_ok()",
             "lease_file::write(&directory, &held).is_ok()",
         )],
-        against: Servers { tests: "registry:: cannot_tell_a_frozen_registry" },
+        against: Servers { tests: "registry:: does_not_hear_whether" },
     },
     Mutant {
         name: "the end of a recovery forgets what servers have seen",
