@@ -222,7 +222,9 @@ fn ids_are_not_ahead_of_the_clock_when_a_server_is_restarted_after_create_extens
 #[test]
 fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
     let layout = "t32 w10 s21 unit=1s epoch=2020-01-01T00:00:00Z";
-    let builder = Cluster::builder().worker(1).with_defaults().set("snowflake_pg.layout", layout);
+    // Not whole ticks.
+    let builder =
+        Cluster::builder().worker(1).set("snowflake_pg.layout", layout).set("snowflake_pg.reserve_ahead", "1500ms");
     let mut cluster = builder.set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.keep_warm", 0).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     cluster.wait_for_mark_in_wal();

@@ -129,7 +129,7 @@ fn power_cut_after_the_first_mark(rounds: usize) -> Evidence {
 /// looks.
 fn flushed_before_returned(seconds: usize) -> Evidence {
     let cluster = server_with_disk();
-    cluster.disk().obey(Order::Slow(Duration::from_millis(10)));
+    cluster.disk().obey(Order::Slow(Duration::from_millis(100)));
     // A new server waits for a moment, which is not to count.
     Witness::of(&cluster).next_id().expect("an ID");
     let until = Instant::now() + Duration::from_secs(u64::try_from(seconds).expect("a few seconds"));

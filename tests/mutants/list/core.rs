@@ -17,7 +17,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "there is no floor after a crash",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })",
+            "Ok(StartPoint { floor: record.mark.max(in_wal), reason: StartReason::Restart })",
             "Ok(StartPoint { floor: record.mark & 1, reason: StartReason::Restart })",
         )],
         against: Servers { tests: "faults:: row_03" },
@@ -56,7 +56,7 @@ pub const MUTANTS: &[Mutant] = &[
             "    } else if identity.timeline < own.timeline {",
             "    } else if identity.timeline < own.timeline && same_place && !same_place {",
         )],
-        against: Servers { tests: "faults:: row_22" },
+        against: Core,
     },
     Mutant {
         name: "a changed layout is not noticed",
@@ -259,7 +259,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a mark in WAL that is lower than before passes for known",
         edits: &[("crates/snowflake_core/src/start_table.rs", "context.reads_wal && in_wal < record.logged", "false")],
-        against: Servers { tests: "faults:: set_right" },
+        against: Core,
     },
     Mutant {
         name: "the mark of CREATE EXTENSION passes for another server's",

@@ -193,7 +193,7 @@ pub const MUTANTS: &[Mutant] = &[
             "format!(\"{COMMON}_{datacenter}_{worker}\")",
             "format!(\"{COMMON}_{}\", (datacenter + worker) * 0)",
         )],
-        against: Servers { tests: "faults:: row_35" },
+        against: Servers { tests: "keeper:: a_mark_that_a_backend_has_written" },
     },
     Mutant {
         name: "a shutdown lowers another server's mark",
