@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
     version integer NOT NULL,
     system_identifier bigint NOT NULL,
     timeline bigint NOT NULL,
+    storage text NOT NULL,
     restored_at bigint NOT NULL DEFAULT 0,
     restored_revision bigint NOT NULL DEFAULT 0,
     reached_revision bigint NOT NULL DEFAULT 0,
@@ -60,6 +61,8 @@ COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script that was run last';
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
     'of this cluster, as system_identifier; another one means that the registry was restored or has failed over';
+COMMENT ON COLUMN snowflake_registry.registry.storage IS
+    'which table and which file the leases are in; others mean that they were restored from a dump, or rewritten';
 COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
     'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
@@ -156,6 +159,12 @@ CREATE OR REPLACE FUNCTION snowflake_registry.own_timeline() RETURNS bigint
 COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
     'timeline of this cluster; the control file, which pg_control_checkpoint() reads, is behind after a promotion';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.own_storage() RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS 'SELECT concat_ws('' '', to_regclass(''snowflake_registry.lease'')::oid, pg_relation_filenode(''snowflake_registry.lease''))';
+COMMENT ON FUNCTION snowflake_registry.own_storage() IS
+    'the OID of the table of leases, and its file: a dump brings neither back';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
     RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
@@ -170,26 +179,28 @@ DECLARE
     noted snowflake_registry.registry;
     own_system bigint := (pg_control_system()).system_identifier;
     own_line bigint := snowflake_registry.own_timeline();
+    own_storage text := snowflake_registry.own_storage();
 BEGIN
     -- What was committed must not be lost in a crash, whatever the settings of this database or role are.
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     SELECT * INTO STRICT here FROM snowflake_registry.registry;
-    IF here.system_identifier = own_system AND here.timeline = own_line
+    IF (here.system_identifier, here.timeline, here.storage) = (own_system, own_line, own_storage)
         AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()
     THEN
         RETURN here;
     END IF;
     -- Who waits for a lock could be held up by a role that was stolen.
     SELECT * INTO noted FROM snowflake_registry.registry FOR UPDATE SKIP LOCKED;
-    IF noted.system_identifier = own_system AND noted.timeline = own_line
+    IF (noted.system_identifier, noted.timeline, noted.storage) = (own_system, own_line, own_storage)
         AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()
     THEN
         RETURN noted;
     END IF;
     here.system_identifier := own_system;
     here.timeline := own_line;
+    here.storage := own_storage;
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
     here.restored_revision := greatest(snowflake_registry.last_revision(), seen_revision) + 1;
     -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
@@ -202,7 +213,7 @@ BEGIN
     here.restored_revision := greatest(here.restored_revision, nextval('snowflake_registry.revision'));
     PERFORM setval('snowflake_registry.revision', here.restored_revision);
     UPDATE snowflake_registry.registry SET system_identifier = here.system_identifier, timeline = here.timeline,
-        restored_at = here.restored_at, restored_revision = here.restored_revision, not_before = here.not_before,
+        storage = here.storage, restored_at = here.restored_at, restored_revision = here.restored_revision, not_before = here.not_before,
         reached_revision = here.restored_revision;
     RAISE LOG 'snowflake_registry was restored or has failed over'
         USING DETAIL = format('No worker is given to another server before %s.', snowflake_registry.display(here.not_before)),
@@ -222,8 +233,8 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, bigint, uuid, bigint, bigint) IS
     'proof that this registry has granted a lease, even if it has lost it in a restore';
 
-INSERT INTO snowflake_registry.registry (version, system_identifier, timeline)
-    VALUES (1, (pg_control_system()).system_identifier, snowflake_registry.own_timeline())
+INSERT INTO snowflake_registry.registry (version, system_identifier, timeline, storage)
+    VALUES (1, (pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage())
     ON CONFLICT (is_only_row) DO UPDATE SET version = excluded.version;
 
 -- For servers ---------------------------------------------------------------------------------------------------------------

@@ -89,11 +89,13 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
     worker_of(&server);
     let client = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     let before = shown(&server, client);
+    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
+    let renewed = known(&registry, "renewed", 5);
     shown(&server, &format!("SELECT pg_terminate_backend({before})"));
     server.wait_until(&format!("SELECT ({client}) <> {before}"));
-    let renewed = known(&registry, "renewed", 5);
-    server.reload();
+    // It renews at once; and has the answer when its session is over.
     registry.wait_until(&format!("SELECT renewed > '{renewed}' FROM snowflake_registry.workers"));
+    registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
     server.stop(Signal::INT);
     let granted = "granted_until < 1000 * extract(epoch FROM now() + '10 s')";
     let query = format!("SELECT granted_until > {issued} AND {granted} FROM snowflake_registry.lease");

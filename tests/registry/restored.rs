@@ -1,6 +1,8 @@
 //! A registry that was restored to an older state, or has failed over.
 
 use super::fixture::{ONE_WORKER, cut_off, member, shown, start, take_a_thousand, worker_of};
+use std::fs;
+use std::process::Command;
 use testbed::{Cluster, Registry, Signal, Witness, error, test};
 
 const REFUSED: &str = "Registry: Registry was restored or has failed over. Leases may have been lost. \
@@ -91,6 +93,47 @@ fn a_registry_that_has_lost_leases_takes_them_back_from_their_servers_and_from_n
     assert_eq!(worker_of(&new), "1", "{}", new.log());
     take_a_thousand(&mut witness, &[&old, &new]);
     assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Restored into the cluster that it was dumped from: nothing but the tables themselves shows it.
+#[test]
+fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_worker_to_a_new_server() {
+    let pg_dump = |registry: &Registry, options: &[&str]| {
+        let mut dump = Command::new(registry.bindir().join("pg_dump"));
+        let output = dump.args(options).envs(registry.environment()).output().expect("pg_dump");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    for (options, before) in [
+        (&["--schema=snowflake_registry"][..], "DROP SCHEMA snowflake_registry CASCADE"),
+        (&["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
+        (&["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
+    ] {
+        let registry = Registry::start();
+        let dump = pg_dump(&registry, options);
+        let old = start(member(&registry));
+        assert_eq!(worker_of(&old), "0");
+        let mut witness = Witness::default();
+        take_a_thousand(&mut witness, &[&old]);
+
+        let script = registry.make_directory("dump").join("dump.sql");
+        fs::write(&script, dump).expect("a script");
+        let mut psql = registry.psql();
+        psql.args(["--set=ON_ERROR_STOP=1", "--command", before, "--file"]).arg(&script);
+        let output = psql.output().expect("psql");
+        assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+
+        // Before the first server asks again, and after.
+        assert_refused(&registry);
+        old.reload();
+        wait_for_renewal(&registry, "0");
+        take_a_thousand(&mut witness, &[&old]);
+        shown(&registry, "SELECT snowflake_registry.end_recovery()");
+        let new = start(member(&registry));
+        assert_eq!(worker_of(&new), "1", "{options:?}");
+        take_a_thousand(&mut witness, &[&new, &old]);
+        assert_eq!(witness.report().duplicates(), 0);
+    }
 }
 
 /// Its storage is put back in place, so that neither its system identifier nor its timeline shows it.

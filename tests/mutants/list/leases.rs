@@ -192,6 +192,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "registry:: put_back_to_before" },
     },
     Mutant {
+        name: "a registry that was restored from a dump into its own cluster is not noticed",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "    IF (here.system_identifier, here.timeline, here.storage) = (own_system, own_line, own_storage)",
+            "    IF (here.system_identifier, here.timeline) = (own_system, own_line)",
+        )],
+        against: Servers { tests: "registry:: from_a_dump" },
+    },
+    Mutant {
         name: "a lease is lowered for a registry that does not answer",
         edits: &[(
             "src/registry/client/farewell.rs",
