@@ -445,7 +445,11 @@ BEGIN
             FROM narrow WHERE attinhcount > 0)
         SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions,
             (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
-            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way
+            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
+            -- Of CHECKs and indexes, which PostgreSQL evaluates.
+            (SELECT relowner::regrole FROM pg_class WHERE oid = rel AND pg_get_userbyid(relowner) <> current_user
+                AND (relchecks > 0 OR EXISTS (SELECT FROM pg_index
+                    WHERE indrelid = rel AND (indexprs IS NOT NULL OR indpred IS NOT NULL)))) AS owner_of_code
         FROM narrow GROUP BY rel ORDER BY rel = relation, rel::regclass::text
     LOOP
         obstacles := obstacles || coalesce(widen.in_the_way, '{}');
@@ -453,8 +457,9 @@ BEGIN
             others := concat_ws(', ', others, widen.rel);
         END IF;
         commands := commands || format('ALTER TABLE %s %s', widen.rel, widen.actions);
-        notes := notes || format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.',
-            widen.rel, widen.size);
+        notes := notes || concat(
+            format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
+            ' Runs code of its owner, ' || widen.owner_of_code::text || ', with your rights.');
     END LOOP;
     IF id.attgenerated <> '' THEN
         obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);

@@ -218,6 +218,23 @@ fn run_until_done(client: &mut Client, which: &str, arguments: &str) {
     panic!("{which} gets no lock");
 }
 
+/// What a table's owner has put into a CHECK or an index is code of his.
+#[test]
+fn the_plan_says_where_it_runs_code_of_another_owner() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE ROLE maker; GRANT ALL ON SCHEMA public TO maker; SET ROLE maker;
+             CREATE TABLE orders (id serial PRIMARY KEY); CREATE TABLE items (id integer REFERENCES orders, CHECK (id > 0));
+             RESET ROLE; CREATE TABLE ours (id integer REFERENCES orders, CHECK (id > 0))",
+        )
+        .expect("tables");
+    let notes = "SELECT string_agg(command, '; ') FROM ids.snowflake_adopt_plan('orders') WHERE note LIKE '%Runs code of its owner%'";
+    assert_eq!(value(&mut client, notes), "ALTER TABLE public.items ALTER COLUMN id TYPE bigint");
+    let note = "SELECT note FROM ids.snowflake_adopt_plan('orders') WHERE command LIKE '%items ALTER%'";
+    assert!(value(&mut client, note).ends_with("Runs code of its owner, maker, with your rights."));
+}
+
 #[test]
 fn ids_from_elsewhere_that_are_greater_are_skipped() {
     // Not for others: its IDs will be ahead of the clock.
