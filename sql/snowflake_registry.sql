@@ -96,6 +96,7 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
     role text,
     layout text,
     clock_offset_ms bigint,
+    conflict text,
     PRIMARY KEY (datacenter_id, worker_id)
 );
 COMMENT ON TABLE snowflake_registry.lease IS 'a row for each worker that was ever leased, reserved or forbidden';
@@ -108,6 +109,8 @@ COMMENT ON COLUMN snowflake_registry.lease.issued_until IS
     'timestamps of its IDs were below this time when it reported last, in Unix milliseconds';
 COMMENT ON COLUMN snowflake_registry.lease.is_used IS 'whether this server can have issued IDs';
 COMMENT ON COLUMN snowflake_registry.lease.was_used IS 'whether one that had the worker before can have';
+COMMENT ON COLUMN snowflake_registry.lease.conflict IS
+    'what this server is to be told: another one has had the same worker for the same time';
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
     'free: for any server; reserved: only for a server that is configured with this number; forbidden: for none';
 
@@ -493,7 +496,7 @@ BEGIN
     at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
             revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), was_used = l.is_used OR l.was_used,
-            is_used = true,
+            is_used = true, conflict = NULL,
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
@@ -537,17 +540,43 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
     bigint, bigint, bigint, bigint) IS 'whether a server has the worker of this row';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.note_conflict(
+    row_of snowflake_registry.lease, this record, held_until bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asking snowflake_registry.lease;
+    seen text;
+BEGIN
+    asking.server := this.server;
+    asking.system_identifier := this.system;
+    asking.host := this.host;
+    asking.address := inet_client_addr();
+    seen := format('Worker %s of data center %s was leased to %s for IDs up to %s, and to %s for IDs from %s on.', row_of.worker_id,
+        row_of.datacenter_id, snowflake_registry.holder(asking), snowflake_registry.display(held_until),
+        snowflake_registry.holder(row_of), snowflake_registry.display(row_of.begins_at));
+    RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
+        HINT = 'Look for IDs that both have issued. If the registry was restored, its backup did not show it.';
+    -- Unless the other one renews just now: nobody waits for a lock.
+    UPDATE snowflake_registry.lease l SET conflict = seen
+        WHERE (l.datacenter_id, l.worker_id) IN (SELECT o.datacenter_id, o.worker_id FROM snowflake_registry.lease o
+            WHERE o.datacenter_id = row_of.datacenter_id AND o.worker_id = row_of.worker_id AND o.token = row_of.token
+            FOR UPDATE SKIP LOCKED);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.note_conflict(snowflake_registry.lease, record, bigint) IS
+    'log that two servers have had a worker for the same time, and have the other one told when it renews';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
     seen_revision bigint, about jsonb,
     OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
-    OUT layout_note text)
+    OUT must_stop boolean, OUT layout_note text, OUT conflict_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
     now_ms bigint;
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
+    is_proven boolean;
 BEGIN
     IF new_token IS NULL THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
@@ -564,6 +593,7 @@ BEGIN
             seen_revision, this.lease_ms, this.clock_offset) IS NOT TRUE
         THEN
             is_final := false;
+            must_stop := false;
             IF found_lease.worker_id IS NULL OR found_lease.token IS NULL AND NOT (found_lease.is_used OR found_lease.was_used) THEN
                 refusal := 'The registry does not know the lease.';
             ELSIF found_lease.token IS NULL THEN
@@ -579,8 +609,14 @@ BEGIN
             ELSE
                 refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
                 -- A failover could lose that. Another registry than the server's says nothing of its lease.
-                is_final := found_lease.revision >= here.restored_revision AND held_receipt = snowflake_registry.receipt_for(
-                    datacenter, worker, presented[1], held_until, seen_revision);
+                is_proven := held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
+                is_final := found_lease.revision >= here.restored_revision AND is_proven;
+                -- It was given away before this lease ended: the registry has lost a transaction, which nothing else has shown,
+                -- or the lease was ended by hand while the server runs, or this is a copy.
+                must_stop := is_proven AND found_lease.begins_at < held_until;
+                IF must_stop THEN
+                    PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
+                END IF;
             END IF;
             RETURN;
         ELSIF found_lease.rule = 'forbidden' THEN
@@ -604,8 +640,9 @@ BEGIN
             since = coalesce(l.since, clock_timestamp()), is_used = true,
             revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
             host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
-            clock_offset_ms = this.clock_offset
+            clock_offset_ms = this.clock_offset, conflict = NULL
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+    conflict_note := found_lease.conflict;
     receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
     layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 END $$;

@@ -80,6 +80,8 @@ pub struct Grant {
     pub revision: u64,
     /// A server that has a lease and another layout.
     pub other_layout: Option<String>,
+    /// A server that has had the same worker for the same time.
+    pub conflict: Option<String>,
 }
 
 /// What comes of a renewal.
@@ -94,6 +96,8 @@ pub enum Renewed {
         hint: String,
         /// Whether it will never have it again, whatever becomes of the registry.
         is_final: bool,
+        /// Whether another server has it for the same time, so that this one must issue nothing more.
+        must_stop: bool,
     },
 }
 
@@ -167,6 +171,7 @@ impl Session {
                     reason: text(c"refusal"),
                     hint: text(c"hint"),
                     is_final: is_true(&answer, c"is_final"),
+                    must_stop: is_true(&answer, c"must_stop"),
                 }
             }
         })
@@ -253,6 +258,7 @@ fn grant(answer: &Answer) -> Result<Grant, Failure> {
         receipt: bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| unexpected(c"receipt"))?,
         revision: required(answer, c"at_revision")?,
         other_layout: answer.value(0, c"layout_note"),
+        conflict: answer.value(0, c"conflict_note"),
     })
 }
 

@@ -136,6 +136,46 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
     }
 }
 
+/// Nothing shows the loss before the first server asks, and the registry has given its worker away by then.
+#[test]
+fn a_server_whose_worker_a_registry_has_lost_and_given_away_stops_when_it_asks_and_both_are_told() {
+    let mut registry = Registry::start();
+    registry.stop(Signal::INT);
+    let mut older = Registry::on(Cluster::builder().copy_of(&registry));
+    registry.start();
+    let mut first = start(member(&registry).set("cluster_name", "one"));
+    assert_eq!(worker_of(&first), "0");
+    first.connect().batch_execute("SELECT snowflake_nextvals(1000)").expect("IDs");
+    registry.stop(Signal::INT);
+    older.start();
+    let second = start(member(&older).set("cluster_name", "two"));
+    assert_eq!(worker_of(&second), "0", "it cannot know");
+
+    send_to(&first, &older);
+    first.wait_until("SELECT state = 'no lease' FROM snowflake_status");
+    let refused = error(&mut first.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.code().code(), "55000");
+    assert!(
+        first.log().contains("worker 0 of data center 0 is leased to another server for the same time"),
+        "{}",
+        first.log()
+    );
+    let seen = "Worker 0 of data center 0 was leased to server \"one\" on host ";
+    assert!(older.log().contains("a worker was leased to two servers for the same time"), "{}", older.log());
+    assert!(older.log().contains(seen), "{}", older.log());
+    second.reload();
+    second.wait_until("SELECT lease_until > now() + '59 min' FROM snowflake_status");
+    older.wait_until("SELECT bool_and(conflict IS NULL) FROM snowflake_registry.lease");
+    assert!(second.log().contains("the worker of this server was leased to another server"), "{}", second.log());
+    assert!(second.log().contains(seen), "{}", second.log());
+    // It gets another worker, above all that it may have issued.
+    first.restart(Signal::INT);
+    shown(&older, "SELECT snowflake_registry.end_recovery()");
+    assert_eq!(worker_of(&first), "1", "{}", first.log());
+    first.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    second.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+}
+
 /// Its storage is put back in place, so that neither its system identifier nor its timeline shows it.
 #[test]
 fn a_registry_whose_volume_is_put_back_is_noticed_by_what_servers_have_seen() {

@@ -160,8 +160,15 @@ impl Client {
         lease: Lease,
     ) -> Result<Option<Failure>, Failure> {
         match session.renew(&lease, &self.about())? {
-            Renewed::Refused { reason: detail, hint, is_final } => {
-                if is_final {
+            Renewed::Refused { reason: detail, hint, is_final, must_stop } => {
+                if must_stop && self.lease.is_some() {
+                    self.lower_grant(&lease, Instant::now() + BRIEF);
+                    warning(&format!("{} is leased to another server for the same time", worker_of(lease.numbers)))
+                        .set_detail(format!("{} This server issues no more IDs.", shown(&detail)))
+                        .set_hint("Look for IDs that both have issued, and restart this server.")
+                        .report(PgLogLevel::WARNING);
+                }
+                if is_final || must_stop {
                     self.disown(directory, lease)?;
                 }
                 let hint = if !hint.is_empty() {
@@ -176,6 +183,12 @@ impl Client {
             }
             Renewed::Granted(grant) => {
                 self.warn_of_layout(&grant);
+                if let Some(conflict) = &grant.conflict {
+                    warning("the worker of this server was leased to another server for the same time")
+                        .set_detail(shown(conflict))
+                        .set_hint("Look for IDs that both have issued. The other server has stopped.")
+                        .report(PgLogLevel::WARNING);
+                }
                 // The clock of a grant can have been another one: a grant is never shorter than before.
                 let granted_until = grant.until.max(lease.granted_until);
                 let tokens = [lease.tokens[1]; 2];

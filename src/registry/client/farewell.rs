@@ -50,7 +50,7 @@ impl Client {
     }
 
     /// Lowers the grant to the mark that is on disk, so that the mark is not extended any more.
-    fn lower_grant(&self, lease: &Lease, until: Instant) -> Option<UnixMs> {
+    pub(super) fn lower_grant(&self, lease: &Lease, until: Instant) -> Option<UnixMs> {
         while Instant::now() < until {
             if let Some(_lock) = lock::try_take() {
                 let generator = &shared().generator;

@@ -132,8 +132,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a server that has lost its worker asks for it again",
         edits: &[(
             "src/registry/client/exchange.rs",
-            "                if is_final {",
-            "                if is_final && false {",
+            "                if is_final || must_stop {",
+            "                if must_stop {",
         )],
         against: Servers { tests: "registry:: never_gets_its_lease_back" },
     },
@@ -199,6 +199,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "    IF (here.system_identifier, here.timeline) = (own_system, own_line)",
         )],
         against: Servers { tests: "registry:: from_a_dump" },
+    },
+    Mutant {
+        name: "a server whose worker was given away goes on to the end of its lease",
+        edits: &[(
+            "src/registry/client/exchange.rs",
+            "if must_stop && self.lease.is_some() {",
+            "if must_stop && self.lease.is_none() {",
+        )],
+        against: Servers { tests: "registry:: given_away" },
     },
     Mutant {
         name: "a lease is lowered for a registry that does not answer",
