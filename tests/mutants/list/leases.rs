@@ -5,6 +5,18 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a server leaves a function to who may create in the database of the registry",
+        edits: &[
+            ("src/registry/protocol.rs", "pg_catalog.jsonb_build_object", "jsonb_build_object"),
+            (
+                "src/remote.rs",
+                "        remote.query(c\"SELECT pg_catalog.set_config('search_path', '', false)\", &[], until)?;\n",
+                "",
+            ),
+        ],
+        against: Servers { tests: "hostile:: servers_and_people" },
+    },
+    Mutant {
         name: "a fleet without I3",
         edits: &[
             (
