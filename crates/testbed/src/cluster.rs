@@ -1,7 +1,7 @@
 //! One throwaway server.
 
 use crate::disk::{Disk, install_library};
-use crate::host::{Host, UNPRIVILEGED, children, faketime, give_away, make_private, running_as_root};
+use crate::host::{Host, children, give_away, make_private};
 use crate::installation::Installation;
 use crate::overlay::Overlay;
 use crate::query::value;
@@ -12,18 +12,15 @@ use crate::template;
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::UnixMs;
-use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The library of crates/disk_faults, in the directory of a server that needs it.
-const LIBRARY: &str = "faults.so";
+pub(crate) const LIBRARY: &str = "faults.so";
 
 /// How long anything may take that is sure to happen. Far longer than it does: only to end a test that hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,15 +44,15 @@ pub struct Builder {
 
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
 pub struct Cluster {
-    directory: Scratch,
+    pub(crate) directory: Scratch,
     data: PathBuf,
-    installation: Arc<Installation>,
-    environment: Vec<String>,
+    pub(crate) installation: Arc<Installation>,
+    pub(crate) environment: Vec<String>,
     pub(crate) on_host: Host,
-    own_clock: bool,
-    disk: Option<Disk>,
-    overlay: Option<Overlay>,
-    postmaster: Option<Child>,
+    pub(crate) own_clock: bool,
+    pub(crate) disk: Option<Disk>,
+    pub(crate) overlay: Option<Overlay>,
+    pub(crate) postmaster: Option<Child>,
 }
 
 impl Builder {
@@ -274,25 +271,6 @@ impl Cluster {
         [vec![postmaster], children(postmaster)].concat()
     }
 
-    /// Runs statements, one a line, on a stopped server in single-user mode, and returns what it prints.
-    pub fn single_user(&self, statements: &str) -> String {
-        self.single_user_under(&[], statements)
-    }
-
-    /// The same, PostgreSQL's program being run by another one: valgrind, for example.
-    pub fn single_user_under(&self, runner: &[&str], statements: &str) -> String {
-        assert!(self.postmaster.is_none(), "a running server");
-        let mut command = self.command_under(runner, "postgres");
-        command.arg("--single").arg("-D").arg(self.data()).arg("postgres");
-        let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("single-user mode");
-        child.stdin.take().expect("a pipe").write_all(statements.as_bytes()).expect("a server that reads");
-        let output = child.wait_with_output().expect("single-user mode");
-        assert!(output.status.success(), "{}", self.log());
-        String::from_utf8(output.stdout).expect("text")
-    }
-
     /// Backends outlive a killed postmaster until they notice; a new one does not start before. It does not wait for
     /// the logging collector and for commands of the server's.
     fn wait_for_orphans(&self, postmaster: u32) {
@@ -360,85 +338,11 @@ impl Cluster {
         self.installation.scripts()
     }
 
-    /// A command for psql on this server, silent but for results and errors.
-    pub fn psql(&self) -> Command {
-        let mut psql = Command::new(self.installation.program("psql"));
-        psql.args(["--no-psqlrc", "--quiet", "--username=postgres", "--dbname=postgres", "--host"]).arg(self.host());
-        psql
-    }
-
-    /// Where this server is, for clients that are told by libpq's environment variables.
-    pub fn environment(&self) -> [(&str, &OsStr); 3] {
-        let text = OsStr::new("postgres");
-        [("PGHOST", self.host().as_os_str()), ("PGUSER", text), ("PGDATABASE", text)]
-    }
-
-    /// A program of PostgreSQL's, run by the servers' user, by the server's clock, that ends when this process does.
-    pub(crate) fn command(&self, program: &str) -> Command {
-        self.command_under(&[], program)
-    }
-
-    fn command_under(&self, runner: &[&str], program: &str) -> Command {
-        let mut command = self.foreign_command();
-        command.args(self.preloaded()).args(runner).arg(self.installation.program(program));
-        command
-    }
-
-    /// The beginning of a command that runs somebody else's program, which is to follow, on the machine of this server:
-    /// as its user, and until this process ends.
-    pub fn foreign_command(&self) -> Command {
-        let mut command = match &self.overlay {
-            Some(overlay) => overlay.command(),
-            None => self.on_host.command(self.directory.path()),
-        };
-        command.args(["setpriv", "--pdeathsig", "QUIT"]);
-        if running_as_root() {
-            command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--init-groups"]);
-        }
-        // In a group of its own: Ctrl-C in a terminal is for this process, which then ends its servers.
-        command
-            .process_group(0)
-            .current_dir(self.directory.path())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // By env, and not around setpriv: what root's process makes, the servers' user can't use.
-        command.args(["--", "env"]).args(&self.environment);
-        command
-    }
-
-    /// Variables with which a program of PostgreSQL's has the clock and the disk of this server.
-    pub fn preloaded(&self) -> Vec<String> {
-        let mut variables = Vec::new();
-        // Ours first: it has to stand before libfaketime.
-        let mut preloaded = vec![self.directory.path().join(LIBRARY)];
-        if self.own_clock {
-            // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
-            preloaded.push(faketime());
-            variables
-                .extend(["FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"].map(str::to_owned));
-            variables.push(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));
-        }
-        if let Some(disk) = &self.disk {
-            variables.extend(disk.environment());
-        }
-        if self.own_clock || self.disk.is_some() {
-            let preloaded: Vec<_> = preloaded.iter().map(|path| path.display().to_string()).collect();
-            variables.push(format!("LD_PRELOAD={}", preloaded.join(":")));
-        }
-        variables
-    }
-
-    /// The directory of PostgreSQL's programs.
-    pub fn bindir(&self) -> PathBuf {
-        let postgres = self.installation.program("postgres");
-        postgres.parent().expect("a program lies in a directory").to_owned()
-    }
-
-    fn log_path(&self) -> PathBuf {
+    pub(crate) fn log_path(&self) -> PathBuf {
         self.directory.path().join("log")
     }
 
-    fn clock_path(&self) -> PathBuf {
+    pub(crate) fn clock_path(&self) -> PathBuf {
         self.directory.path().join("clock")
     }
 }

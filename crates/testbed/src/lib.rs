@@ -15,6 +15,7 @@ mod load;
 mod machine;
 mod monitoring;
 mod overlay;
+mod programs;
 mod query;
 mod reading;
 mod registry;

@@ -1,0 +1,105 @@
+//! Programs that run as a server of its own would run them: as its user, by its clock and on its disk.
+
+use crate::cluster::{Cluster, LIBRARY};
+use crate::host::{UNPRIVILEGED, faketime, running_as_root};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+impl Cluster {
+    /// A command for psql on this server, silent but for results and errors.
+    pub fn psql(&self) -> Command {
+        let mut psql = Command::new(self.installation.program("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--username=postgres", "--dbname=postgres", "--host"]).arg(self.host());
+        psql
+    }
+
+    /// Where this server is, for clients that are told by libpq's environment variables.
+    pub fn environment(&self) -> [(&str, &OsStr); 3] {
+        let text = OsStr::new("postgres");
+        [("PGHOST", self.host().as_os_str()), ("PGUSER", text), ("PGDATABASE", text)]
+    }
+
+    /// A program of PostgreSQL's, run by the servers' user, by the server's clock, that ends when this process does.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        self.command_under(&[], program)
+    }
+
+    fn command_under(&self, runner: &[&str], program: &str) -> Command {
+        let mut command = self.foreign_command();
+        command.args(self.preloaded()).args(runner).arg(self.installation.program(program));
+        command
+    }
+
+    /// The beginning of a command that runs somebody else's program, which is to follow, on the machine of this server:
+    /// as its user, and until this process ends.
+    pub fn foreign_command(&self) -> Command {
+        let mut command = match &self.overlay {
+            Some(overlay) => overlay.command(),
+            None => self.on_host.command(self.directory.path()),
+        };
+        command.args(["setpriv", "--pdeathsig", "QUIT"]);
+        if running_as_root() {
+            command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--init-groups"]);
+        }
+        // In a group of its own: Ctrl-C in a terminal is for this process, which then ends its servers.
+        command
+            .process_group(0)
+            .current_dir(self.directory.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // By env, and not around setpriv: what root's process makes, the servers' user can't use.
+        command.args(["--", "env"]).args(&self.environment);
+        command
+    }
+
+    /// Variables with which a program of PostgreSQL's has the clock and the disk of this server.
+    pub fn preloaded(&self) -> Vec<String> {
+        let mut variables = Vec::new();
+        // Ours first: it has to stand before libfaketime.
+        let mut preloaded = vec![self.directory.path().join(LIBRARY)];
+        if self.own_clock {
+            // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
+            preloaded.push(faketime());
+            variables
+                .extend(["FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1"].map(str::to_owned));
+            variables.push(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));
+        }
+        if let Some(disk) = &self.disk {
+            variables.extend(disk.environment());
+        }
+        if self.own_clock || self.disk.is_some() {
+            let preloaded: Vec<_> = preloaded.iter().map(|path| path.display().to_string()).collect();
+            variables.push(format!("LD_PRELOAD={}", preloaded.join(":")));
+        }
+        variables
+    }
+
+    /// The directory of PostgreSQL's programs.
+    pub fn bindir(&self) -> PathBuf {
+        let postgres = self.installation.program("postgres");
+        postgres.parent().expect("a program lies in a directory").to_owned()
+    }
+
+    /// Runs statements, one a line, on a stopped server in single-user mode, and returns what it prints.
+    pub fn single_user(&self, statements: &str) -> String {
+        self.single_user_under(&[], statements)
+    }
+
+    /// The same, PostgreSQL's program being run by another one: valgrind, for example.
+    pub fn single_user_under(&self, runner: &[&str], statements: &str) -> String {
+        assert!(self.postmaster.is_none(), "a running server");
+        let mut command = self.command_under(runner, "postgres");
+        command.arg("--single").arg("-D").arg(self.data()).arg("postgres");
+        let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("single-user mode");
+        child.stdin.take().expect("a pipe").write_all(statements.as_bytes()).expect("a server that reads");
+        let output = child.wait_with_output().expect("single-user mode");
+        assert!(output.status.success(), "{}", self.log());
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
