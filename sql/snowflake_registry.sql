@@ -337,7 +337,17 @@ COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint,
 
 CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(datacenter bigint, worker bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Far more than any fleet has: a role that was stolen must not fill the disk.
+    most CONSTANT integer := 100000;
 BEGIN
+    IF (SELECT count(*) FROM snowflake_registry.lease) >= most
+        AND NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker)
+    THEN
+        RAISE EXCEPTION 'registry has no room for another worker' USING ERRCODE = 'program_limit_exceeded',
+            DETAIL = format('It knows %s workers.', most),
+            HINT = 'The view snowflake_registry.workers shows which role has leased them.';
+    END IF;
     IF NOT pg_try_advisory_xact_lock(
         -- Nobody else can take these locks.
         (SELECT hashtextextended(concat_ws(' ', r.secret, datacenter, worker), 0) FROM snowflake_registry.registry r))

@@ -273,6 +273,31 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
 }
 
 #[test]
+fn a_role_that_was_stolen_cannot_add_workers_without_end_and_servers_keep_theirs() {
+    let registry = Registry::start();
+    let server = start(member(&registry));
+    worker_of(&server);
+    let fill =
+        "INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) SELECT 9, n FROM generate_series(2, 100000) n";
+    registry.connect().batch_execute(fill).expect("workers");
+    let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
+    let claim = |nth: u32, datacenter: u32| {
+        let token = format!("{nth:08}-0000-4000-8000-000000000000");
+        format!(
+            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', {datacenter}, NULL, 1, NULL, {})",
+            about(60_000)
+        )
+    };
+    let refused = error(&mut thief, &claim(1, 5));
+    assert_eq!((refused.code().code(), refused.message()), ("54000", "registry has no room for another worker"));
+    let before = known(&registry, "renewed", 0);
+    server.reload();
+    registry
+        .wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE datacenter_id = 0"));
+    server.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+}
+
+#[test]
 fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
     let registry = Registry::start();
     let one = start(member(&registry).set("cluster_name", "one"));
