@@ -213,8 +213,11 @@ fn must_be_readable(table: pg_sys::Oid) {
     // SAFETY: every call has a user.
     let user = unsafe { pg_sys::GetUserId() };
     let mut is_missing = false;
+    // Wider from PostgreSQL 16 on.
+    #[cfg_attr(feature = "pg15", expect(clippy::useless_conversion, reason = "the same type"))]
+    let read: pg_sys::AclMode = pg_sys::ACL_SELECT.into();
     // SAFETY: looks for a relation in the catalog, and writes whether there is none.
-    let found = unsafe { pg_sys::pg_class_aclcheck_ext(table, user, pg_sys::ACL_SELECT.into(), &raw mut is_missing) };
+    let found = unsafe { pg_sys::pg_class_aclcheck_ext(table, user, read, &raw mut is_missing) };
     // SAFETY: two roles.
     let scans = || unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) };
     if is_missing || found == pg_sys::AclResult::ACLCHECK_OK || scans() {
