@@ -37,7 +37,7 @@ fn live() -> MutexGuard<'static, Vec<PathBuf>> {
 /// file system takes longer to make them than the server to run: ext4 looks at each inode that was deleted in the last
 /// minutes. Benchmarks and examples have the disk that users have.
 static PARENT: LazyLock<PathBuf> = LazyLock::new(|| {
-    const PREFIX: &str = "snowflake_pg.";
+    const PREFIX: &str = "snowflake-tests.";
     let memory = Path::new("/dev/shm");
     let is_fit = is_testing() && std::env::var_os("TMPDIR").is_none() && has_room(memory);
     let parent = if is_fit { memory.to_owned() } else { std::env::temp_dir() };
