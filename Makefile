@@ -18,7 +18,7 @@
 # make test-versions  build PostgreSQL 18, 17 and 16 from Debian's sources, and test on them (half an hour; VERSIONS=18 for one)
 # make test-clients  insert objects with every client of docs/clients.md, and count the statements (two minutes)
 # make test-page   compare the page that decodes IDs with the extension, in a browser (half a minute)
-# make test-mutants  remove checks from the code, and show which test notices (about half an hour)
+# make test-mutants  remove checks from the code, and show which test notices (about 50 minutes)
 # make lint       check format and style
 # make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
 #                 (twenty minutes; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)

@@ -324,7 +324,7 @@ impl Generator {
             if clock_lag < behind {
                 clock_lag = self.clock_lag.fetch_max(behind, Ordering::Relaxed).max(behind);
             }
-            if let Some(outcome) = policy.held_back(tick, now, highest, clock_lag) {
+            if let Some(outcome) = outlook::held_back(policy, tick, now, highest, clock_lag) {
                 return outcome;
             }
         }

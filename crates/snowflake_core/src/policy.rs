@@ -4,7 +4,6 @@
 //! timestamp by themselves, or use what past ticks have left over. docs/clock.md compares them.
 
 use crate::Tick;
-use crate::generator::Outcome;
 use std::fmt;
 
 /// What happens while the clock shows an earlier time than before.
@@ -66,21 +65,9 @@ impl Policy {
         matches!(self.clock_regression, ClockRegression::Borrow | ClockRegression::History)
     }
 
-    /// What a caller must do whose next ID would have this tick, at the time `now`; `None` if it may take it. The clock
-    /// has shown `highest` before it went back, and is `clock_lag` behind the timestamps issued.
-    pub(crate) fn held_back(&self, tick: Tick, now: Tick, highest: Tick, clock_lag: Tick) -> Option<Outcome> {
-        let regressed = now < highest;
-        let allowed = self.allowed_lead(regressed, clock_lag);
-        (tick.saturating_sub(now) > allowed).then(|| match self.clock_regression {
-            ClockRegression::Error if regressed => Outcome::Behind(highest),
-            ClockRegression::Wait if regressed => Outcome::Wait(tick.min(highest)),
-            _ => Outcome::Wait(tick - allowed),
-        })
-    }
-
     /// How far the next tick may be ahead of the clock, if the clock is `clock_lag` behind the timestamps issued, and
     /// has gone back or not.
-    fn allowed_lead(&self, regressed: bool, clock_lag: Tick) -> Tick {
+    pub(crate) fn allowed_lead(&self, regressed: bool, clock_lag: Tick) -> Tick {
         match (self.clock_regression, self.sequence_exhaustion) {
             (ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,
             (_, SequenceExhaustion::Borrow) => self.max_borrow,

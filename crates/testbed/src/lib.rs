@@ -24,6 +24,7 @@ mod scratch;
 mod shared;
 mod state_file;
 mod template;
+mod use_of;
 mod volume;
 
 pub use cluster::{Builder, Cluster};

@@ -1,13 +1,12 @@
 //! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
 //! the time went.
 
-use crate::{scratch, shared};
+use crate::{scratch, shared, use_of};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, available_parallelism, sleep};
 use std::time::{Duration, Instant};
@@ -96,7 +95,7 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     let mut arguments = Arguments::from_args();
     let chosen = arguments.filter.clone().unwrap_or_default();
     let filter = arguments.filter.take_if(|filter| filter.contains([' ', '|'])).unwrap_or_default();
-    IS_TESTING.store(true, Ordering::Relaxed);
+    use_of::set_testing();
     let threads = available_parallelism().map_or(1, usize::from) * TESTS_PER_PROCESSOR;
     let threads = threads.min(MOST_TESTS);
     arguments.test_threads.get_or_insert(threads);
@@ -125,13 +124,6 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     shared::end();
     show(&mut lock(&times), began.elapsed());
     conclusion.exit_code()
-}
-
-static IS_TESTING: AtomicBool = AtomicBool::new(false);
-
-/// Whether this is a run of tests, and no example and no benchmark.
-pub(crate) fn is_testing() -> bool {
-    IS_TESTING.load(Ordering::Relaxed)
 }
 
 /// Whether tests are to show their promises as often as these deserve, and not in their short form.

@@ -1,6 +1,6 @@
 //! Temporary directories that are removed even when the process is interrupted.
 
-use crate::runner::is_testing;
+use crate::use_of::is_testing;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

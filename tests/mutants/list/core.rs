@@ -158,7 +158,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a clock that has gone back is waited for where the policy is to refuse",
         edits: &[(
-            "crates/snowflake_core/src/policy.rs",
+            "crates/snowflake_core/src/generator/outlook.rs",
             "ClockRegression::Error if regressed => Outcome::Behind(highest),",
             "ClockRegression::Error if regressed => Outcome::Wait(highest),",
         )],

@@ -5,6 +5,15 @@ use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a server begins at a mark that was reset to far ahead at once",
+        edits: &[(
+            "src/durable/start.rs",
+            "if self.now < shared().reset_not_before.load(Ordering::Relaxed) {",
+            "if self.now > UnixMs::MAX - shared().reset_not_before.load(Ordering::Relaxed) {",
+        )],
+        against: Servers { tests: "admin:: a_mark_that_was_reset_to_far" },
+    },
+    Mutant {
         name: "a clock that keeps calls from IDs is no state of the server",
         edits: &[(
             "src/functions/status.rs",

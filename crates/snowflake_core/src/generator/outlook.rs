@@ -22,6 +22,18 @@ impl Generator {
             return None;
         }
         let tick = self.next_position(state, now, 1, policy) >> self.sequence_bits;
-        policy.held_back(tick, now, highest, clock_lag)
+        held_back(policy, tick, now, highest, clock_lag)
     }
+}
+
+/// What a caller must do whose next ID would have this tick, at the time `now`; `None` if it may take it. The clock has
+/// shown `highest` before it went back, and is `clock_lag` behind the timestamps issued.
+pub(super) fn held_back(policy: &Policy, tick: Tick, now: Tick, highest: Tick, clock_lag: Tick) -> Option<Outcome> {
+    let regressed = now < highest;
+    let allowed = policy.allowed_lead(regressed, clock_lag);
+    (tick.saturating_sub(now) > allowed).then(|| match policy.clock_regression {
+        ClockRegression::Error if regressed => Outcome::Behind(highest),
+        ClockRegression::Wait if regressed => Outcome::Wait(tick.min(highest)),
+        _ => Outcome::Wait(tick - allowed),
+    })
 }
