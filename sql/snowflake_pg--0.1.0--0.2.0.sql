@@ -261,13 +261,23 @@ COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan() and snowflake_r
 COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL if something stands in the way, or nothing is to be done';
 COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what stands in the way';
 
+CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
+COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
+    'runs a command as a role that you can become by SET ROLE, without a way back for code that it calls; returns its first value if that is a bigint';
+
 CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    -- An error rather than a part of the rows.
+    SET row_security = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     id pg_attribute;
-    owner name := (SELECT rolname FROM pg_class c JOIN pg_roles r ON r.oid = relowner WHERE c.oid = relation);
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
+    me regrole := quote_ident(current_user)::regrole;
+    -- Commands that can call code of the owner, if that is somebody else.
+    run_as text := ours || '.snowflake_run_as(%L, %L)';
     old_default text;
     -- That of an identity column or of a serial, or one that the default calls.
     old_sequence regclass;
@@ -280,6 +290,7 @@ DECLARE
     widen record;
     commands text[] := '{}';
     notes text[] := '{}';
+    command text;
     others text;
     obstacles text[] := '{}';
     highest bigint;
@@ -361,6 +372,11 @@ BEGIN
             FROM narrow JOIN members USING (rel) JOIN pg_class ON pg_class.oid = member
             WHERE reloftype <> 0
             UNION
+            SELECT rel, format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', col, rel::regclass,
+                r.relowner::regrole, m.relowner::regrole, member::regclass)
+            FROM narrow JOIN members USING (rel) JOIN pg_class r ON r.oid = rel JOIN pg_class m ON m.oid = member
+            WHERE m.relowner <> r.relowner
+            UNION
             SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
                 u.attname, u.attrelid::regclass)
             FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
@@ -372,20 +388,22 @@ BEGIN
         SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions,
             (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
             (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
-            -- Of CHECKs and indexes, which PostgreSQL evaluates.
-            (SELECT relowner::regrole FROM pg_class WHERE oid = rel AND pg_get_userbyid(relowner) <> current_user
-                AND (relchecks > 0 OR EXISTS (SELECT FROM pg_index
-                    WHERE indrelid = rel AND (indexprs IS NOT NULL OR indpred IS NOT NULL)))) AS owner_of_code
+            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner
         FROM narrow GROUP BY rel ORDER BY rel = relation, rel::regclass::text
     LOOP
         obstacles := obstacles || coalesce(widen.in_the_way, '{}');
         IF widen.rel <> relation THEN
             others := concat_ws(', ', others, widen.rel);
         END IF;
-        commands := commands || format('ALTER TABLE %s %s', widen.rel, widen.actions);
+        command := format('ALTER TABLE %s %s', widen.rel, widen.actions);
+        IF widen.rel_owner <> me THEN
+            command := 'SELECT ' || format(run_as, widen.rel_owner, command);
+        END IF;
+        commands := commands || command;
         notes := notes || concat(
             format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
-            ' Runs code of its owner, ' || widen.owner_of_code::text || ', with your rights.');
+            CASE WHEN widen.rel_owner <> me THEN
+                format(' As its owner, %s, whose code it can run.', widen.rel_owner) END);
     END LOOP;
     IF id.attgenerated <> '' THEN
         obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
@@ -394,7 +412,11 @@ BEGIN
     IF state NOT IN ('ready', 'idle', 'waiting') THEN
         obstacles := obstacles || format('This server issues no IDs at present: its state is %s.', state);
     END IF;
-    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, relation) INTO highest;
+    command := format('SELECT max(%I)::bigint FROM %s', column_name, relation);
+    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
+        command := 'SELECT ' || format(run_as, owner, command);
+    END IF;
+    EXECUTE command INTO highest;
     EXECUTE format('SELECT %s.snowflake_min_id(clock_timestamp())', ours) INTO lowest;
     IF highest >= lowest THEN
         EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
@@ -434,7 +456,7 @@ BEGIN
                 format('Drops the sequence %s.', old_sequence)),
             (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
                 'As it was called.'),
-            (8.2, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s OWNER TO %I', old_sequence, owner) END,
+            (8.2, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s OWNER TO %s', old_sequence, owner) END,
                 'A sequence can only belong to a table of the same owner.'),
             (8.3, CASE WHEN id.attidentity <> '' THEN
                     format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,

@@ -19,11 +19,11 @@ DECLARE
     other text;
 BEGIN
     SELECT n.nspowner::regrole::text INTO other FROM pg_namespace n
-        WHERE n.nspname = 'snowflake_registry' AND n.nspowner <> current_user::regrole
+        WHERE n.nspname = 'snowflake_registry' AND n.nspowner <> quote_ident(current_user)::regrole
     UNION SELECT c.relowner::regrole::text FROM pg_class c
-        WHERE c.relnamespace = to_regnamespace('snowflake_registry') AND c.relowner <> current_user::regrole
+        WHERE c.relnamespace = to_regnamespace('snowflake_registry') AND c.relowner <> quote_ident(current_user)::regrole
     UNION SELECT p.proowner::regrole::text FROM pg_proc p
-        WHERE p.pronamespace = to_regnamespace('snowflake_registry') AND p.proowner <> current_user::regrole
+        WHERE p.pronamespace = to_regnamespace('snowflake_registry') AND p.proowner <> quote_ident(current_user)::regrole
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'schema snowflake_registry has objects of another role' USING ERRCODE = 'insufficient_privilege',
@@ -866,7 +866,7 @@ BEGIN
                 FROM pg_class c WHERE c.relnamespace = 'snowflake_registry'::regnamespace
             UNION SELECT p.proacl, 'ALL FUNCTIONS IN SCHEMA' FROM pg_proc p WHERE p.pronamespace = 'snowflake_registry'::regnamespace
         ) AS o (acl, objects), aclexplode(o.acl) AS a
-        WHERE a.grantee NOT IN (0, current_user::regrole) AND current_setting('snowflake_registry.is_new')::boolean
+        WHERE a.grantee NOT IN (0, quote_ident(current_user)::regrole) AND current_setting('snowflake_registry.is_new')::boolean
     LOOP
         EXECUTE format('REVOKE ALL ON %s snowflake_registry FROM %s CASCADE', objects, other);
     END LOOP;

@@ -21,6 +21,7 @@ mod partitions;
 mod poll;
 mod range;
 mod row;
+mod run_as;
 mod status;
 mod text;
 mod time;

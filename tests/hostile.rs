@@ -136,6 +136,7 @@ const CALLS: &[&str] = &[
 
 /// Those for superusers alone, or for the owner of a table.
 const CALLS_OF_A_SUPERUSER: &[&str] = &[
+    "snowflake_run_as('pg_monitor'::regrole, 'SELECT 1::bigint'::text)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
     "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, true)",

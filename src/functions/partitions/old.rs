@@ -1,12 +1,13 @@
 //! Shows the partitions of a table, and drops old ones.
 
-use super::parent::{Parent, Partition, run};
+use super::parent::{Parent, Partition};
 use crate::clock;
 use crate::errors::{error_report, raise};
 use crate::functions::catalog::name_of_table;
 use crate::functions::layout::{layout_in_force, layout_named};
 use crate::functions::range::must_sort;
 use crate::functions::row::{Column, Row, column};
+use crate::functions::run_as::run;
 use crate::functions::time::{timestamptz, unix_ms};
 use crate::server_encoding::characters;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;

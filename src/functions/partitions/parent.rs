@@ -5,6 +5,7 @@
 
 use crate::errors::{error_report, raise};
 use crate::functions::catalog::{copied, identifier, qualified};
+use crate::functions::run_as::{As, run};
 use crate::server_encoding::{characters, quoted, shown};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
@@ -84,7 +85,7 @@ impl Parent {
 
     /// The name of a partition: that of the table, shortened if it is long, and this.
     pub fn partition_name(&self, suffix: &str) -> CString {
-        let suffix = c_string(suffix);
+        let suffix = CString::new(suffix).expect("a suffix of ours, which has no zero byte");
         // SAFETY: two C strings; no label.
         copied(unsafe { pg_sys::makeObjectName(self.name.as_ptr(), suffix.as_ptr(), std::ptr::null()) })
     }
@@ -101,7 +102,7 @@ impl Parent {
     /// ATTACH creates the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns. Comments and
     /// extended statistics of the table are not for partitions.
     pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
-        let _owner = AsOwner::begin(self.owner);
+        let _owner = As::begin(self.owner);
         let schema = schema_name(self.schema);
         let (parent, partition) = (qualified(&schema, &self.name), qualified(&schema, name));
         let mut options = Vec::new();
@@ -122,51 +123,6 @@ impl Parent {
         let bounds = format!(" FOR VALUES FROM ('{}') TO ({until})", ids.start);
         run(&[b"ALTER TABLE ", &parent, b" ATTACH PARTITION ", &partition, bounds.as_bytes()]);
         self.find(name).expect("a table that was just made")
-    }
-}
-
-/// While this exists, commands run as the owner of a table, in a security-restricted operation.
-///
-/// A CHECK, a domain or an index can call any function of the owner, which must not get the privileges of a superuser
-/// who calls. PostgreSQL does the same in REINDEX and ANALYZE. After an ERROR, PostgreSQL restores everything at the
-/// end of the (sub)transaction.
-struct AsOwner {
-    user: pg_sys::Oid,
-    context: c_int,
-    settings: c_int,
-}
-
-impl AsOwner {
-    /// `None` if the owner calls: the owner gains nothing, and a security-restricted operation cannot create temporary
-    /// tables.
-    fn begin(owner: pg_sys::Oid) -> Option<Self> {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: writes to these two.
-        unsafe { pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context) };
-        if user == owner {
-            return None;
-        }
-        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
-        // SAFETY: the owner of a locked table exists.
-        unsafe { pg_sys::SetUserIdAndSecContext(owner, restricted) };
-        // SAFETY: in a transaction, like every function.
-        let settings = unsafe { pg_sys::NewGUCNestLevel() };
-        let this = Self { user, context, settings };
-        // SAFETY: for the level of settings just begun. PostgreSQL's own commands do so from version 17 on.
-        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-        unsafe {
-            pg_sys::RestrictSearchPath();
-        }
-        Some(this)
-    }
-}
-
-impl Drop for AsOwner {
-    fn drop(&mut self) {
-        // SAFETY: the level of settings begun above; inner levels have ended.
-        unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
-        // SAFETY: the values found above.
-        unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
     }
 }
 
@@ -310,18 +266,4 @@ fn partitions(relation: &PgRelation) -> (Vec<Partition>, Option<pg_sys::Oid>) {
 fn schema_name(schema: pg_sys::Oid) -> CString {
     // SAFETY: every caller passes the schema of a locked table, which exists.
     copied(unsafe { pg_sys::get_namespace_name(schema) })
-}
-
-/// Runs a utility command.
-pub fn run(command: &[&[u8]]) {
-    let command = c_string(command.concat());
-    Spi::connect_mut(|_| {
-        // SAFETY: connected, and a C string.
-        let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 0) };
-        Spi::check_status(code).expect("a command that SPI allows");
-    });
-}
-
-fn c_string(text: impl Into<Vec<u8>>) -> CString {
-    CString::new(text).expect("text of PostgreSQL's, which has no zero byte")
 }

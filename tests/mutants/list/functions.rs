@@ -91,6 +91,47 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "adopt:: what_keeps_a_column" },
     },
     Mutant {
+        name: "a plan to adopt a table rewrites it with the caller's rights",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "        IF widen.rel_owner <> me THEN\n",
+            "        IF widen.rel_owner <> me AND false THEN\n",
+        )],
+        against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "a plan to adopt a table reads it with the caller's rights",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n",
+            "    IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n",
+        )],
+        against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "code that a command of another role calls finds a way back",
+        edits: &[(
+            "src/functions/run_as.rs",
+            "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
+            "context",
+        )],
+        against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "anybody can run a command as anybody",
+        edits: &[(
+            "src/functions/run_as.rs",
+            "        pg_sys::check_is_member_of_role(user, role);\n",
+            "        pg_sys::check_is_member_of_role(user, user);\n",
+        )],
+        against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "a plan to adopt a table takes the rows that a policy shows for all",
+        edits: &[("sql/snowflake_pg.sql", "SET row_security = off AS $$", "AS $$")],
+        against: Servers { tests: "adopt:: policy" },
+    },
+    Mutant {
         name: "a plan to adopt a table takes its locks as it comes to each table",
         edits: &[(
             "sql/snowflake_pg.sql",
@@ -209,13 +250,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "partitions are made as who calls, with all the rights of a superuser",
-        edits: &[("src/functions/partitions/parent.rs", "        let _owner = AsOwner::begin(self.owner);\n", "")],
+        edits: &[("src/functions/partitions/parent.rs", "        let _owner = As::begin(self.owner);\n", "")],
         against: Servers { tests: "partitions:: owner" },
     },
     Mutant {
         name: "the owner's code may have something run later as who had partitions made",
         edits: &[(
-            "src/functions/partitions/parent.rs",
+            "src/functions/run_as.rs",
             "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
             "context",
         )],
