@@ -72,7 +72,7 @@ fn notice_prepared_before() {
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         "there is no horizon because of a transaction that was prepared before the server started",
     )
-    .set_detail("Nobody knows whether it has drawn IDs.")
+    .set_detail("It has drawn IDs, or was prepared while transactions were not tracked.")
     .set_hint("See snowflake_writers. Use COMMIT PREPARED or ROLLBACK PREPARED.")
     .report(PgLogLevel::NOTICE);
 }

@@ -1,7 +1,7 @@
 //! The horizon: the ID below which no row can appear any more.
 
 use crate::errors::IssueError;
-use crate::issue::issuer;
+use crate::issue::{issuer, without_ids};
 use crate::shared::shared;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
@@ -9,8 +9,8 @@ use snowflake_core::Position;
 use snowflake_core::layout::Series;
 use std::sync::atomic::Ordering;
 
-/// A transaction that was prepared before the server started, or before its last crash: nobody knows whether it has
-/// drawn IDs.
+/// A transaction that was prepared before the server started, or before its last crash, and has drawn IDs: nobody knows
+/// which.
 #[derive(Debug)]
 pub struct PreparedBefore;
 
@@ -73,8 +73,12 @@ pub fn holders() -> (Vec<Holder>, Vec<u32>) {
         }
     }
     // Those that have ended meanwhile are not among the known ones.
-    let unknown = shown.into_iter().filter(|id| !known.contains(id) && is_in_progress(*id));
-    (holders, unknown.collect())
+    let mut unknown: Vec<_> = shown.into_iter().filter(|id| !known.contains(id) && is_in_progress(*id)).collect();
+    if !unknown.is_empty() {
+        let without = without_ids::prepared_before();
+        unknown.retain(|id| !without.contains(id));
+    }
+    (holders, unknown)
 }
 
 fn preparing(writer: &Writer) -> u32 {

@@ -3,6 +3,7 @@
 //! A transaction *enters* before it takes its first ID, on the slow path of [`super::issuer`]. The fast path only asks
 //! whether it [`has_entered`]. PostgreSQL calls [`on_end`] when the rows of the transaction have become visible.
 
+use super::without_ids;
 use crate::config::gucs;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
@@ -113,7 +114,7 @@ fn leader() -> Option<(usize, i32)> {
     Some((usize::try_from(number).expect("the number of a backend"), pid))
 }
 
-/// Called by PostgreSQL at each step of the end of a transaction. It raises no errors.
+/// Called by PostgreSQL at each step of the end of a transaction. It raises errors only before one is prepared.
 unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *mut c_void) {
     use pg_sys::XactEvent::*;
     match event {
@@ -143,11 +144,16 @@ fn leave() {
 }
 
 /// Says which transaction will be prepared, also of one without an ID: a prepared transaction that nobody has announced
-/// is older than the server's memory.
-fn begin_prepare() {
+/// is older than the server's memory. That it has drawn no ID, PostgreSQL keeps with it.
+#[pg_guard]
+extern "C-unwind" fn begin_prepare() {
     // SAFETY: in a transaction, which has an ID by now.
     let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
-    writer().preparing.store(transaction.into_inner(), Ordering::Release);
+    let own = writer();
+    own.preparing.store(transaction.into_inner(), Ordering::Release);
+    if own.first.get().is_none() {
+        without_ids::note();
+    }
 }
 
 /// Hands the entry to the transaction that was prepared.

@@ -137,6 +137,7 @@ fn there_is_no_horizon_while_a_transaction_is_prepared_that_is_older_than_the_se
         client.batch_execute("BEGIN").expect("a transaction");
         insert(&mut client);
         client.batch_execute("PREPARE TRANSACTION 'old'").expect("a prepared transaction");
+        client.batch_execute("BEGIN; CREATE TABLE t (); PREPARE TRANSACTION 'without IDs'").expect("another one");
         cluster.restart(how);
         let mut client = cluster.connect();
         insert(&mut client);
@@ -149,7 +150,13 @@ fn there_is_no_horizon_while_a_transaction_is_prepared_that_is_older_than_the_se
         for gid in ["old", "new"] {
             client.batch_execute(&format!("COMMIT PREPARED '{gid}'")).expect("its end");
         }
-        assert_eq!(polled(&mut client), 5);
+        assert_eq!((first_ids(&mut client), polled(&mut client)), (vec![], 5), "one without IDs holds nothing back");
+        // Also after another restart.
+        cluster.restart(how);
+        let mut client = cluster.connect();
+        insert(&mut client);
+        assert_eq!(polled(&mut client), 6);
+        client.batch_execute("ROLLBACK PREPARED 'without IDs'").expect("its end");
     }
 }
 

@@ -157,4 +157,18 @@ pub const MUTANTS: &[Mutant] = &[
         )],
         against: Core,
     },
+    Mutant {
+        name: "a prepared transaction says that it has drawn no ID, whether it has or not",
+        edits: &[("src/issue/writer.rs", "    if own.first.get().is_none() {\n", "    {\n")],
+        against: Servers { tests: "reading:: there_is_no_horizon_while" },
+    },
+    Mutant {
+        name: "a prepared transaction without an ID holds readers back after a restart",
+        edits: &[(
+            "src/issue/horizon.rs",
+            "        unknown.retain(|id| !without.contains(id));\n",
+            "        drop(without);\n",
+        )],
+        against: Servers { tests: "reading:: there_is_no_horizon_while" },
+    },
 ];
