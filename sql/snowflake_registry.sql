@@ -62,7 +62,7 @@ COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script 
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
     'of this cluster, as system_identifier; another one means that the registry was restored or has failed over';
 COMMENT ON COLUMN snowflake_registry.registry.storage IS
-    'which table and which file the leases are in; others mean that they were restored from a dump, or rewritten';
+    'which table and which file the leases are in, and which transaction wrote this row; others mean that they were restored from a dump, or rewritten';
 COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
     'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
@@ -162,11 +162,30 @@ CREATE OR REPLACE FUNCTION snowflake_registry.own_timeline() RETURNS bigint
 COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
     'timeline of this cluster; the control file, which pg_control_checkpoint() reads, is behind after a promotion';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.own_storage() RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-    AS 'SELECT concat_ws('' '', to_regclass(''snowflake_registry.lease'')::oid, pg_relation_filenode(''snowflake_registry.lease''))';
-COMMENT ON FUNCTION snowflake_registry.own_storage() IS
-    'the OID of the table of leases, and its file: a dump brings neither back';
+CREATE OR REPLACE FUNCTION snowflake_registry.own_storage(written xid) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat_ws(' ', 'snowflake_registry.lease'::regclass::oid, pg_relation_filenode('snowflake_registry.lease'), written)
+$$;
+COMMENT ON FUNCTION snowflake_registry.own_storage(xid) IS
+    'the OID of the table of leases, its file, and the xmin of the row of the registry: a dump brings none of them back';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.is_original() RETURNS boolean
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (r.system_identifier, r.timeline, r.storage)
+        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage(r.xmin))
+    FROM snowflake_registry.registry r
+$$;
+COMMENT ON FUNCTION snowflake_registry.is_original() IS 'whether the registry is where its row was written';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.note_origin() RETURNS void
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_registry.registry
+        SET system_identifier = (pg_control_system()).system_identifier, timeline = snowflake_registry.own_timeline();
+    -- Only now it has its xmin.
+    UPDATE snowflake_registry.registry r SET storage = snowflake_registry.own_storage(r.xmin);
+$$;
+COMMENT ON FUNCTION snowflake_registry.note_origin() IS
+    'note where the registry is; to be called after each change of its row, before which check_restored() was called';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
@@ -175,35 +194,25 @@ CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
 COMMENT ON FUNCTION snowflake_registry.last_revision() IS
     'the number of the last change of this registry; a server that has seen a higher one knows a later state of it';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint) RETURNS snowflake_registry.registry
+CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint, kept_revision bigint) RETURNS snowflake_registry.registry
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here snowflake_registry.registry;
     noted snowflake_registry.registry;
-    own_system bigint := (pg_control_system()).system_identifier;
-    own_line bigint := snowflake_registry.own_timeline();
-    own_storage text := snowflake_registry.own_storage();
 BEGIN
     -- What was committed must not be lost in a crash, whatever the settings of this database or role are.
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     SELECT * INTO STRICT here FROM snowflake_registry.registry;
-    IF (here.system_identifier, here.timeline, here.storage) = (own_system, own_line, own_storage)
-        AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()
-    THEN
+    IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN
         RETURN here;
     END IF;
     -- Who waits for a lock could be held up by a role that was stolen.
     SELECT * INTO noted FROM snowflake_registry.registry FOR UPDATE SKIP LOCKED;
-    IF (noted.system_identifier, noted.timeline, noted.storage) = (own_system, own_line, own_storage)
-        AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()
-    THEN
+    IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, noted.reached_revision) THEN
         RETURN noted;
     END IF;
-    here.system_identifier := own_system;
-    here.timeline := own_line;
-    here.storage := own_storage;
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
     here.restored_revision := greatest(snowflake_registry.last_revision(), seen_revision) + 1;
     -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
@@ -215,16 +224,16 @@ BEGIN
     -- By who has the row locked, so that it never goes back.
     here.restored_revision := greatest(here.restored_revision, nextval('snowflake_registry.revision'));
     PERFORM setval('snowflake_registry.revision', here.restored_revision);
-    UPDATE snowflake_registry.registry SET system_identifier = here.system_identifier, timeline = here.timeline,
-        storage = here.storage, restored_at = here.restored_at, restored_revision = here.restored_revision, not_before = here.not_before,
-        reached_revision = here.restored_revision;
+    UPDATE snowflake_registry.registry SET restored_at = here.restored_at, restored_revision = here.restored_revision,
+        not_before = here.not_before, reached_revision = here.restored_revision;
+    PERFORM snowflake_registry.note_origin();
     RAISE LOG 'snowflake_registry was restored or has failed over'
         USING DETAIL = format('No worker is given to another server before %s.', snowflake_registry.display(here.not_before)),
             HINT = 'If no transaction was lost, call snowflake_registry.end_recovery().';
     RETURN here;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.check_restored(bigint) IS
-    'note a restore or a failover of the registry, after which leases may be missing';
+COMMENT ON FUNCTION snowflake_registry.check_restored(bigint, bigint) IS
+    'note a restore or a failover of the registry, after which leases may be missing: it is elsewhere, or a server has a receipt for a later state of a row than was kept';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(
     datacenter bigint, worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
@@ -236,9 +245,18 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, bigint, uuid, bigint, bigint) IS
     'proof that this registry has granted a lease, even if it has lost it in a restore';
 
-INSERT INTO snowflake_registry.registry (version, system_identifier, timeline, storage)
-    VALUES (1, (pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage())
-    ON CONFLICT (is_only_row) DO UPDATE SET version = excluded.version;
+DO $$
+BEGIN
+    IF current_setting('snowflake_registry.is_new')::boolean THEN
+        INSERT INTO snowflake_registry.registry (version, system_identifier, timeline, storage) VALUES (1, 0, 0, '');
+    ELSE
+        PERFORM snowflake_registry.check_restored(NULL, NULL);
+        UPDATE snowflake_registry.registry SET version = 1 WHERE version <> 1;
+    END IF;
+    IF FOUND THEN
+        PERFORM snowflake_registry.note_origin();
+    END IF;
+END $$;
 
 -- For servers ---------------------------------------------------------------------------------------------------------------
 --
@@ -253,9 +271,10 @@ CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
     OUT version integer, OUT clock bigint)
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
     SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
-        -- Whoever has a receipt of this registry knows a state of it.
+        -- Whoever has a receipt of this registry knows a state of it. A row never goes back.
         CASE WHEN held_receipt = snowflake_registry.receipt_for(datacenter, worker, held_token, held_until, seen_revision)
-            THEN seen_revision END)
+            THEN seen_revision END,
+        (SELECT l.revision FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker))
 $$;
 COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint) IS
     'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
@@ -447,7 +466,7 @@ BEGIN
             counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
                 format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
                     snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
-        HINT = 'See the view snowflake_registry.workers of the registry. Choose a layout with room for more workers'
+        HINT = 'See the views workers and status in the schema snowflake_registry of the registry. Choose a layout with room for more workers'
             || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
@@ -459,7 +478,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
     OUT other text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
     now_ms bigint := snowflake_registry.unix_ms(clock_timestamp());
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
@@ -582,7 +601,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     OUT must_stop boolean, OUT layout_note text, OUT conflict_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
     now_ms bigint;
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
@@ -665,7 +684,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
     OUT granted bigint, OUT receipt text, OUT at_revision bigint)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    here snowflake_registry.registry := snowflake_registry.check_restored(NULL);
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
     ends bigint := greatest(lowered, this.issued);
@@ -740,12 +759,18 @@ CREATE OR REPLACE VIEW snowflake_registry.status AS
     SELECT r.version, r.longest_lease * interval '1 ms' AS longest_lease,
         CASE WHEN r.restored_at > 0 THEN snowflake_registry.time_of(r.restored_at) END AS restored,
         CASE WHEN snowflake_registry.time_of(r.not_before) > clock_timestamp()
-            THEN snowflake_registry.time_of(r.not_before) END AS recovering_until
+            THEN snowflake_registry.time_of(r.not_before) END AS recovering_until,
+        (SELECT array_agg(DISTINCT k.pid) FROM pg_locks k JOIN pg_stat_activity a USING (pid)
+            WHERE k.relation = 'snowflake_registry.lease'::regclass AND k.mode IN ('RowShareLock', 'RowExclusiveLock') AND k.granted
+                AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                AND a.xact_start < clock_timestamp() - interval '10 seconds') AS held_up_by
     FROM snowflake_registry.registry r;
 COMMENT ON VIEW snowflake_registry.status IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far leases reach ahead of its clock at most';
 COMMENT ON COLUMN snowflake_registry.status.restored IS
     'when it was noticed that the registry was restored or has failed over; NULL for never, or after end_recovery()';
+COMMENT ON COLUMN snowflake_registry.status.held_up_by IS
+    'processes with a transaction on leases that has been open for ten seconds: nobody sees or gets the workers that it leases';
 COMMENT ON COLUMN snowflake_registry.status.recovering_until IS
     'until then no worker is given to another server, since leases may have been lost; NULL at other times';
 
@@ -828,9 +853,10 @@ COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, bigint, timestampt
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     -- It can be called before a server has.
-    SELECT snowflake_registry.check_restored(NULL);
+    SELECT snowflake_registry.check_restored(NULL, NULL);
     UPDATE snowflake_registry.registry SET restored_at = 0, restored_revision = 0,
-        not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()))
+        not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()));
+    SELECT snowflake_registry.note_origin()
 $$;
 COMMENT ON FUNCTION snowflake_registry.end_recovery() IS
     'give workers to other servers again after a restore or failover of the registry, if no transaction of it was lost';
@@ -841,7 +867,9 @@ BEGIN
     IF (length BETWEEN interval '5 seconds' AND interval '7 days') IS NOT TRUE THEN
         RAISE EXCEPTION 'longest lease must be between 5 seconds and 7 days' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM snowflake_registry.check_restored(NULL, NULL);
     UPDATE snowflake_registry.registry SET longest_lease = extract(epoch FROM length) * 1000;
+    PERFORM snowflake_registry.note_origin();
 END $$;
 COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
     'limit how far leases reach ahead of the registry''s clock, an hour at first; so long no worker is given to another server after a restore';

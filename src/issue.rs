@@ -3,4 +3,5 @@
 pub mod horizon;
 pub mod issuer;
 mod wait;
+mod without_ids;
 pub mod writer;

@@ -108,6 +108,10 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         (&["--schema=snowflake_registry"][..], "DROP SCHEMA snowflake_registry CASCADE"),
         (&["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
         (&["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
+        (
+            &["--schema=snowflake_registry", "--data-only"],
+            "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry",
+        ),
     ] {
         let registry = Registry::start();
         let dump = pg_dump(&registry, options);
@@ -193,6 +197,39 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_what_servers_have_seen() {
     take_a_thousand(&mut witness, &[&server]);
     assert_refused(&older);
     assert_eq!(shown(&older, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t");
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Others have renewed their leases meanwhile, so that its last change has a higher number than the server has seen.
+#[test]
+fn a_registry_whose_volume_is_put_back_is_noticed_by_the_row_of_a_server_though_it_has_caught_up() {
+    let mut registry = Registry::start();
+    let other = start(member(&registry));
+    let server = start(member(&registry));
+    assert_eq!((&*worker_of(&other), &*worker_of(&server)), ("0", "1"));
+    registry.stop(Signal::INT);
+    let mut older = Registry::on(Cluster::builder().copy_of(&registry));
+    registry.start();
+    let until = shown(&server, "SELECT lease_until FROM snowflake_status");
+    server.reload();
+    server.wait_until(&format!("SELECT lease_until > '{until}' FROM snowflake_status"));
+    registry.stop(Signal::INT);
+    older.start();
+    let seen = "SELECT max(revision) FROM snowflake_registry.lease";
+    let before: i64 = shown(&older, seen).parse().expect("a revision");
+    send_to(&other, &older);
+    older.wait_until(&format!("SELECT ({seen}) > {before}"));
+    for _ in 0..3 {
+        let before = shown(&older, seen);
+        other.reload();
+        older.wait_until(&format!("SELECT ({seen}) > {before}"));
+    }
+    assert_eq!(shown(&older, "SELECT restored IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
+    let mut witness = Witness::default();
+    send_to(&server, &older);
+    wait_for_renewal(&older, "1");
+    take_a_thousand(&mut witness, &[&server, &other]);
+    assert_refused(&older);
     assert_eq!(witness.report().duplicates(), 0);
 }
 
@@ -301,7 +338,7 @@ fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     // An hour and a minute later.
     promoted
         .connect()
-        .batch_execute("UPDATE snowflake_registry.registry SET not_before = 1")
+        .batch_execute("UPDATE snowflake_registry.registry SET not_before = 1; SELECT snowflake_registry.note_origin()")
         .expect("the end of the recovery");
     server.restart(Signal::INT);
     take_a_thousand(&mut witness, &[&server]);

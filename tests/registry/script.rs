@@ -23,6 +23,28 @@ fn the_script_changes_and_loses_nothing_when_it_is_run_again() {
 }
 
 #[test]
+fn a_role_that_is_no_superuser_and_has_an_odd_name_installs_the_registry_again_and_again() {
+    let registry = Registry::start();
+    // The roles of a registry belong to who has made them.
+    let anew =
+        "DROP SCHEMA snowflake_registry CASCADE; DROP OWNED BY snowflake_registry_server, snowflake_registry_admin";
+    let mut dba = registry.connect();
+    for statement in [anew, "CREATE ROLE \"the DBA\" LOGIN CREATEROLE", "CREATE DATABASE theirs OWNER \"the DBA\""] {
+        dba.batch_execute(statement).expect("a statement");
+    }
+    let script = testbed::sources().join("sql/snowflake_registry.sql");
+    for _ in 0..2 {
+        let mut psql = registry.psql();
+        psql.args(["--dbname=theirs", "--username=the DBA", "--set=ON_ERROR_STOP=1", "--file"]).arg(&script);
+        let output = psql.output().expect("psql");
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let conninfo = format!("{} dbname=theirs", registry.conninfo());
+    let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
+    assert_eq!(worker_of(&server), "0");
+}
+
+#[test]
 fn the_script_refuses_a_registry_of_a_newer_version_and_objects_of_another_role() {
     let registry = Registry::start();
     let mut dba = registry.connect();
@@ -95,7 +117,8 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         "SELECT snowflake_registry.set_longest_lease('1d')",
         "SELECT snowflake_registry.claim_any(0, 31, NULL, 9e12::bigint)",
         "SELECT snowflake_registry.receipt_for(0, 0, gen_random_uuid(), 0, 0)",
-        "SELECT snowflake_registry.check_restored(0)",
+        "SELECT snowflake_registry.check_restored(0, 0)",
+        "SELECT snowflake_registry.note_origin()",
         "CREATE TABLE snowflake_registry.mine ()",
     ] {
         assert_eq!(error(&mut thief, forbidden).code().code(), "42501", "{forbidden}");
@@ -163,6 +186,7 @@ fn the_role_of_a_server_holds_up_no_other_server() {
             "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', 0, {configured}, 31, NULL, {about})"
         )
     };
+    let pid = value(&mut thief, "SELECT pg_backend_pid()");
     let mut open = thief.transaction().expect("a transaction");
     open.batch_execute(&claim("11111111-1111-1111-1111-111111111111", "0")).expect("a worker");
     let server = start(member(&registry));
@@ -170,6 +194,10 @@ fn the_role_of_a_server_holds_up_no_other_server() {
     let mut other = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let refused = error(&mut other, &claim("21111111-1111-1111-1111-111111111111", "0"));
     assert_eq!(refused.message(), "worker 0 of data center 0 is being leased to another server");
+    // A DBA sees who it is.
+    registry.wait_until(&format!("SELECT held_up_by = '{{{pid}}}' FROM snowflake_registry.status"));
+    shown(&registry, &format!("SELECT pg_terminate_backend({pid}, 10000)"));
+    registry.wait_until("SELECT held_up_by IS NULL FROM snowflake_registry.status");
 }
 
 #[test]

@@ -207,10 +207,28 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a registry that was restored from a dump into its own cluster is not noticed",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "    IF (here.system_identifier, here.timeline, here.storage) = (own_system, own_line, own_storage)",
-            "    IF (here.system_identifier, here.timeline) = (own_system, own_line)",
+            "        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage(r.xmin))",
+            "        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), r.storage)",
         )],
         against: Servers { tests: "registry:: from_a_dump" },
+    },
+    Mutant {
+        name: "rows that are restored into the tables of the registry are not noticed",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "pg_relation_filenode('snowflake_registry.lease'), written)",
+            "pg_relation_filenode('snowflake_registry.lease'), NULL)",
+        )],
+        against: Servers { tests: "registry:: from_a_dump" },
+    },
+    Mutant {
+        name: "a registry that has caught up is taken for the one that it was",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "greatest(kept_revision, here.reached_revision) THEN",
+            "snowflake_registry.last_revision() THEN",
+        )],
+        against: Servers { tests: "registry:: caught_up" },
     },
     Mutant {
         name: "a server whose worker was given away goes on to the end of its lease",
@@ -241,11 +259,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the end of a recovery forgets what servers have seen",
-        edits: &[(
-            "sql/snowflake_registry.sql",
-            "(SELECT r.reached_revision FROM snowflake_registry.registry r));",
-            "(SELECT r.restored_revision FROM snowflake_registry.registry r));",
-        )],
+        edits: &[
+            (
+                "sql/snowflake_registry.sql",
+                "greatest(kept_revision, here.reached_revision) THEN",
+                "greatest(kept_revision, here.restored_revision) THEN",
+            ),
+            (
+                "sql/snowflake_registry.sql",
+                "greatest(kept_revision, noted.reached_revision) THEN",
+                "greatest(kept_revision, noted.restored_revision) THEN",
+            ),
+        ],
         against: Servers { tests: "registry:: put_back_while_all_servers" },
     },
     Mutant {
@@ -354,8 +379,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "nobody notices that the registry was put back in place",
         edits: &[(
             "sql/snowflake_registry.sql",
-            "        AND coalesce(seen_revision, 0) <= snowflake_registry.last_revision()\n    THEN\n        RETURN here;",
-            "    THEN\n        RETURN here;",
+            " AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN\n",
+            " THEN\n",
         )],
         against: Servers { tests: "registry:: a_registry_whose_volume" },
     },
