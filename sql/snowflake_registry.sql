@@ -280,14 +280,14 @@ COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, 
     'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
-    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset bigint, OUT issued bigint, OUT layout text,
+    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset bigint, OUT issued bigint, OUT begins bigint, OUT layout text,
     OUT server text, OUT system text, OUT host text, OUT port integer)
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    SELECT a.lease_ms, a.clock, a.clock_offset, a.issued, left(a.layout, 200), left(a.server, 100), left(a.system, 20),
+    SELECT a.lease_ms, a.clock, a.clock_offset, a.issued, a.begins, left(a.layout, 200), left(a.server, 100), left(a.system, 20),
             left(a.host, 255), a.port
-        INTO lease_ms, clock, clock_offset, issued, layout, server, system, host, port
-        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset bigint, issued bigint, layout text,
+        INTO lease_ms, clock, clock_offset, issued, begins, layout, server, system, host, port
+        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset bigint, issued bigint, begins bigint, layout text,
             server text, system text, host text, port integer);
     issued := coalesce(issued, 0);
     clock_offset := coalesce(clock_offset, 0);
@@ -536,7 +536,7 @@ COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint
 
 CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
     row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
-    datacenter bigint, worker bigint, seen_revision bigint, lease_ms bigint, clock_offset bigint) RETURNS boolean
+    datacenter bigint, worker bigint, seen_revision bigint, this record) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Written since the last restore, if there was one.
@@ -547,7 +547,7 @@ BEGIN
     -- the time of the restore, also by its own clock: the registry's can be another one since.
     -- A clock that was ahead at the restore has been set right.
     IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
-        + snowflake_registry.margin(least(lease_ms, here.longest_lease)) + greatest(0, clock_offset)) IS NOT TRUE
+        + snowflake_registry.margin(least(this.lease_ms, here.longest_lease)) + greatest(0, this.clock_offset)) IS NOT TRUE
         -- Or the registry has answered the server since. By the token alone, the row could be of a request from before,
         -- which arrived late.
         AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE
@@ -562,12 +562,17 @@ BEGIN
     IF row_of.token = ANY (presented) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
         RETURN true;
     END IF;
-    -- By its receipt, the server has that grant. The row has its token, or says less.
-    RETURN has_receipt AND (coalesce(row_of.revision, 0) <= seen_revision
+    -- By its receipt, the server has that grant. The row has its token, or says less. It does not say that another server
+    -- has the worker: before the restore was noticed, that one can have got it.
+    RETURN has_receipt AND (
+        coalesce(row_of.revision, 0) <= seen_revision
+            AND (row_of.granted_until > this.begins
+                AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system, this.host, this.port)
+            ) IS NOT TRUE
         OR held_until >= row_of.begins_at AND row_of.token = ANY (presented));
 END $$;
 COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
-    bigint, bigint, bigint, bigint) IS 'whether a server has the worker of this row';
+    bigint, bigint, record) IS 'whether a server has the worker of this row';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.note_conflict(
     row_of snowflake_registry.lease, this record, held_until bigint) RETURNS void
@@ -619,7 +624,7 @@ BEGIN
                 WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
         END IF;
         IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker,
-            seen_revision, this.lease_ms, this.clock_offset) IS NOT TRUE
+            seen_revision, this) IS NOT TRUE
         THEN
             is_final := false;
             must_stop := false;
@@ -695,7 +700,7 @@ BEGIN
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
     -- As in a renewal, since this row is newer than a restore afterwards.
     IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker, seen_revision,
-        this.lease_ms, this.clock_offset) IS NOT TRUE
+        this) IS NOT TRUE
     THEN
         RETURN;
     END IF;
@@ -705,7 +710,7 @@ BEGIN
     SELECT * INTO found_lease FROM snowflake_registry.lease l
         WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
     IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker, seen_revision,
-        this.lease_ms, this.clock_offset) IS NOT TRUE
+        this) IS NOT TRUE
     THEN
         RETURN;
     END IF;

@@ -262,7 +262,7 @@ fn no_object_of_the_extension_depends_on_anything_but_pg_catalog_and_its_own() {
 }
 
 /// As the query of a server has them, whose names for values are unknown literals.
-const ABOUT: &str = "text, bigint, text, bigint, text, bigint, text, bigint, text, text, text, text, text, text, text, text, \
+const ABOUT: &str = "text, bigint, text, bigint, text, bigint, text, bigint, text, bigint, text, text, text, text, text, text, text, text, \
                      text, integer";
 
 #[test]

@@ -251,7 +251,7 @@ impl Client {
         if generator.counts().issued > 0 { self.layout.time_of(generator.last_tick() + 1) } else { 0 }
     }
 
-    fn about(&self) -> About {
+    fn about(&self, lease: Option<&Lease>) -> About {
         let name = gucs::raw_setting(c"cluster_name").unwrap_or_default().to_string_lossy().into_owned();
         About {
             layout: self.layout.to_string(),
@@ -264,6 +264,7 @@ impl Client {
             lease_ms: u64::try_from(gucs::registry::registry_lease().as_millis()).unwrap_or(u64::MAX),
             clock: self.clock(),
             issued_until: self.issued_until(),
+            begins: lease.map(|lease| lease.begins),
         }
     }
 }

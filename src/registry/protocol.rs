@@ -42,6 +42,8 @@ pub struct About {
     pub clock: UnixMs,
     /// Every timestamp issued is below this; 0 if none was.
     pub issued_until: UnixMs,
+    /// Where the IDs of its lease began, if it has one.
+    pub begins: Option<UnixMs>,
 }
 
 /// Which worker a server wants.
@@ -203,12 +205,13 @@ impl Session {
 
 impl About {
     /// Each value with its name and type.
-    fn values(&self, clock_offset_ms: i64) -> [(&'static str, &'static str, Option<String>); 9] {
+    fn values(&self, clock_offset_ms: i64) -> [(&'static str, &'static str, Option<String>); 10] {
         [
             ("lease_ms", "bigint", Some(self.lease_ms.to_string())),
             ("clock", "bigint", Some(self.clock.to_string())),
             ("clock_offset", "bigint", Some(clock_offset_ms.to_string())),
             ("issued", "bigint", Some(self.issued_until.to_string())),
+            ("begins", "bigint", self.begins.map(|begins| begins.to_string())),
             ("layout", "text", Some(self.layout.clone())),
             ("server", "text", self.server.clone()),
             ("system", "text", Some(self.system.to_string())),

@@ -78,7 +78,7 @@ impl Client {
         let avoided = original.filter(|numbers| u64::from(numbers.0) == datacenter).map(|numbers| numbers.1);
         let claim = Claim { new_token: self.claim_token, datacenter, configured, greatest, avoided };
         let Claimed { worker, start: (first, begins), grant, other } =
-            session.claim(found.as_ref(), &claim, &self.about())?;
+            session.claim(found.as_ref(), &claim, &self.about(None))?;
         if let (Some(lease), Some(other), None) = (found, other, start) {
             self.warn_of_refusal(&lease, &format!("The last server that has leased it is {other}."));
         }
@@ -159,7 +159,7 @@ impl Client {
         directory: &StateDirectory,
         lease: Lease,
     ) -> Result<Option<Failure>, Failure> {
-        match session.renew(&lease, &self.about())? {
+        match session.renew(&lease, &self.about(Some(&lease)))? {
             Renewed::Refused { reason: detail, hint, is_final, must_stop } => {
                 if must_stop && self.lease.is_some() {
                     self.lower_grant(&lease, Instant::now() + BRIEF);

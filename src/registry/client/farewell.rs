@@ -36,7 +36,7 @@ impl Client {
         let Ok(directory) = StateDirectory::open(&gucs::state_directory()) else { return };
         if lease_file::write(&directory, &lease).is_ok() {
             let Ok(Grant { until: granted_until, receipt, revision, .. }) =
-                session.release(&held, &lease, &self.about())
+                session.release(&held, &lease, &self.about(Some(&held)))
             else {
                 return log!(
                     "snowflake_pg: could not tell the registry that {worker} is released, and does without the rest"

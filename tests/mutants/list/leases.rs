@@ -231,6 +231,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "registry:: caught_up" },
     },
     Mutant {
+        name: "a registry that has lost a lease believes its receipt, though it has given the worker away",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "            AND (row_of.granted_until > this.begins\n",
+            "            AND (row_of.granted_until < 0\n",
+        )],
+        against: Servers { tests: "registry:: given_away" },
+    },
+    Mutant {
         name: "a server whose worker was given away goes on to the end of its lease",
         edits: &[(
             "src/registry/client/exchange.rs",
