@@ -73,7 +73,7 @@ impl State {
             Step::Kill { server } => self.servers[server].memory = Memory::default(),
             Step::Boot { server } => {
                 let disk = self.servers[server].disk.in_other_boot();
-                self.servers[server] = Server { disk, memory: Memory::default() };
+                self.servers[server] = Server { disk, memory: Memory::default(), ..self.servers[server] };
             }
             Step::Image { server } => self.make_image(server, world),
             Step::PutImage { server, way } => self.put_image(server, way),
@@ -164,7 +164,7 @@ impl State {
                 self.commit(worker, granted, request);
             }
             Answer::Renewed { granted } => self.commit(choice.worker, granted, request),
-            Answer::Refused | Answer::Released { .. } => {}
+            Answer::Refused { .. } | Answer::Released { .. } => {}
         }
         answer
     }
@@ -205,6 +205,7 @@ impl State {
             at.disk.mark = Some(Mark { worker: lease.worker, until: mark });
         }
         at.memory.next = mark;
+        self.broken.i4 |= at.is_told;
         let worker = usize::from(lease.worker);
         let new = (1_u16 << mark) - (1_u16 << next);
         self.broken.uniqueness |= self.issued[worker] & new != 0;

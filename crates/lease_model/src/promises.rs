@@ -9,11 +9,15 @@ type Condition = fn(&World, &State) -> bool;
 /// The promise.
 pub const UNIQUENESS: &str = "no timestamp of a worker is issued twice";
 
+/// The promise where the registry has lost a lease, and given the worker away before it could notice.
+pub const GIVEN_AWAY: &str = "I4: a server that is told that another one has its worker issues nothing more";
+
 const ALWAYS: &[(&str, Condition)] = &[
     (UNIQUENESS, |_, state| !state.broken.uniqueness),
     ("I1: every timestamp is below the durable mark", |_, state| !state.broken.i1),
     ("I2: a server begins at or above the mark that it read", |_, state| !state.broken.i2),
     ("I3: every timestamp is below a grant, and the next holder begins there", |_, state| !state.broken.i3),
+    (GIVEN_AWAY, |_, state| !state.broken.i4),
 ];
 
 const SOMETIMES: &[(&str, Condition)] = &[

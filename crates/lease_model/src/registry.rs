@@ -2,7 +2,7 @@
 
 use crate::rules::Rule;
 use crate::state::{Lease, Registry, Request, Row, State, Time, Token, Worker};
-use crate::world::World;
+use crate::world::{Beyond, World};
 
 /// What the registry is free to choose: any worker that is free, and any end of the grant that the server's clock asks
 /// for.
@@ -32,7 +32,10 @@ pub enum Answer {
         granted: Time,
     },
     /// The server does not have the worker any more.
-    Refused,
+    Refused {
+        /// Whether another one was given it for the same time.
+        must_stop: bool,
+    },
     /// The release has arrived.
     Released {
         /// Whether it was the holder's.
@@ -141,7 +144,7 @@ impl<'a> At<'a> {
 
     fn renew(&mut self, held: &Lease, new: Token, Choice { until, .. }: Choice) -> Answer {
         if !self.is_holder(held) {
-            return Answer::Refused;
+            return Answer::Refused { must_stop: self.is_given_away(held) };
         }
         let found = self.row(held.worker);
         let begins = found.map_or(0, |row| row.begins);
@@ -171,6 +174,16 @@ impl<'a> At<'a> {
                 held.has_receipt || self.row(held.worker).is_some_and(grants) || !self.keeps(Rule::Receipt)
             }
         }
+    }
+
+    /// Whether the worker was given to another server before the grant held has ended. Only where the registry can lose
+    /// that: a copy that is told the same elsewhere may issue what is left of its grant.
+    fn is_given_away(&self, held: &Lease) -> bool {
+        if self.world.beyond != Beyond::UnnoticedRestore {
+            return false;
+        }
+        let is_others = |row: Row| !presents(&held.tokens, &row) && row.begins < held.grant;
+        held.has_receipt && self.row(held.worker).is_some_and(is_others)
     }
 
     /// Whether the grant held is beyond the last restore, by the margin.

@@ -67,6 +67,8 @@ pub enum Rule {
     CapBeforeRelease,
     /// Server: a planned stop writes the lease file before it sends the release.
     LeaseFileBeforeRelease,
+    /// Server: it stops at once when the registry has given its worker to another server for the same time.
+    StopsWhenGivenAway,
     /// Server: a release brings a new token, which is the one of the next renewal. A release that arrives late would lower
     /// the grant of a server that has started again.
     NewTokenWithRelease,

@@ -88,6 +88,7 @@ impl Server {
                 let lease = Lease { worker, tokens: [new, 0], begins, grant: granted, has_receipt: true, is_answered };
                 self.disk.write_lease(lease, world);
                 self.memory = Memory { lease: Some(lease), next: self.first(&lease), ..Memory::default() };
+                self.is_told = false;
             }
             (Request::Renew { held, new }, Answer::Renewed { granted }) => {
                 self.renewed(Lease { is_answered, ..held }, new, granted, world);
@@ -99,9 +100,14 @@ impl Server {
                     self.disk.write_lease(lease, world);
                 }
             }
-            (_, Answer::Refused) => {
+            (_, Answer::Refused { must_stop }) => {
                 self.memory.is_refused = true;
                 self.memory.pending = 0;
+                self.is_told |= must_stop;
+                if must_stop && world.off.keeps(Rule::StopsWhenGivenAway) {
+                    self.disk.file = None;
+                    self.memory.lease = None;
+                }
             }
             _ => {}
         }

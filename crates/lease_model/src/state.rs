@@ -119,6 +119,8 @@ pub struct Server {
     pub disk: Disk,
     /// Its memory.
     pub memory: Memory,
+    /// Whether the registry has told it that another server has its worker for the same time.
+    pub is_told: bool,
 }
 
 /// An image of a disk.
@@ -171,6 +173,8 @@ pub struct Broken {
     pub i2: bool,
     /// One was issued at or above all grants, or the next holder began below what was issued or can be.
     pub i3: bool,
+    /// One was issued by a server that knows that another one has its worker.
+    pub i4: bool,
 }
 
 /// Who knows what. The tokens are numbered anew after each step, so that states that differ in them alone are one.

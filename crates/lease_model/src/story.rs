@@ -92,7 +92,8 @@ fn answers(answer: Answer) -> String {
     match answer {
         Answer::Claimed { worker, begins, granted } => format!("gets worker {worker} from {begins} until {granted}"),
         Answer::Renewed { granted } => format!("until {granted}"),
-        Answer::Refused => "refused".to_owned(),
+        Answer::Refused { must_stop: false } => "refused".to_owned(),
+        Answer::Refused { must_stop: true } => "refused, since another server was given the worker".to_owned(),
         Answer::Released { counts: true } => "done".to_owned(),
         Answer::Released { counts: false } => "not its holder".to_owned(),
     }

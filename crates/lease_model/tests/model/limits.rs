@@ -3,7 +3,9 @@
 use crate::promise::{IMAGES, RESTORED};
 use crate::rules::goes_wrong;
 use crate::trial;
-use lease_model::explore;
+use lease_model::explore::{self, Findings};
+use lease_model::promises::{GIVEN_AWAY, UNIQUENESS};
+use lease_model::rules::{Off, Rule};
 use lease_model::world::{Beyond, World};
 use libtest_mimic::Trial;
 
@@ -17,6 +19,10 @@ const LIMITS: &[(&str, World)] = &[
     ),
 ];
 
+fn is_broken(found: &Findings, promise: &str) -> bool {
+    found.broken.iter().any(|&(name, _)| name == promise)
+}
+
 pub fn trials() -> Vec<Trial> {
     let limits = LIMITS.iter().map(|(name, world)| trial(*name, || goes_wrong(world)));
     let noticed = trial("a_disk_that_goes_back_past_a_renewal_is_noticed_where_the_registry_is_reached", || {
@@ -25,5 +31,13 @@ pub fn trials() -> Vec<Trial> {
         assert!(found.broken.is_empty(), "{:?}", found.broken);
         format!("{} states in {:.1} s", found.states, found.took.as_secs_f64())
     });
-    limits.chain([noticed]).collect()
+    let lost = World { end: 3, ..RESTORED }.with(Beyond::UnnoticedRestore);
+    let told = trial("a_server_whose_worker_was_lost_and_given_away_issues_nothing_once_it_is_told", move || {
+        let found = explore::all(&lost);
+        assert!(is_broken(&found, UNIQUENESS) && !is_broken(&found, GIVEN_AWAY), "{:?}", found.broken);
+        let without = explore::all(&World { off: Off::only(Rule::StopsWhenGivenAway), ..lost });
+        assert!(is_broken(&without, GIVEN_AWAY), "without the rule");
+        format!("{} states in {:.1} s", found.states, found.took.as_secs_f64())
+    });
+    limits.chain([noticed, told]).collect()
 }

@@ -80,7 +80,7 @@ fn hold(world: &World) -> String {
     assert!(found.unseen.is_empty(), "never seen: {:?}", found.unseen);
     let seen = found.seen.iter().map(|property| format!("\n  seen: {property}")).collect::<String>();
     format!(
-        "{} states in {:.1} s, uniqueness, I1, I2 and I3 hold in all of them{seen}",
+        "{} states in {:.1} s, uniqueness and I1 to I4 hold in all of them{seen}",
         found.states,
         found.took.as_secs_f64()
     )
