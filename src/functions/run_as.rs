@@ -74,8 +74,10 @@ pub fn run(command: &[&[u8]]) -> Option<i64> {
         // SAFETY: connected, and a C string.
         let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 1) };
         Spi::check_status(code).expect("a command that SPI allows");
-        // SAFETY: set by the call before; null if the command has returned no rows.
-        let table = unsafe { pg_sys::SPI_tuptable.as_ref() }.filter(|table| table.numvals > 0)?;
+        // SAFETY: set by the call before.
+        let table = unsafe { pg_sys::SPI_tuptable };
+        // SAFETY: null if the command has returned no rows; else valid as long as SPI is connected.
+        let table = unsafe { table.as_ref() }.filter(|table| table.numvals > 0)?;
         // SAFETY: the columns of these rows, of which there may be none.
         if unsafe { pg_sys::SPI_gettypeid(table.tupdesc, 1) } != pg_sys::INT8OID {
             return None;

@@ -36,6 +36,7 @@ fn process(holder: &pg_sys::VirtualTransactionId) -> i32 {
 }
 
 /// A user lock, which only libraries can take; the number is "snow" in ASCII.
+#[expect(clippy::cast_possible_truncation, reason = "small constants")]
 static TAG: pg_sys::LOCKTAG = pg_sys::LOCKTAG {
     locktag_field1: 0,
     locktag_field2: 0x736e_6f77,
