@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the registry believes its own clock alone when leases had ended",
-        edits: &[("sql/snowflake_registry.sql", " + greatest(0, clock_offset))", " + 0 * clock_offset)")],
+        edits: &[("sql/snowflake_registry.sql", " + greatest(0, this.clock_offset))", " + 0 * this.clock_offset)")],
         against: Servers { tests: "registry:: to_a_clock_that_is_behind" },
     },
     Mutant {
