@@ -351,13 +351,14 @@ DECLARE
     owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
     me regrole := quote_ident(current_user)::regrole;
     -- Commands that can call code of the owner, if that is somebody else.
-    run_as text := ours || '.snowflake_run_as(%L, %L)';
+    run_as text := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
     old_default text;
     -- That of an identity column or of a serial, or one that the default calls.
     old_sequence regclass;
     old_name name;
     kept text;
     numbering text;
+    numbers text;
     -- What could refuse the new IDs.
     checks text;
     is_key boolean;
@@ -503,6 +504,8 @@ BEGIN
         INTO old_name, kept, numbering
         FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
         WHERE c.oid = old_sequence;
+    -- As the owner, who could put a view in the place of the sequence.
+    numbers := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, last_value, is_called) FROM %s', kept, old_sequence);
     IF obstacles <> '{}' THEN
         RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
         RETURN;
@@ -522,25 +525,26 @@ BEGIN
             (6.1, CASE WHEN id.attidentity <> '' THEN
                     format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
                 'Keeps the number of the identity for snowflake_release_plan().'),
-            (6.2, CASE WHEN id.attidentity <> '' THEN
-                    format('SELECT pg_catalog.setval(%L::regclass, last_value, is_called) FROM %s', kept, old_sequence) END,
+            (6.2, CASE WHEN id.attidentity <> '' AND owner <> me THEN
+                    format('ALTER SEQUENCE %s OWNER TO %s', kept, owner) END,
+                'A sequence can only belong to a table of the same owner.'),
+            (6.3, CASE WHEN id.attidentity <> '' THEN CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)
+                    ELSE numbers END END,
                 'Nobody takes a number meanwhile.'),
             (7, CASE WHEN id.attidentity <> '' THEN
                     format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
                 format('Drops the sequence %s.', old_sequence)),
             (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
                 'As it was called.'),
-            (8.2, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s OWNER TO %s', old_sequence, owner) END,
-                'A sequence can only belong to a table of the same owner.'),
-            (8.3, CASE WHEN id.attidentity <> '' THEN
+            (8.2, CASE WHEN id.attidentity <> '' THEN
                     format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
                 'Dropped with the column.'),
             (9, CASE WHEN id.attidentity <> '' THEN
                     format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
                         CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
                 'For snowflake_release_plan().'),
-            (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence WHERE seqrelid = old_sequence
-                    AND seqtypid <> 'bigint'::regtype) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
+            (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
+                    WHERE seqrelid = old_sequence AND seqtypid <> 'bigint'::regtype AND relowner = owner) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
                 'Kept for snowflake_release_plan().'),
             (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
                 concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
@@ -560,6 +564,11 @@ COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
 CREATE FUNCTION snowflake_release_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
+    me regrole := quote_ident(current_user)::regrole;
+    command text;
     old_default text;
     kept regclass;
     identity text;
@@ -580,7 +589,11 @@ BEGIN
     IF identity IS NOT NULL THEN
         SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
             FROM pg_sequence WHERE seqrelid = kept;
-        EXECUTE format('SELECT last_value + is_called::integer * $1 FROM %s', kept) INTO next_number USING increment;
+        command := format('SELECT last_value + is_called::pg_catalog.int4 * %s::pg_catalog.int8 FROM %s', increment, kept);
+        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
+            command := format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)', ours, owner, command);
+        END IF;
+        EXECUTE command INTO next_number;
     END IF;
     RETURN QUERY
     SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
@@ -599,7 +612,7 @@ BEGIN
                         relation, column_name, identity, kept, next_number, numbering) END,
                 format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
             (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::regclass)', relation, column_name, kept) END,
+                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::pg_catalog.regclass)', relation, column_name, kept) END,
                 'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
             (7, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
             (8, 'RESET lock_timeout', NULL)

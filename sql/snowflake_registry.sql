@@ -128,6 +128,17 @@ BEGIN
     END IF;
 END $$;
 
+-- Before rows of a dump take their places. TRUNCATE gives the table another file.
+CREATE OR REPLACE FUNCTION snowflake_registry.note_deleted() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_registry.registry SET storage = '';
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.note_deleted() IS 'have it noticed that leases were deleted';
+CREATE OR REPLACE TRIGGER note_deleted AFTER DELETE ON snowflake_registry.lease
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.note_deleted();
+
 -- Helpers -----------------------------------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION snowflake_registry.unix_ms(at timestamptz) RETURNS bigint
@@ -164,10 +175,11 @@ COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.own_storage(written xid) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT concat_ws(' ', 'snowflake_registry.lease'::regclass::oid, pg_relation_filenode('snowflake_registry.lease'), written)
+    SELECT concat_ws(' ', (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()),
+        'snowflake_registry.lease'::regclass::oid, pg_relation_filenode('snowflake_registry.lease'), written)
 $$;
 COMMENT ON FUNCTION snowflake_registry.own_storage(xid) IS
-    'the OID of the table of leases, its file, and the xmin of the row of the registry: a dump brings none of them back';
+    'the database, the OID of the table of leases, its file, and the xmin of the row of the registry: neither a dump nor a copy of the database brings them back';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.is_original() RETURNS boolean
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -223,7 +235,8 @@ BEGIN
     END IF;
     -- By who has the row locked, so that it never goes back.
     here.restored_revision := greatest(here.restored_revision, nextval('snowflake_registry.revision'));
-    PERFORM setval('snowflake_registry.revision', here.restored_revision);
+    -- Far enough that it does not go back, whoever takes numbers meanwhile.
+    PERFORM setval('snowflake_registry.revision', here.restored_revision + 1000);
     UPDATE snowflake_registry.registry SET restored_at = here.restored_at, restored_revision = here.restored_revision,
         not_before = here.not_before, reached_revision = here.restored_revision;
     PERFORM snowflake_registry.note_origin();
@@ -585,11 +598,11 @@ BEGIN
     asking.system_identifier := this.system;
     asking.host := this.host;
     asking.address := inet_client_addr();
-    seen := format('Worker %s of data center %s was leased to %s for IDs up to %s, and to %s for IDs from %s on.', row_of.worker_id,
+    seen := format('Worker %s of data center %s was leased to %s for IDs up to %s, and to %s since %s.', row_of.worker_id,
         row_of.datacenter_id, snowflake_registry.holder(asking), snowflake_registry.display(held_until),
-        snowflake_registry.holder(row_of), snowflake_registry.display(row_of.begins_at));
+        snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.since)));
     RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
-        HINT = 'Look for IDs that both have issued. If the registry was restored, its backup did not show it.';
+        HINT = 'Look for IDs that both have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
     -- Unless the other one renews just now: nobody waits for a lock.
     UPDATE snowflake_registry.lease l SET conflict = seen
         WHERE (l.datacenter_id, l.worker_id) IN (SELECT o.datacenter_id, o.worker_id FROM snowflake_registry.lease o
@@ -650,6 +663,10 @@ BEGIN
                 must_stop := is_proven AND found_lease.begins_at < held_until;
                 IF must_stop THEN
                     PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
+                    -- Other leases may be lost, too. Unless this is a copy.
+                    IF found_lease.system_identifier IS DISTINCT FROM this.system THEN
+                        PERFORM snowflake_registry.check_restored(snowflake_registry.last_revision() + 1, 0);
+                    END IF;
                 END IF;
             END IF;
             RETURN;

@@ -37,8 +37,25 @@ fn beset() -> (Database, Client) {
 fn beset_extension() -> (Database, Client) {
     let (database, mut client) = beset();
     run(&mut client, "CREATE EXTENSION snowflake_pg");
+    let mut stranger = database.config().user("stranger").connect(NoTls).expect("a session");
+    stranger.batch_execute(OF_OURS).unwrap_or_else(|error| panic!("{error:?}"));
     (database, client)
 }
+
+/// Functions that are called as ours, where a call has literals without a type.
+const OF_OURS: &str = "DO $$
+    DECLARE call record;
+    BEGIN
+        FOR call IN SELECT DISTINCT p.proname, p.pronargs FROM pg_catalog.pg_proc p
+            WHERE p.proname LIKE 'snowflake%'::text AND p.pronargs > 0::smallint AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc o
+                WHERE o.proname OPERATOR(pg_catalog.=) p.proname AND o.pronargs OPERATOR(pg_catalog.=) p.pronargs
+                    AND 25::oid OPERATOR(pg_catalog.=) ALL (o.proargtypes::oid[]))
+        LOOP
+            EXECUTE pg_catalog.format('CREATE FUNCTION public.%I(%s) RETURNS bigint LANGUAGE plpgsql AS
+                ''BEGIN RAISE EXCEPTION ''''hostile code is run''''; END'''::text, call.proname,
+                pg_catalog.rtrim(pg_catalog.repeat('text, '::text, call.pronargs::integer), ', '::text));
+        END LOOP;
+    END $$";
 
 /// Runs a statement that nobody else's code may be a part of.
 fn run(client: &mut Client, statement: &str) {
@@ -230,6 +247,12 @@ fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_
              CREATE TABLE far (id bigserial PRIMARY KEY);
              INSERT INTO far SELECT snowflake_min_id(pg_catalog.clock_timestamp()) + 1::bigint;
              INSERT INTO orders (n) VALUES (1); INSERT INTO items VALUES (1); INSERT INTO parts DEFAULT VALUES",
+        )
+        .unwrap_or_else(|error| panic!("{error:?}"));
+    // Of another owner, who also has a function that is called as the plan calls one of ours.
+    client
+        .batch_execute(
+            "CREATE ROLE keeper; ALTER TABLE parts OWNER TO keeper; ALTER TABLE items OWNER TO keeper; GRANT REFERENCES ON orders TO keeper",
         )
         .unwrap_or_else(|error| panic!("{error:?}"));
     for table in ["orders", "parts", "far"] {

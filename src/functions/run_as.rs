@@ -3,6 +3,7 @@
 //! A CHECK, a domain or an index can call any function of a table's owner, which must not get the privileges of a
 //! superuser who runs a command on the table. PostgreSQL does the same in REINDEX and ANALYZE.
 
+use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
 use std::ffi::{CString, c_int};
 
@@ -21,6 +22,8 @@ fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     unsafe {
         pg_sys::check_can_set_role(user, role);
     }
+    // SAFETY: raises an ERROR if there is no such role.
+    unsafe { pg_sys::GetUserNameFromId(role, false) };
     let _role = As::begin(role);
     run(&[command])
 }
@@ -34,13 +37,15 @@ pub struct As {
 }
 
 impl As {
-    /// `None` if the role is the user: code of its own gains nothing, and a security-restricted operation cannot create
-    /// temporary tables.
+    /// `None` if the role is who has connected: code of its own gains nothing, and a security-restricted operation cannot
+    /// create temporary tables.
     pub fn begin(role: pg_sys::Oid) -> Option<Self> {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: writes to these two.
         unsafe { pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context) };
-        if user == role {
+        // Not the user of SET ROLE or SET SESSION AUTHORIZATION, which code of the role can reset.
+        // SAFETY: every session has a user.
+        if user == role && unsafe { pg_sys::GetAuthenticatedUserId() } == role {
             return None;
         }
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
@@ -72,8 +77,13 @@ pub fn run(command: &[&[u8]]) -> Option<i64> {
     let command = CString::new(command.concat()).expect("text of PostgreSQL's, which has no zero byte");
     Spi::connect_mut(|_| {
         // SAFETY: connected, and a C string.
-        let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 1) };
-        Spi::check_status(code).expect("a command that SPI allows");
+        let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 0) };
+        if code < 0 {
+            raise(error_report(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                "transaction commands and COPY to or from a client cannot be run in a function",
+            ));
+        }
         // SAFETY: set by the call before.
         let table = unsafe { pg_sys::SPI_tuptable };
         // SAFETY: null if the command has returned no rows; else valid as long as SPI is connected.

@@ -85,7 +85,7 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
         )
     };
     app.batch_execute(&format!(
-        "{}; CREATE TABLE orders (id serial PRIMARY KEY, n integer, CHECK (app_code(id)));
+        "{}; CREATE TABLE orders (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer, CHECK (app_code(id)));
          CREATE INDEX ON orders ((app_code(1))); CREATE INDEX ON orders (n) WHERE app_code(2);
          GRANT REFERENCES ON orders TO coder; INSERT INTO orders (n) VALUES (1)",
         trap("the Coder", "app_code")
@@ -103,6 +103,28 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
     assert!(is_new(&mut client, &id), "{id}");
     other.batch_execute(&format!("INSERT INTO items VALUES ({id})")).expect("a row with a new ID");
 
+    // Not even by who has become the owner.
+    client.batch_execute("SET ROLE \"the Coder\"").expect("a role");
+    for command in [
+        "SELECT ids.snowflake_run_as('\"the Coder\"', 'ALTER TABLE orders ADD CHECK (app_code(id))')",
+        "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT app_code(3)::integer::bigint')",
+    ] {
+        client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+    }
+    client.batch_execute("RESET ROLE; CREATE TABLE many (n bigint)").expect("a superuser");
+    let all = "SELECT ids.snowflake_run_as('postgres', 'INSERT INTO many VALUES (1), (2), (3) RETURNING n')";
+    assert_eq!(value(&mut client, all), "1");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM many"), "3", "the whole command");
+    for (command, code) in [("COMMIT", "0A000"), ("COPY many TO STDOUT", "0A000")] {
+        let refused = testbed::error(&mut client, &format!("SELECT ids.snowflake_run_as('postgres', '{command}')"));
+        assert_eq!(refused.code().code(), code, "{command}: {refused:?}");
+    }
+    assert_eq!(
+        testbed::error(&mut client, "SELECT ids.snowflake_run_as('0', 'SELECT 1')").code().code(),
+        "42704",
+        "no role"
+    );
+
     // Whoever cannot become the owner.
     for (who, role, command) in [
         ("a stranger", "\"the Coder\"", "SELECT 1::bigint"),
@@ -117,6 +139,41 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
     assert_eq!(value(&mut other, "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT count(*) FROM orders')"), "2");
     assert_eq!(value(&mut other, "SELECT ids.snowflake_run_as('coder', 'CREATE TEMP TABLE t ()')"), "NULL");
     assert_eq!(value(&mut other, "SELECT current_user"), "coder");
+}
+
+/// In the middle of a plan, by code of his that the plan runs with his rights.
+#[test]
+fn an_owner_who_swaps_a_sequence_for_a_view_gets_no_code_run_by_the_plan_of_a_superuser() {
+    let (database, mut client) = database();
+    client.batch_execute("CREATE ROLE swapper LOGIN; GRANT ALL ON SCHEMA public, ids TO swapper").expect("a role");
+    let mut swapper = database.config().user("swapper").connect(testbed::postgres::NoTls).expect("a session");
+    swapper
+        .batch_execute(
+            "CREATE TABLE ran (who name);
+             CREATE FUNCTION trap() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+                 INSERT INTO public.ran VALUES (current_user); RETURN 5;
+             END $$;
+             CREATE FUNCTION swap(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+                 IF session_user <> 'swapper' AND to_regclass('public.hidden') IS NULL THEN
+                     EXECUTE 'ALTER SEQUENCE public.swapped_id_seq RENAME TO hidden';
+                     EXECUTE 'CREATE VIEW public.swapped_id_seq AS SELECT public.trap() AS last_value, true AS is_called';
+                 END IF;
+                 RETURN true;
+             END $$;
+             CREATE TABLE swapped (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer, CHECK (swap(id)));
+             INSERT INTO swapped (n) VALUES (1)",
+        )
+        .expect("a trap");
+    // It can fail at any command, and does not end.
+    for command in plan(&mut client, "adopt", "'swapped'").commands {
+        let _ = client.batch_execute(&command).inspect_err(|_| assert!(command != "BEGIN", "{command}"));
+        let who = "SELECT coalesce(string_agg(who, ' '), '') FROM ran";
+        if command != "COMMIT"
+            && let Ok(row) = client.query_one(who, &[])
+        {
+            assert!(["", "swapper"].contains(&row.get::<_, &str>(0)), "{command}");
+        }
+    }
 }
 
 #[test]

@@ -108,6 +108,7 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         (&["--schema=snowflake_registry"][..], "DROP SCHEMA snowflake_registry CASCADE"),
         (&["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
         (&["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
+        (&["--table=snowflake_registry.lease", "--data-only"], "DELETE FROM snowflake_registry.lease"),
         (
             &["--schema=snowflake_registry", "--data-only"],
             "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry",
@@ -138,6 +139,30 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         take_a_thousand(&mut witness, &[&new, &old]);
         assert_eq!(witness.report().duplicates(), 0);
     }
+}
+
+/// A copy of the database has the same tables, in the same files.
+#[test]
+fn a_registry_that_is_put_back_as_a_copy_of_its_database_gives_no_lost_worker_to_a_new_server() {
+    let registry = Registry::start();
+    let kept = start(member(&registry));
+    assert_eq!(worker_of(&kept), "0");
+    let mut dba = registry.config().dbname("template1").connect(testbed::postgres::NoTls).expect("a session");
+    let mut run =
+        |statement: &str| dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    registry.configure("max_connections", 100);
+    run("CREATE DATABASE before TEMPLATE postgres");
+    let lost = start(member(&registry));
+    assert_eq!(worker_of(&lost), "1");
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&lost]);
+    run("DROP DATABASE postgres WITH (FORCE)");
+    run("ALTER DATABASE before RENAME TO postgres");
+    assert_refused(&registry);
+    lost.reload();
+    wait_for_renewal(&registry, "1");
+    take_a_thousand(&mut witness, &[&lost]);
+    assert_eq!(witness.report().duplicates(), 0);
 }
 
 /// Nothing shows the loss before the first server asks, and the registry has given its worker away by then.
@@ -174,6 +199,7 @@ fn lost_and_given_away(renewals: u32) {
         "{}",
         first.log()
     );
+    older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
     let seen = "Worker 0 of data center 0 was leased to server \"one\" on host ";
     assert!(older.log().contains("a worker was leased to two servers for the same time"), "{}", older.log());
     assert!(older.log().contains(seen), "{}", older.log());

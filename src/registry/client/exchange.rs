@@ -186,7 +186,7 @@ impl Client {
                 if let Some(conflict) = &grant.conflict {
                     warning("the worker of this server was leased to another server for the same time")
                         .set_detail(shown(conflict))
-                        .set_hint("Look for IDs that both have issued. The other server has stopped.")
+                        .set_hint("Look for IDs that both have issued. The registry has told the other server to stop.")
                         .report(PgLogLevel::WARNING);
                 }
                 // The clock of a grant can have been another one: a grant is never shorter than before.

@@ -103,10 +103,24 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a plan to adopt a table reads it with the caller's rights",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n",
-            "    IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n",
+            "    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n        command := 'SELECT '",
+            "    IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n        command := 'SELECT '",
         )],
         against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "a plan to adopt a table leaves the types of its calls to who may create in the schema",
+        edits: &[("sql/snowflake_pg.sql", "(%L::pg_catalog.regrole, %L::pg_catalog.text)';", "(%L, %L)';")],
+        against: Servers { tests: "hostile:: a_plan_for_adopting" },
+    },
+    Mutant {
+        name: "a plan to adopt a table reads the numbers of its owner with the caller's rights",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)\n                    ELSE numbers END END",
+            "numbers END",
+        )],
+        against: Servers { tests: "adopt:: swaps" },
     },
     Mutant {
         name: "code that a command of another role calls finds a way back",

@@ -222,6 +222,33 @@ pub(super) const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "registry:: from_a_dump" },
     },
     Mutant {
+        name: "leases that were deleted are not missed",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "    UPDATE snowflake_registry.registry SET storage = '';\n",
+            "    UPDATE snowflake_registry.registry SET storage = storage;\n",
+        )],
+        against: Servers { tests: "registry:: from_a_dump" },
+    },
+    Mutant {
+        name: "a copy of the registry's database is taken for the original",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "concat_ws(' ', (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()),",
+            "concat_ws(' ',",
+        )],
+        against: Servers { tests: "registry:: copy_of_its_database" },
+    },
+    Mutant {
+        name: "a registry that has lost one lease gives other lost ones away",
+        edits: &[(
+            "sql/snowflake_registry.sql",
+            "                    IF found_lease.system_identifier IS DISTINCT FROM this.system THEN\n",
+            "                    IF found_lease.system_identifier IS NULL THEN\n",
+        )],
+        against: Servers { tests: "registry:: given_away" },
+    },
+    Mutant {
         name: "a registry that has caught up is taken for the one that it was",
         edits: &[(
             "sql/snowflake_registry.sql",
