@@ -48,6 +48,7 @@ pub mod state_file;
 mod sync;
 pub mod text;
 pub mod uuid;
+pub mod wal_page;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type UnixMs = u64;

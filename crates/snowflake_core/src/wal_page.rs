@@ -1,0 +1,216 @@
+//! The marks that WAL takes to standbys and backups, for all workers of a database cluster, on one page of its own.
+//!
+//! The content of the page, after PostgreSQL's page header:
+//!
+//! ```text
+//!   0               8       12      16              24                     96
+//!   ┌───────────────┬───────┬───────┬───────────────┬──────────────────────┐
+//!   │ "SNOWMARK"    │version│entries│ mark of other │ layout, as text,     │   integers are
+//!   │               │   1   │       │ workers, or 0 │ filled with zeros    │   little-endian
+//!   ├───────┬───────┼───────┴───────┼───────────────┴──────────────────────┘
+//!   │ data  │worker │ its mark      │ … 16 bytes each                          the checksum is of
+//!   │ center│       │               │                                          all bytes before it
+//!   ├───────┼───────┴───────────────┘
+//!   │CRC-32C│
+//!   └───────┘
+//! ```
+
+use crate::UnixMs;
+use crate::identity::Numbers;
+use crate::layout::Layout;
+use std::collections::BTreeMap;
+
+/// The number of the file of this page, in the directory `global`. Below those that PostgreSQL gives to files when a
+/// cluster runs, and above those of its shared catalogs (access/transam.h: FirstNormalObjectId, FirstUnpinnedObjectId), so
+/// that no other file gets it.
+pub const FILE: u32 = 16111;
+
+const MAGIC: [u8; 8] = *b"SNOWMARK";
+const VERSION: u32 = 1;
+const REST: usize = 16;
+const LAYOUT: std::ops::Range<usize> = 24..96;
+const ENTRIES: usize = LAYOUT.end;
+const ENTRY: usize = 16;
+const CHECKSUM: usize = 4;
+
+/// What is on the page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WalPage {
+    /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received.
+    marks: BTreeMap<Numbers, UnixMs>,
+    /// The same of each worker without a mark of its own; 0 if there is none.
+    rest: UnixMs,
+    /// The layout of the server that wrote last.
+    layout: Option<Layout>,
+}
+
+/// What the page says of one worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InWal {
+    /// Its mark; `None` if it has none there.
+    pub mark: Option<UnixMs>,
+    /// A mark that counts for every worker; 0 if there is none.
+    pub rest: UnixMs,
+    /// The layout of the server that wrote last; `None` if nobody has.
+    pub layout: Option<Layout>,
+}
+
+impl InWal {
+    /// The mark that counts for the worker; 0 if there is none.
+    pub fn highest(&self) -> UnixMs {
+        self.mark.unwrap_or(0).max(self.rest)
+    }
+}
+
+impl WalPage {
+    /// What it says of a worker.
+    pub fn of(&self, numbers: Numbers) -> InWal {
+        InWal { mark: self.marks.get(&numbers).copied(), rest: self.rest, layout: self.layout }
+    }
+
+    /// Raises the mark of a worker to this one, or to one above what is there: whoever finds a mark that another server
+    /// knows must see that there were more since. If there is no room for so many bytes, the lowest mark of another worker
+    /// is left out, and counts for all that are not listed.
+    pub fn raise(&mut self, numbers: Numbers, mark: UnixMs, layout: Layout, room: usize) {
+        self.layout = Some(layout);
+        let mark = mark.max(self.of(numbers).highest().saturating_add(1));
+        self.marks.insert(numbers, mark);
+        while self.length() > room && self.marks.len() > 1 {
+            let others = self.marks.iter().filter(|&(&other, _)| other != numbers);
+            let (&lowest, &mark) = others.min_by_key(|&(_, mark)| mark).expect("there is another one");
+            self.marks.remove(&lowest);
+            self.rest = self.rest.max(mark);
+        }
+    }
+
+    /// Forgets the mark of a worker. Returns whether there was one.
+    pub fn forget(&mut self, numbers: Numbers) -> bool {
+        self.marks.remove(&numbers).is_some()
+    }
+
+    fn length(&self) -> usize {
+        ENTRIES + self.marks.len() * ENTRY + CHECKSUM
+    }
+
+    /// The bytes of it.
+    pub fn encode(&self) -> Vec<u8> {
+        let layout = self.layout.map(|layout| layout.to_string()).unwrap_or_default();
+        assert!(layout.len() <= LAYOUT.len(), "no layout is that long: {layout}");
+        let count = u32::try_from(self.marks.len()).expect("few workers");
+        let mut bytes = Vec::with_capacity(self.length());
+        bytes.extend(MAGIC);
+        bytes.extend([VERSION, count].map(u32::to_le_bytes).as_flattened());
+        bytes.extend(self.rest.to_le_bytes());
+        bytes.extend(layout.bytes());
+        bytes.resize(ENTRIES, 0);
+        for (&(datacenter, worker), mark) in &self.marks {
+            bytes.extend([datacenter, worker].map(u32::to_le_bytes).as_flattened());
+            bytes.extend(mark.to_le_bytes());
+        }
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Reads bytes, which other bytes may follow; `None` if they are not of such a page, or of another version, or
+    /// damaged. Then they say nothing.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        if !bytes.starts_with(&MAGIC) || small(8)? != VERSION {
+            return None;
+        }
+        let checksum = usize::try_from(small(12)?).ok()?.checked_mul(ENTRY)?.checked_add(ENTRIES)?;
+        if small(checksum)? != crc32c::crc32c(&bytes[..checksum]) {
+            return None;
+        }
+        let layout = std::str::from_utf8(&bytes[LAYOUT]).ok()?.trim_end_matches('\0');
+        let entry = |at| Some(((small(at)?, small(at + 4)?), number(at + 8)?));
+        Some(Self {
+            marks: (ENTRIES..checksum).step_by(ENTRY).map(entry).collect::<Option<_>>()?,
+            rest: number(REST)?,
+            layout: Layout::from_spelled_out(layout),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ROOM: usize = 8192 - 24;
+
+    fn layout() -> Layout {
+        "twitter".parse().expect("a layout")
+    }
+
+    #[test]
+    fn a_page_keeps_the_mark_of_each_worker_and_the_layout() {
+        let mut page = WalPage::default();
+        assert_eq!(page.of((0, 1)), InWal::default());
+        page.raise((0, 1), 100, layout(), ROOM);
+        page.raise((3, 4), 50, layout(), ROOM);
+        page.raise((0, 1), 90, layout(), ROOM);
+        assert_eq!(page.of((0, 1)).mark, Some(101), "above the one before");
+        let read = WalPage::decode(&page.encode()).expect("a page");
+        assert_eq!(read, page);
+        assert_eq!(read.of((0, 1)), InWal { mark: Some(101), rest: 0, layout: Some(layout()) });
+        assert_eq!((read.of((3, 4)).mark, read.of((0, 4)).mark), (Some(50), None));
+        assert!(page.forget((0, 1)) && !page.forget((0, 1)));
+        assert_eq!(page.of((0, 1)).mark, None);
+    }
+
+    #[test]
+    fn a_damaged_page_and_one_that_nobody_has_written_say_nothing() {
+        let mut page = WalPage::default();
+        page.raise((0, 1), 100, layout(), ROOM);
+        let good = page.encode();
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(WalPage::decode(&bytes), None, "bit {bit}");
+        }
+        for length in 0..good.len() {
+            assert_eq!(WalPage::decode(&good[..length]), None, "{length} bytes");
+        }
+        assert_eq!(WalPage::decode(&[0; 100]), None);
+        assert_eq!(WalPage::decode(&[&good[..], &[7; 100]].concat()), Some(page), "others may follow");
+    }
+
+    /// The format is a promise to pages that exist.
+    #[test]
+    fn the_format_has_not_changed() {
+        let mut page = WalPage { rest: 7, ..WalPage::default() };
+        page.raise((3, 4), 0x0102_0304_0506_0708, layout(), ROOM);
+        let mut bytes = b"SNOWMARK\x01\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
+        bytes.extend(b"t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
+        bytes.resize(96, 0);
+        bytes.extend(b"\x03\0\0\0\x04\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01");
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        assert_eq!(page.encode(), bytes);
+    }
+
+    proptest! {
+        /// However many workers come, and however little room there is.
+        #[test]
+        fn no_worker_is_ever_known_by_less_than_its_highest_mark(
+            raises in prop::collection::vec((0_u32..60, 0_u64..1000), 1..300), room in 120_usize..700,
+        ) {
+            let (mut page, mut highest) = (WalPage::default(), BTreeMap::new());
+            for (worker, mark) in raises {
+                let before = page.of((0, worker)).highest();
+                page.raise((0, worker), mark, layout(), room);
+                let raised = page.of((0, worker)).mark.expect("the one that was raised last");
+                prop_assert!(raised >= mark && raised > before);
+                highest.insert(worker, raised);
+                for (&worker, &mark) in &highest {
+                    prop_assert!(page.of((0, worker)).highest() >= mark, "{worker}");
+                }
+                let bytes = page.encode();
+                prop_assert!(bytes.len() <= room);
+                let read = WalPage::decode(&bytes);
+                prop_assert_eq!(read.as_ref(), Some(&page));
+            }
+        }
+    }
+}
