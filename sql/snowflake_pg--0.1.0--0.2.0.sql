@@ -94,7 +94,7 @@ CREATE OR REPLACE VIEW snowflake_status AS
         last_refusal_at timestamptz, last_refusal_sqlstate text, last_refusal text,
         ids_per_second bigint, busiest_second bigint, mark_left interval, library_version text);
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); clock behind (what was issued, or a time set by hand; problem says until when); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, whose mark is not in WAL); not preloaded; worker unset; outside the layout (the clock is); clock behind (what was issued, or a time set by hand; problem says until when); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.problem_sqlstate IS
     'SQLSTATE of what keeps this server from issuing IDs, or of what its background worker fails to do; NULL if nothing is wrong';
 COMMENT ON COLUMN snowflake_status.problem IS
@@ -570,3 +570,5 @@ CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
 COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
     'replace a damaged durable mark, or one that was reset to too far ahead; floor must be later than every ID that this server has issued, and is now() if the clock has always been right; returns when IDs begin';
 REVOKE ALL ON FUNCTION snowflake_reset_state(timestamptz) FROM PUBLIC;
+
+DROP SEQUENCE snowflake_wal_mark;

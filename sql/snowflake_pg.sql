@@ -750,7 +750,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: settings in force, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, and wal_mark off); not preloaded; worker unset; outside the layout (the clock is); clock behind (what was issued, or a time set by hand; problem says until when); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, whose mark is not in WAL); not preloaded; worker unset; outside the layout (the clock is); clock behind (what was issued, or a time set by hand; problem says until when); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.worker_id_source IS
     'where it comes from: configuration, or what snowflake_pg.worker_id has led to, such as: hostname pg-3';
@@ -925,10 +925,5 @@ REVOKE ALL ON FUNCTION
     snowflake_advance(bigint, boolean), snowflake_accept_identity(boolean), snowflake_reset_state(timestamptz),
     snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
 
-CREATE SEQUENCE snowflake_wal_mark;
-COMMENT ON SEQUENCE snowflake_wal_mark IS
-    'durable mark in Unix milliseconds when the extension was created; not for nextval()';
--- With snowflake_pg.wal_mark, each worker has a sequence of its own: snowflake_wal_mark_<data center>_<worker>. A mark
--- that is in WAL must not be lost with these sequences when the extension is created again.
-SELECT pg_catalog.setval('snowflake_wal_mark'::regclass, (extract(epoch FROM durable_mark) * 1000.0)::bigint)
-    FROM snowflake_status WHERE durable_mark IS NOT NULL;
+-- Warns if the library is not preloaded.
+SELECT FROM snowflake_status;

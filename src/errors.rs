@@ -18,8 +18,8 @@ use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::policy::ClockRegression;
 use snowflake_core::record::Record;
 use snowflake_core::start_table::MarkConflict;
+use snowflake_core::wal_page::FILE;
 use snowflake_core::{UnixMs, display_time};
-use std::ffi::CString;
 use std::time::Duration;
 
 /// Why no ID can be issued.
@@ -103,12 +103,8 @@ pub enum IssueError {
     StateDirectoryStillInUse(StatePath, u32),
     /// The keeper has not written the mark to WAL in this time.
     MarkNotInWal(Duration),
-    /// The keeper has not read the mark in WAL in this time.
-    MarkNotRead(Duration),
-    /// Something else has the name of the sequence that takes the mark of this worker to WAL.
-    MarkSequenceTaken(String),
-    /// The database has no sequence for the mark, since it does not have the extension.
-    NoExtension(CString),
+    /// Something else than marks is in the file for the marks in WAL.
+    OtherWalPage,
 }
 
 /// What keeps IDs from continuing while the clock is behind.
@@ -298,8 +294,8 @@ impl From<IssueError> for ErrorReport {
                 display_time(layout.last_time())
             ))
             .set_hint(
-                "Check snowflake_pg.layout. If a sequence snowflake_wal_mark or snowflake_wal_mark_... has a wrong \
-                 value, set it to a lower one, and restart the server.",
+                format!("Check snowflake_pg.layout. If the mark in WAL is wrong, stop the server, remove the file \
+                 \"global/{FILE}\", and start the server."),
             ),
             IssueError::ClockBehind { last, issued, now, until, limit } => {
                 let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
@@ -356,7 +352,7 @@ impl From<IssueError> for ErrorReport {
             ))
             .set_hint(
                 "Move snowflake_pg.state_directory to a faster disk, or increase snowflake_pg.max_borrow well above the \
-                 time of a write. With snowflake_pg.wal_mark = require, a write includes a commit.",
+                 time of a write. With snowflake_pg.wal_mark = require, a write includes the wait for standbys.",
             ),
             IssueError::StateFile(failure) => failure.into(),
             IssueError::MarkConflict { conflict, found, own } => mark_conflict::explain(conflict, found.as_deref(), &own),
@@ -406,35 +402,12 @@ impl From<IssueError> for ErrorReport {
                 "See the server log for the reason. The background worker may be waiting for a synchronous standby or for a \
                  lock, or max_worker_processes may be too low.",
             ),
-            IssueError::MarkNotRead(waited) => error_report(
-                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "could not read the durable mark from WAL in time",
+            IssueError::OtherWalPage => error_report(
+                ERRCODE_DATA_CORRUPTED,
+                format!("file \"global/{}\" has no durable marks", FILE),
             )
-            .set_detail(format!(
-                "Waited {} ms for background worker \"snowflake_pg keeper\". Where IDs begin depends on that mark.",
-                waited.as_millis()
-            ))
-            .set_hint(
-                "See the server log for the reason. max_worker_processes may be too low, or \
-                 snowflake_pg.wal_mark_database may not exist.",
-            ),
-            IssueError::MarkSequenceTaken(name) => error_report(
-                ERRCODE_DUPLICATE_TABLE,
-                format!("relation \"{name}\" already exists"),
-            )
-            .set_detail("The durable mark of this worker is written to WAL through a sequence of this name.")
-            .set_hint("Rename or drop the relation."),
-            IssueError::NoExtension(database) => {
-                let database = database.to_string_lossy();
-                error_report(
-                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("extension snowflake_pg does not exist in database \"{database}\""),
-                )
-                .set_detail("snowflake_pg writes its durable mark to WAL through a sequence of the extension.")
-                .set_hint(
-                    "Use CREATE EXTENSION snowflake_pg in that database, or correct snowflake_pg.wal_mark_database.",
-                )
-            }
+            .set_detail("It is damaged, of another version of snowflake_pg, or of another library.")
+            .set_hint("If no other library uses it, stop the server, remove the file, and start the server."),
         }
     }
 }

@@ -70,17 +70,14 @@ pub struct Shared {
     pub others: AtomicU64,
     /// Whether the last write of the mark has failed. Written under the lock.
     pub write_failed: AtomicBool,
-    /// The mark of this worker in WAL, plus 2; 1 if there is none; 0 until the keeper has read it. Written by the
-    /// keeper.
-    pub wal_mark: AtomicU64,
-    /// The mark that all workers have in WAL; 0 if there is none. Written by the keeper, before `wal_mark`.
-    pub wal_floor: AtomicU64,
-    /// The mark in WAL that counts for this worker, as the keeper has read or written it last; 0 if there is none.
-    /// Written by the keeper.
+    /// The mark in WAL that counts for this worker, as it was read or written last; 0 if there is none. Written under the
+    /// lock.
     pub in_wal: AtomicU64,
-    /// The layout of the server that wrote to WAL last, as the keeper has read or written it; empty if that is not
-    /// known. Written by the keeper, before `wal_mark`.
-    pub wal_layout: SharedText,
+    /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
+    /// is. Written under the lock.
+    pub wal_failure: SharedText,
+    /// For warnings of that.
+    pub wal_warnings: Throttle,
     /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
     /// themselves, and set to 0 by those that give up.
     pub wanted: AtomicU64,
@@ -146,10 +143,9 @@ impl Shared {
             life: AtomicU64::new(0),
             others: AtomicU64::new(0),
             write_failed: AtomicBool::new(false),
-            wal_mark: AtomicU64::new(0),
-            wal_floor: AtomicU64::new(0),
             in_wal: AtomicU64::new(0),
-            wal_layout: SharedText::new(),
+            wal_failure: SharedText::new(),
+            wal_warnings: Throttle::default(),
             wanted: AtomicU64::new(0),
             keeper_error: AtomicI32::new(0),
             keeper_pid: AtomicI32::new(0),

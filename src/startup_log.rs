@@ -169,14 +169,14 @@ fn warn_of_shared_worker() {
         from",
     )
     .set_detail(format!(
-        "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and snowflake_pg.wal_mark is \
-             off. After a promotion they may issue the same IDs.",
+        "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and the other one did not write its \
+             mark to WAL. After a promotion this server issues no IDs until that is accepted.",
         with_source(gucs::worker_id(), worker::worker().as_ref()),
         with_source(gucs::datacenter_id(), worker::datacenter().as_ref())
     ))
     .set_hint(
-        "Give this server a snowflake_pg.worker_id of its own, or set snowflake_pg.wal_mark on both, and restart \
-             them.",
+        "Set snowflake_pg.wal_mark = prefer on both and restart them, or give this server a snowflake_pg.worker_id of its \
+             own.",
     )
     .report(PgLogLevel::WARNING);
 }

@@ -91,7 +91,7 @@ pub fn worker() -> Option<Resolved> {
             shared().lease.worker().map(|number| Resolved { number, source: "registry".to_owned() })
         }
         Err(Unresolved::InCitus) => {
-            let source = || format!("citus in database {}", gucs::wal_mark_database().to_string_lossy());
+            let source = || format!("citus in database {}", gucs::citus_database().to_string_lossy());
             shared().citus.get().map(|number| Resolved { number, source: source() })
         }
         Err(_) => None,

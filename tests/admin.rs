@@ -100,8 +100,8 @@ fn a_server_in_good_order_has_nothing_to_accept_and_nothing_to_reset() {
 
 /// The keeper may do everything, and it works in a database whose owner may do little.
 #[test]
-fn the_owner_of_the_wal_mark_database_cannot_make_the_keeper_run_anything() {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require").start();
+fn the_owner_of_the_database_of_citus_cannot_make_the_keeper_run_anything() {
+    let mut cluster = Cluster::builder().worker("citus").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE ROLE app LOGIN").expect("a role");
     client.batch_execute("CREATE DATABASE app OWNER app").expect("a database");
@@ -126,24 +126,41 @@ fn the_owner_of_the_wal_mark_database_cannot_make_the_keeper_run_anything() {
              ALTER DATABASE app SET default_transaction_read_only = on",
         )
         .expect("settings");
-    cluster.configure("snowflake_pg.wal_mark_database", "app");
+    cluster.configure("snowflake_pg.citus_database", "app");
     cluster.restart(Signal::INT);
     let mut client = cluster.config().dbname("app").connect(NoTls).expect("a session");
-    client.batch_execute("SELECT public.snowflake_nextval()").expect("an ID, in spite of the settings");
+    let refused = error(&mut client, "SELECT public.snowflake_nextval()");
+    assert!(refused.detail().is_some_and(|why| why.contains("has no metadata of Citus")), "{refused:?}");
     // Not there, where this question would fall into the trap.
     assert_eq!(value(&mut cluster.connect(), "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'"), "f");
 }
 
-/// A promoted standby relies on what the sequence says, also when nobody has drawn an ID since.
+/// A promoted standby relies on it.
 #[test]
-fn the_mark_in_wal_survives_an_extension_that_is_created_anew() {
-    let cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require").start();
+fn nothing_that_happens_to_the_extension_its_schema_or_its_database_touches_the_mark_in_wal() {
+    let cluster = Cluster::builder().worker(1).start();
     let mut client = cluster.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; CREATE ROLE app LOGIN; CREATE SEQUENCE s;
+             GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app; GRANT ALL ON SCHEMA public TO app",
+        )
+        .expect("a role with all privileges");
     let id = next(&mut client);
-    client.batch_execute("DROP EXTENSION snowflake_pg; CREATE EXTENSION snowflake_pg").expect("the extension, anew");
-    let mark: u64 = value(&mut client, "SELECT last_value FROM snowflake_wal_mark").parse().expect("a mark");
+    let mark = cluster.mark_in_wal().expect("a mark");
     assert!(mark > issued_at(id), "{mark}");
+    let seen = "SELECT count(*) FROM pg_class WHERE pg_relation_filenode(oid) = 16111 OR relname LIKE '%wal_mark%'";
+    assert_eq!(value(&mut client, seen), "0", "no catalog knows it");
+    client
+        .batch_execute("DROP EXTENSION snowflake_pg; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        .expect("nothing");
+    drop(client);
+    let mut other = cluster.config().dbname("template1").connect(NoTls).expect("another database");
+    other.batch_execute("DROP DATABASE postgres WITH (FORCE); CREATE DATABASE postgres").unwrap_or_else(|_| {
+        other.batch_execute("DROP DATABASE postgres WITH (FORCE)").expect("nothing more");
+        other.batch_execute("CREATE DATABASE postgres").expect("a database");
+    });
+    assert!(cluster.mark_in_wal().expect("a mark") >= mark);
 }
 
 /// A client that waits for the keeper gets to know what keeps it.
@@ -222,33 +239,27 @@ fn a_mark_that_was_reset_to_far_ahead_is_warned_of_and_taken_back_while_the_serv
     }
 }
 
-/// A superuser can set the sequence to anything.
+/// Whoever can write to the files of the server can put anything there.
 #[test]
-fn a_wal_mark_after_the_end_of_the_layout_is_reported_and_never_reaches_the_state_file() {
-    let mut original = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
-    let set_mark = |cluster: &Cluster, mark: i64| {
-        cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark_0_1', {mark})")).expect("a mark");
-    };
+fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
+    let mut original = Cluster::builder().worker(1).start();
     original.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
-    original.wait_for_mark_in_wal();
-    set_mark(&original, 1 << 62);
-    next(&mut original.connect());
     original.stop(Signal::INT);
     let mut copy = Cluster::builder().copy_of(&original);
+    copy.set_mark_in_wal(1 << 62);
     let good = fs::read(copy.mark_file()).expect("a mark");
     for (file, call) in [(&good[..], "accept_identity()"), (b"", "reset_state(now())")] {
         fs::write(copy.mark_file(), file).expect("the mark");
         copy.start();
         let refused = error(&mut copy.connect(), &format!("SELECT snowflake_{call}"));
         assert_eq!((refused.code().code(), refused.message()), ("55000", "the layout ends before IDs would begin"));
-        assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_wal_mark")), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("global/16111")), "{refused:?}");
         assert_eq!(fs::read(copy.mark_file()).expect("a mark"), file, "left as it was");
         copy.stop(Signal::INT);
     }
     fs::write(copy.mark_file(), &good).expect("the mark");
+    fs::remove_file(copy.wal_page_file()).expect("the page");
     copy.start();
-    set_mark(&copy, 1);
-    copy.restart(Signal::INT);
     copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
     next(&mut copy.connect());
 }
@@ -264,17 +275,11 @@ fn a_dba_takes_back_a_mark_that_was_written_by_a_clock_that_was_ahead() {
         let ids = "SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)";
         cluster.wait_until("SELECT snowflake_nextval() > 0");
         value(&mut cluster.connect(), ids);
-        if wal_mark != "off" {
-            cluster.wait_for_mark_in_wal();
-        }
         cluster.set_clock(0.0);
         assert_eq!(error(&mut cluster.connect(), "SELECT snowflake_nextval()").code().code(), "53400");
         cluster.stop(Signal::INT);
         if wal_mark != "off" {
-            let now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-            cluster.single_user(&format!(
-                "SELECT setval(oid, {now}) FROM pg_class WHERE relname LIKE 'snowflake_wal_mark%'\n"
-            ));
+            fs::remove_file(cluster.wal_page_file()).expect("the page");
         }
         fs::remove_file(cluster.mark_file()).expect("the mark");
         cluster.start();

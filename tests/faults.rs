@@ -7,6 +7,7 @@
 mod calls;
 mod clock;
 mod copies;
+mod defaults;
 mod disk;
 mod exchanged_directory;
 mod failover;
@@ -38,6 +39,7 @@ pub fn cases() -> Vec<testbed::runner::Case> {
         interrupts::FAULTS,
         calls::FAULTS,
         failover::FAULTS,
+        defaults::FAULTS,
         copies::FAULTS,
         upgrades::FAULTS,
         lost_mark::FAULTS,

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, sleep_past, test, value};
+use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, test, value};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
@@ -67,19 +67,16 @@ fn a_server_keeps_its_mark_ahead_for_a_while_after_the_last_id_and_then_writes_n
     assert!(waits(), "the mark was not ahead any more");
 }
 
-/// With `prefer`, backends do not wait for WAL.
 #[test]
-fn a_mark_that_a_backend_has_written_reaches_wal_although_nobody_asks_for_ids() {
-    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer");
-    let cluster = builder.set("snowflake_pg.keep_warm", 0).start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster.wait_for_mark_in_wal();
+fn a_mark_that_a_backend_writes_is_in_wal_first() {
+    let cluster = Cluster::builder().worker(1).set("snowflake_pg.keep_warm", 0).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     cluster.wait_until_keeper_rests();
     let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '20 s'))";
     cluster.connect().batch_execute(advance).expect("an advance");
     let written = cluster.mark();
     assert!(ahead_ms(written) > 10_000, "the mark has followed the advance");
-    cluster.wait_until(&format!("SELECT last_value >= {written} FROM snowflake_wal_mark_0_1"));
+    assert!(mark_in_wal(&cluster) >= written);
 }
 
 #[test]
@@ -136,7 +133,7 @@ fn ahead_ms(time: u64) -> i64 {
 }
 
 fn mark_in_wal(cluster: &Cluster) -> u64 {
-    value(&mut cluster.connect(), "SELECT last_value FROM snowflake_wal_mark_0_1").parse().expect("a mark")
+    cluster.mark_in_wal().expect("a mark")
 }
 
 /// It begins at a distance from the clock, as a promoted one does, and the clock goes on while WAL is written.
@@ -175,7 +172,7 @@ fn calls_get_ids_where_a_commit_takes_longer_than_the_mark_runs_ahead() {
 fn a_server_that_begins_by_its_mark_in_wal_is_not_driven_ahead_of_its_clock_by_crashes() {
     let mut cluster = Cluster::builder().worker(1).with_defaults().set("snowflake_pg.wal_mark", "prefer").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster.wait_for_mark_in_wal();
+    cluster.wait_until("SELECT snowflake_nextval() > 0");
     cluster.stop(Signal::INT);
     fs::remove_file(cluster.mark_file()).expect("the mark");
     for crash in 0..6 {
@@ -190,20 +187,8 @@ fn a_server_that_begins_by_its_mark_in_wal_is_not_driven_ahead_of_its_clock_by_c
     Witness::of(&cluster).next_id().expect("an ID");
 }
 
-/// Where only the highest one counts, it must rise.
 #[test]
-fn a_mark_in_wal_is_above_the_one_that_the_extension_was_created_with() {
-    let cluster = with_required_mark(Cluster::builder());
-    let common = real_time() + 60_000;
-    cluster.connect().batch_execute(&format!("SELECT setval('snowflake_wal_mark', {common})")).expect("a value");
-    cluster.wait_until_mark_has_passed();
-    Witness::of(&cluster).next_id().expect("an ID");
-    assert!(mark_in_wal(&cluster) > common, "{} {common}", mark_in_wal(&cluster));
-}
-
-/// The mark with which the extension was created is this server's own.
-#[test]
-fn ids_are_not_ahead_of_the_clock_when_a_server_is_restarted_after_create_extension() {
+fn ids_are_not_ahead_of_the_clock_when_the_mark_begins_to_go_through_wal() {
     for before in ["off", "prefer"] {
         let builder = Cluster::builder().worker(1).with_defaults();
         let mut cluster = builder.set("snowflake_pg.wal_mark", before).start();
@@ -227,7 +212,7 @@ fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
         Cluster::builder().worker(1).set("snowflake_pg.layout", layout).set("snowflake_pg.reserve_ahead", "1500ms");
     let mut cluster = builder.set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.keep_warm", 0).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster.wait_for_mark_in_wal();
+    cluster.wait_until("SELECT snowflake_nextval() > 0");
     cluster.wait_until_keeper_rests();
     let advance = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '1 s'))";
     cluster.connect().batch_execute(advance).expect("an advance");
@@ -237,59 +222,6 @@ fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
     cluster.start();
     cluster.wait_until("SELECT snowflake_nextval() > 0");
     assert!(!cluster.log().contains("durable mark found in WAL"), "{}", cluster.log());
-}
-
-/// A DBA who looks after the clock would look in vain.
-#[test]
-fn a_sequence_with_a_value_after_the_end_of_the_layout_is_named_by_the_error() {
-    for largest in [1 << 50, i64::MAX] {
-        let mut cluster = with_required_mark(Cluster::builder());
-        cluster.wait_until_mark_has_passed();
-        let set = |cluster: &Cluster, value: i64| {
-            let set = format!("SELECT setval('snowflake_wal_mark_0_1', {value})");
-            cluster.connect().batch_execute(&set).expect("a value");
-        };
-        set(&cluster, largest);
-        // Also above the largest one the keeper goes on.
-        Witness::of(&cluster).next_id().expect("an ID");
-        cluster.stop(Signal::INT);
-        fs::remove_file(cluster.mark_file()).expect("the mark");
-        cluster.start();
-        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
-        assert_eq!(refused.message(), "the layout ends before IDs would begin");
-        assert!(refused.hint().is_some_and(|hint| hint.contains("sequence snowflake_wal_mark")), "{refused:?}");
-        set(&cluster, real_time().cast_signed());
-        cluster.restart(Signal::INT);
-        Witness::of(&cluster).next_id().expect("an ID");
-    }
-}
-
-/// The keeper, which is not in WAL with a mark yet, must not take the one from the file for a reason to begin.
-#[test]
-fn a_mark_put_back_while_a_server_waits_out_its_start_margin_still_goes_through_wal() {
-    let mut cluster = with_required_mark(Cluster::builder().with_defaults());
-    let in_wal = mark_in_wal(&cluster);
-    cluster.stop(Signal::INT);
-    sleep_past(in_wal);
-    let away = cluster.host().join("away");
-    for _ in 0..5 {
-        fs::rename(cluster.mark_file(), &away).expect("the mark");
-        cluster.start();
-        // While the keeper sleeps, and is about to look again a second later.
-        sleep(Duration::from_millis(300));
-        cluster.configure("synchronous_standby_names", "nobody");
-        cluster.reload();
-        fs::rename(&away, cluster.mark_file()).expect("the mark");
-        let until = Instant::now() + Duration::from_millis(1500);
-        while Instant::now() < until {
-            assert!(cluster.mark() <= mark_in_wal(&cluster), "the mark in the file is above the one in WAL");
-            sleep(Duration::from_millis(20));
-        }
-        cluster.stop(Signal::INT);
-        cluster.configure("synchronous_standby_names", "");
-    }
-    cluster.start();
-    Witness::of(&cluster).next_id().expect("an ID");
 }
 
 /// Nobody gets the IDs that were stepped over, and nobody may have to wait for them.
@@ -306,9 +238,9 @@ fn an_advance_that_fails_leaves_the_mark_where_it_was() {
         let call = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '50 min'))";
         let advance = thread::spawn(move || client.batch_execute(call).expect_err("a failure"));
         // The keeper has begun with it.
-        cluster.wait_until(
-            "SELECT last_value > 1000 * extract(epoch FROM clock_timestamp() + '40 min') FROM snowflake_wal_mark_0_1",
-        );
+        while ahead_ms(mark_in_wal(&cluster)) < 40 * 60_000 {
+            sleep(Duration::from_millis(10));
+        }
         if is_terminated {
             cluster.connect().batch_execute(&format!("SELECT pg_terminate_backend({process})")).expect("a signal");
         }
@@ -350,7 +282,7 @@ fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_w
         assert_eq!(value(&mut client, "SHOW transaction_read_only"), "on");
         for _ in 0..3 {
             let id = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
-            let logged = value(&mut client, "SELECT last_value FROM snowflake_wal_mark_0_1").parse().expect("a mark");
+            let logged = mark_in_wal(&cluster);
             assert!(issued_at(id) < logged, "{id} is above the mark {logged} in WAL, after {restarts} restarts");
             // Past this mark: the next ID needs another one.
             sleep(2 * RESERVE_AHEAD);
@@ -360,38 +292,13 @@ fn a_server_that_is_read_only_by_default_issues_ids_and_takes_its_mark_through_w
     }
 }
 
-/// Whoever may create objects in the schema of the extension could do that.
-#[test]
-fn a_relation_with_the_name_of_the_sequence_does_not_end_the_keeper() {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").create();
-    cluster.start();
-    let mut client = cluster.connect();
-    client.batch_execute("CREATE TABLE snowflake_wal_mark_0_1 (); CREATE EXTENSION snowflake_pg").expect("a table");
-    let keeper = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
-    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    let before = value(&mut client, keeper);
-    let warning = "WARNING:  relation \"public.snowflake_wal_mark_0_1\" already exists";
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !cluster.log().contains(warning) {
-        assert!(Instant::now() < deadline, "{}", cluster.log());
-        client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-        sleep(Duration::from_millis(100));
-    }
-    assert_eq!(value(&mut client, keeper), before, "the same process");
-    client.batch_execute("ALTER TABLE snowflake_wal_mark_0_1 RENAME TO other").expect("another name");
-    let last = value(&mut client, "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval())) * 1000");
-    cluster.wait_until(&format!(
-        "SELECT coalesce(max(last_value), 0) > {last} FROM pg_sequences WHERE sequencename = 'snowflake_wal_mark_0_1'"
-    ));
-}
-
 /// The mark was lowered when the server stopped, and the one in WAL was not. A restart still begins at its own.
 #[test]
 fn ids_after_a_planned_restart_are_not_ahead_of_the_clock_although_the_mark_in_wal_is() {
     for wal_mark in ["prefer", "require"] {
         let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-        cluster.wait_for_mark_in_wal();
+        cluster.wait_until("SELECT snowflake_nextval() > 0");
         for _ in 0..3 {
             value(&mut cluster.connect(), "SELECT snowflake_nextval()");
             let logged = cluster.log().len();
@@ -410,27 +317,42 @@ fn ids_after_a_planned_restart_are_not_ahead_of_the_clock_although_the_mark_in_w
     }
 }
 
-/// What looks like a restart may not be one: only WAL knows.
+/// Whoever looks after the clock would look in vain.
 #[test]
-fn a_server_whose_keeper_has_not_read_the_mark_in_wal_begins_nothing() {
-    for wal_mark in ["prefer", "require"] {
-        let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
-        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-        cluster.wait_for_mark_in_wal();
-        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
-        cluster.configure("max_worker_processes", 0);
-        cluster.restart(Signal::INT);
-        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
-        assert_eq!(refused.message(), "could not read the durable mark from WAL in time", "{wal_mark}");
-        assert_eq!(refused.code().code(), "55000", "{wal_mark}");
+fn a_mark_in_wal_after_the_end_of_the_layout_is_named_by_the_error_and_removed_as_that_says() {
+    for largest in [1 << 50, u64::MAX - 1] {
+        let mut cluster = Cluster::builder().worker(1).start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
         cluster.stop(Signal::INT);
-        let logged = cluster.log().len();
-        let printed = cluster.single_user("SELECT snowflake_nextval()\n");
-        assert!(!printed.contains("snowflake_nextval = "), "{wal_mark}: {printed}");
-        let log = &cluster.log()[logged..];
-        assert!(log.contains("could not read the durable mark from WAL in time"), "{wal_mark}: {log}");
-        cluster.configure("max_worker_processes", 8);
+        cluster.set_mark_in_wal(largest);
+        fs::remove_file(cluster.mark_file()).expect("the mark");
         cluster.start();
-        cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.message(), "the layout ends before IDs would begin");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("remove the file \"global/16111\"")), "{refused:?}");
+        cluster.stop(Signal::INT);
+        fs::remove_file(cluster.wal_page_file()).expect("the page");
+        cluster.start();
+        Witness::of(&cluster).next_id().expect("an ID");
     }
+}
+
+/// Anybody can read and write the mark in WAL, unless standbys must acknowledge it.
+#[test]
+fn a_server_without_a_keeper_begins_at_its_mark_also_in_single_user_mode() {
+    let mut cluster = Cluster::builder().worker(1).set("max_worker_processes", 0).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.restart(Signal::QUIT);
+    cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    let before = mark_in_wal(&cluster);
+    cluster.stop(Signal::INT);
+    cluster.wait_until_mark_has_passed();
+    let printed = cluster.single_user("SELECT snowflake_nextval()\n");
+    assert!(printed.contains("snowflake_nextval = "), "{printed}");
+    cluster.configure("snowflake_pg.wal_mark", "require");
+    cluster.start();
+    assert!(mark_in_wal(&cluster) > before);
+    let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "could not write the durable mark to WAL in time");
+    assert_eq!(refused.code().code(), "55000");
 }

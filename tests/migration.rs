@@ -1,6 +1,7 @@
 //! Servers that go over to another layout, one by one, while IDs of both are issued; and to another major version.
 
 use snowflake_core::layout::Layout;
+use std::process::Command;
 use testbed::postgres::Client;
 use testbed::{Builder, Cluster, Load, Report, Signal, error, plan, real_time, test, value};
 
@@ -101,9 +102,7 @@ fn a_layout_of_62_bits_that_has_ended_is_followed_by_one_of_63_bits() {
 /// A standby with a state directory of its own finds no mark there, and what is in WAL names no server.
 #[test]
 fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted() {
-    let node = |layout: &str| {
-        Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").set("snowflake_pg.layout", layout)
-    };
+    let node = |layout: &str| Cluster::builder().worker(1).set("snowflake_pg.layout", layout);
     let own_state = |server: &Cluster| {
         server.configure("snowflake_pg.state_directory", server.make_directory("state").display());
     };
@@ -113,7 +112,7 @@ fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted(
     primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let of_primary = Load::start(&primary, 1, IDS);
     of_primary.wait_for_ids();
-    primary.wait_for_mark_in_wal();
+    primary.wait_until("SELECT snowflake_nextval() > 0");
     // Half a minute later, so that it would come to the same IDs soon.
     let mut standby = node("twitter epoch=2010-11-04T01:43:24.657Z").backup_of(&primary);
     own_state(&standby);
@@ -139,11 +138,10 @@ fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted(
     value(&mut standby.connect(), "SELECT snowflake_nextval()");
 }
 
-/// pg_upgrade brings the sequences with the marks. The state file stays behind.
+/// pg_upgrade brings neither the state file nor the mark in WAL. docs/administration.md says what to do.
 #[test]
-fn the_mark_in_wal_takes_a_server_that_is_ahead_of_its_clock_through_pg_upgrade() {
-    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer");
-    let builder = builder.set("snowflake_pg.max_borrow", "2min");
+fn a_server_that_is_ahead_of_its_clock_goes_through_pg_upgrade_with_its_state_directory() {
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.max_borrow", "2min");
     let mut old = start(builder.clone().old());
     let ahead = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + interval '1 min'))";
     old.connect().batch_execute(ahead).expect("a later ID");
@@ -151,7 +149,12 @@ fn the_mark_in_wal_takes_a_server_that_is_ahead_of_its_clock_through_pg_upgrade(
     let highest_before = report.range().expect("IDs").1;
     old.stop(Signal::INT);
     let mut new = builder.upgrade_of(&old);
+    let copied = Command::new("cp").arg("-a").args([old.data().join("snowflake_pg"), new.data()]).status();
+    assert!(copied.expect("cp").success());
     new.start();
+    let refused = error(&mut new.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
+    value(&mut new.connect(), "SELECT snowflake_accept_identity()");
     let after = take(&new);
     assert!(after.range().expect("IDs").0 > highest_before, "IDs go on above those of the old server");
     report.merge(after);

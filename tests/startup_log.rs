@@ -8,7 +8,7 @@ fn the_whole_configuration_is_one_line_of_the_server_log() {
     let cluster = Cluster::builder().worker(5).with_defaults().set("snowflake_pg.max_borrow", "7s").start();
     let line = "LOG:  snowflake_pg 0.2.0: worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms \
                 epoch=2010-11-04T01:42:54.657Z), clock_regression = borrow, sequence_exhaustion = wait, sequence_start = \
-                random (0 to 127), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, keep_warm = 60 s, start_margin = 1000 ms, max_forward_jump = 3600000 ms, time_stamp_counter = auto, wal_mark = off, state_directory = 'snowflake_pg'";
+                random (0 to 127), max_borrow = 7000 ms, max_wait = 500 ms, reserve_ahead = 2000 ms, keep_warm = 60 s, start_margin = 1000 ms, max_forward_jump = 3600000 ms, time_stamp_counter = auto, wal_mark = prefer, state_directory = 'snowflake_pg'";
     assert!(cluster.log().contains(line), "{}", cluster.log());
 }
 
@@ -72,10 +72,14 @@ fn a_server_without_a_worker_warns_of_it_when_it_starts() {
 fn a_standby_that_has_its_primarys_worker_says_so_before_it_is_promoted() {
     const WARNED: &str = "WARNING:  snowflake_pg: this standby has the worker ID of the server that it was copied from";
     let state = |server: &Cluster| value(&mut server.connect(), "SELECT state FROM snowflake_status");
-    let primary = Cluster::builder().worker(1).start();
-    primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    primary.wait_until("SELECT state = 'idle' FROM snowflake_status");
-    assert!(!primary.log().contains(WARNED), "{}", primary.log());
+    let started = |wal_mark: &str| {
+        let primary = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
+        primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        primary.wait_until("SELECT state = 'idle' FROM snowflake_status");
+        assert!(!primary.log().contains(WARNED), "{}", primary.log());
+        primary
+    };
+    let (primary, with_mark) = (started("off"), started("prefer"));
 
     let standby = Cluster::builder().standby_of(&primary);
     assert!(standby.log().contains(WARNED), "{}", standby.log());
@@ -85,8 +89,8 @@ fn a_standby_that_has_its_primarys_worker_says_so_before_it_is_promoted() {
     wait_for_collected(&standby, WARNED);
     drop(standby);
 
-    for right in [Builder::worker(Cluster::builder(), 2), Cluster::builder().set("snowflake_pg.wal_mark", "prefer")] {
-        let standby = right.standby_of(&primary);
+    for (right, primary) in [(Builder::worker(Cluster::builder(), 2), &primary), (Cluster::builder(), &with_mark)] {
+        let standby = right.standby_of(primary);
         assert!(!standby.log().contains(WARNED), "{}", standby.log());
         assert_eq!(state(&standby), "standby");
     }

@@ -6,13 +6,18 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Signal, error, issued_at, real_time, record_in, test, value};
+use testbed::{Builder, Cluster, Signal, error, issued_at, real_time, record_in, test, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
-/// A server with a state directory outside of its data directory, and a mark that is written often.
+/// A server that has nothing but its state directory.
+fn without_wal() -> Builder {
+    Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "off")
+}
+
+/// The same with a state directory outside of its data directory, and a mark that is written often.
 fn server_with_directory() -> (Cluster, PathBuf) {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "200ms").create();
+    let mut cluster = without_wal().set("snowflake_pg.reserve_ahead", "200ms").create();
     let directory = cluster.make_directory("state");
     cluster.configure("snowflake_pg.state_directory", directory.display());
     cluster.start();
@@ -32,7 +37,7 @@ fn draw_ahead(cluster: &mut Cluster, ids: &mut Vec<i64>) {
 /// A volume that is not mounted is not a first start, and when it is back its mark counts.
 #[test]
 fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
-    let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.reserve_ahead", "4s").create();
+    let mut cluster = without_wal().set("snowflake_pg.reserve_ahead", "4s").create();
     let volume = cluster.host().join("volume");
     let away = cluster.host().join("away");
     cluster.configure("snowflake_pg.state_directory", volume.display());
@@ -85,7 +90,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
 /// A directory in the data directory can be exchanged as well: by another name, or by a volume that is not mounted.
 #[test]
 fn a_mark_in_the_data_directory_is_missed_where_another_directory_has_taken_its_place() {
-    let mut cluster = Cluster::builder().worker(1).start();
+    let mut cluster = without_wal().start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     let (place, away) = (cluster.data().join("snowflake_pg"), cluster.data().join("away"));
     let configure = |cluster: &Cluster, to: &str| cluster.configure("snowflake_pg.state_directory", to);
@@ -115,7 +120,7 @@ fn a_mark_in_the_data_directory_is_missed_where_another_directory_has_taken_its_
 /// The start margin protects from a mark that is only away; a crash in the middle of it changes nothing in that.
 #[test]
 fn a_crash_while_the_start_margin_passes_begins_it_anew() {
-    let mut cluster = Cluster::builder().worker(1).with_defaults().start();
+    let mut cluster = without_wal().with_defaults().start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     cluster.stop(Signal::INT);
     fs::remove_file(cluster.mark_file()).expect("the mark");
@@ -357,7 +362,7 @@ fn a_server_that_cannot_write_to_its_data_directory_issues_nothing_and_raises_no
 fn an_old_mark_in_wal_does_not_stand_in_for_one_that_was_left_behind() {
     let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "prefer").start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster.wait_for_mark_in_wal();
+    cluster.wait_until("SELECT snowflake_nextval() > 0");
     let mut restart_with = |wal_mark, directory| {
         cluster.stop(Signal::INT);
         cluster.configure("snowflake_pg.wal_mark", wal_mark);

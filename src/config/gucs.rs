@@ -40,8 +40,8 @@ static START_MARGIN: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
 static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> = GucSetting::<TimeStampCounter>::new(TimeStampCounter::Auto);
 static TRACK_WRITERS: GucSetting<bool> = GucSetting::<bool>::new(true);
-static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Off);
-static WAL_MARK_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
+static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Prefer);
+static CITUS_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
 static STATE_DIRECTORY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"snowflake_pg"));
 
 /// Whether the CPU's time-stamp counter may stand in for the clock.
@@ -164,15 +164,15 @@ pub fn define() {
     define_choice(
         c"snowflake_pg.wal_mark",
         c"Sets whether the durable mark is also written to WAL, and so sent to standbys.",
-        c"off: it is not. prefer: it is where possible. require: no ID is issued above the mark in WAL.",
+        c"prefer: it is. require: it is, and synchronous standbys must have it. off: it is not.",
         &WAL_MARK,
         GucContext::Postmaster,
     );
     GucRegistry::define_string_guc(
-        c"snowflake_pg.wal_mark_database",
-        c"Sets the database whose sequences take the durable mark to WAL.",
-        c"The extension must exist in it. With worker_id = citus, the database with the metadata of Citus.",
-        &WAL_MARK_DATABASE,
+        c"snowflake_pg.citus_database",
+        c"Sets the database with the metadata of Citus.",
+        c"For worker_id = citus.",
+        &CITUS_DATABASE,
         GucContext::Postmaster,
         GucFlags::default(),
     );
@@ -274,9 +274,9 @@ pub fn wal_mark() -> WalMark {
     WAL_MARK.get()
 }
 
-/// The database of the sequence that takes it there.
-pub fn wal_mark_database() -> CString {
-    WAL_MARK_DATABASE.get().unwrap_or_default()
+/// The database with the metadata of Citus.
+pub fn citus_database() -> CString {
+    CITUS_DATABASE.get().unwrap_or_default()
 }
 
 fn milliseconds(setting: &'static GucSetting<i32>) -> u64 {

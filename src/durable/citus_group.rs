@@ -67,7 +67,8 @@ pub fn wait() {
     }
 }
 
-/// The group, unless this can be a clone that has none of its own yet. Each name is qualified, as in [`wal`](super::wal).
+/// The group, unless this can be a clone that has none of its own yet. Each name is qualified, since the keeper is a superuser, and the owner of the database must not be able to substitute
+/// others.
 fn read(can_be_clone: bool) -> Result<u64, String> {
     const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
         AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
@@ -80,7 +81,7 @@ fn read(can_be_clone: bool) -> Result<u64, String> {
             AND (pg_catalog.to_jsonb(clone) OPERATOR(pg_catalog.->>) 'nodeprimarynodeid')
                 OPERATOR(pg_catalog.=) original.nodeid::pg_catalog.text
             AND original.groupid OPERATOR(pg_catalog.=) l.groupid))";
-    let database = gucs::wal_mark_database();
+    let database = gucs::citus_database();
     let database = database.to_string_lossy();
     if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
         return Err(format!("Database \"{database}\" has no metadata of Citus"));

@@ -2,9 +2,8 @@
 //! the mark, or the backend that reaches it.
 
 use crate::config::gucs::{self, WalMark};
-use crate::durable::mark::{self, LoggedMark};
-use crate::durable::start::{self, Plan, WriteOutcome};
-use crate::durable::{lease, lock, request, wal};
+use crate::durable::start::{self, WriteOutcome};
+use crate::durable::{lease, lock, mark, request};
 use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -21,13 +20,9 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
     if gucs::wal_mark() == WalMark::Require {
         return request::ask_keeper(layout, tick);
     }
-    if gucs::wal_mark() == WalMark::Prefer && !shared().generator.is_started() {
-        start::check_may_start()?;
-        wal::wait_for_reading();
-    }
     let now = now(layout)?;
     let Some(lock) = lock::take_or_wait() else { return Ok(None) };
-    let outcome = write(layout, tick, tick, now, None, None);
+    let outcome = write(layout, || tick, tick, now);
     drop(lock);
     // The keeper continues from here while IDs are issued.
     shared().wake_keeper();
@@ -42,7 +37,7 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     } else if let Err(error) = now(layout).and_then(|now| {
         let Some(lock) = lock::try_take() else { return Ok(()) };
         let since = Instant::now();
-        let outcome = write(layout, tick, limit, now, None, None);
+        let outcome = write(layout, || tick, limit, now);
         drop(lock);
         shared().statistics.count_mark_wait(since.elapsed());
         outcome.map(|_| ())
@@ -55,18 +50,11 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     shared().wake_keeper();
 }
 
-/// As the keeper: starts the generator, or extends the mark from `limit` past `tick`. `planned` is the start for which
-/// the mark in WAL was chosen.
-pub fn keep(
-    layout: &Layout,
-    tick: Tick,
-    limit: Tick,
-    logged: Option<LoggedMark>,
-    planned: Option<Plan>,
-) -> Result<(), IssueError> {
+/// As the keeper: starts the generator, or extends the mark from `limit` past `tick()`.
+pub fn keep(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick) -> Result<(), IssueError> {
     let now = now(layout)?;
     if let Some(lock) = lock::take_or_wait() {
-        let outcome = write(layout, tick, limit, now, logged, planned);
+        let outcome = write(layout, tick, limit, now);
         drop(lock);
         start::log_start(outcome?);
     }
@@ -79,17 +67,10 @@ fn now(layout: &Layout) -> Result<UnixMs, IssueError> {
 }
 
 /// Under the lock: starts the generator, or extends the mark.
-fn write(
-    layout: &Layout,
-    tick: Tick,
-    limit: Tick,
-    now: UnixMs,
-    logged: Option<LoggedMark>,
-    planned: Option<Plan>,
-) -> Result<WriteOutcome, IssueError> {
+fn write(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<WriteOutcome, IssueError> {
     if shared().generator.is_started() {
-        mark::extend(layout, tick, limit, now, logged).map(|()| WriteOutcome::Done)
+        mark::extend(layout, tick, limit, now).map(|()| WriteOutcome::Done)
     } else {
-        start::start(layout, now, logged, planned)
+        start::start(layout, now)
     }
 }

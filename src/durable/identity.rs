@@ -1,28 +1,29 @@
 //! Identifies this server, so that it recognizes its own durable mark.
 
-use crate::config::gucs::{self, WalMark};
+use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
 use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
 use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::record::Record;
 
-/// Whether this server has the worker of the server that it was copied from, and `wal_mark` is off. Both could issue
-/// the same IDs after a promotion. Recognized by the mark in the copy; false if it has none.
+/// Whether this server has the worker of the server that it was copied from, whose marks did not go through WAL. After a
+/// promotion it would not know how far that one has come. Recognized by the mark in the copy; false if it has none.
 pub fn is_shared_with_source() -> bool {
     let Ok((own, _)) = worker::numbers() else { return false };
     let found = || {
         let directory = StateDirectory::find(&gucs::state_directory()).ok()??;
-        Some((directory.read().ok()??.identity, directory.inode().ok()?))
+        Some((directory.read().ok()??, directory.inode().ok()?))
     };
     // SAFETY: read from the control file before the postmaster loads any library.
     let system_identifier = unsafe { pg_sys::GetSystemIdentifier() };
-    gucs::wal_mark() == WalMark::Off
-        && found().is_some_and(|(identity, here)| {
-            identity.system_identifier == system_identifier
-                && identity.numbers == own
-                && !identity.directory.same_inode(&here)
-        })
+    found().is_some_and(|(Record { logged, identity, .. }, here)| {
+        logged == 0
+            && identity.system_identifier == system_identifier
+            && identity.numbers == own
+            && !identity.directory.same_inode(&here)
+    })
 }
 
 /// The identity of this server, whose mark is in this directory. Only after recovery: a standby has no timeline of its

@@ -3,24 +3,21 @@
 //! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
 //! margin has usually passed before the first call. While IDs are issued, and for `keep_warm` afterwards, the keeper
 //! extends the mark before a backend comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an
-//! occasional call takes as long as the disk. Only the keeper can take a mark through WAL.
+//! occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the wait for a
+//! synchronous standby cannot be cancelled.
 
 use crate::config::gucs;
-use crate::config::gucs::WalMark;
-use crate::durable::mark::{self, LoggedMark};
-use crate::durable::start::{self, Plan};
 use crate::durable::{citus_group, extend, lease, wal};
 use crate::errors::{IssueError, summary, warning};
 use crate::exit_hook::before_exit;
-use crate::shared::shared;
 use crate::shared::throttle::Throttle;
+use crate::shared::{Shared, shared};
 use crate::worker;
 use crate::{sleep, trusted_clock};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
-use snowflake_core::{Tick, UnixMs};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::{Discriminant, discriminant};
@@ -37,7 +34,7 @@ const RETRY: Duration = Duration::from_secs(1);
 static AT_START: OnceCell<fn()> = OnceCell::new();
 
 /// Asks the postmaster for a keeper, which calls `at_start` first. Only while preloading. Not during pg_upgrade, which
-/// drops the database in which the keeper would hold a session; no ID is issued then.
+/// drops the database in which the keeper of a node of Citus would hold a session; no ID is issued then.
 pub fn register(at_start: fn()) {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {
@@ -70,8 +67,8 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
         shared().set_keeper(std::ptr::null_mut());
         shared().keeper_pid.store(0, Ordering::Relaxed);
     });
+    connect();
     if worker::is_in_citus() {
-        wal::connect();
         while !citus_group::find() {
             // A call that waits for the group wakes the keeper.
             sleep::on_latch(Some(RETRY), pg_sys::PG_WAIT_EXTENSION);
@@ -86,20 +83,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
         }
         end_if_told();
     };
-    if !worker::is_in_citus() {
-        wal::connect();
-    }
-    Keeper {
-        layout,
-        issued: 0,
-        last_use: None,
-        next: None,
-        has_failed: false,
-        throttles: HashMap::new(),
-        has_read: false,
-        logged: 0,
-    }
-    .run();
+    Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new() }.run();
 }
 
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
@@ -142,12 +126,18 @@ fn end_if_told() {
     }
 }
 
-/// Writes a mark to WAL. Returns false if there is no extension.
-fn write_to_wal(mark: UnixMs) -> Result<bool, IssueError> {
-    let is_written = wal::write_mark(mark);
-    // The wait for a synchronous standby also ends when the process must. No standby has acknowledged the mark then.
-    end_if_told();
-    is_written
+/// Connects to the database with the metadata of Citus, if the worker is there. Otherwise to no database, but still
+/// connects, so that pg_stat_activity shows the keeper. Ends the process if the database does not exist.
+fn connect() {
+    let database = gucs::citus_database();
+    BackgroundWorker::connect_worker_to_spi(worker::is_in_citus().then_some(&database.to_string_lossy()), None);
+    // Whatever those of the server, the database or a role are: the mark must be acknowledged, and the queries must not
+    // depend on search_path.
+    for (name, value) in [(c"synchronous_commit", c"on"), (c"search_path", c""), (c"role", c"none")] {
+        let (context, source) = (pg_sys::GucContext::PGC_SUSET, pg_sys::GucSource::PGC_S_SESSION);
+        // SAFETY: two C strings.
+        unsafe { pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), context, source) };
+    }
 }
 
 struct Keeper {
@@ -158,14 +148,8 @@ struct Keeper {
     last_use: Option<Instant>,
     /// When it looks again.
     next: Option<Instant>,
-    /// Whether an error was logged in this round.
-    has_failed: bool,
     /// For warnings of each kind of error.
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
-    /// Whether the keeper has read what is in WAL.
-    has_read: bool,
-    /// Up to where this keeper has covered ticks in WAL; 0 for nowhere.
-    logged: Tick,
 }
 
 impl Keeper {
@@ -210,19 +194,14 @@ impl Keeper {
             // It was woken early, and looks again at its time.
             let left = self.next.and_then(|next| next.checked_duration_since(Instant::now()));
             if left.is_some() || !self.is_warm() {
-                self.log_what_backends_wrote();
                 return Ok(left);
             }
         }
         self.issued = issued;
         // A backend that has just extended the mark wakes the keeper to continue from there.
-        if !started || wanted || wal::is_wanted() || self.is_due() {
-            self.has_failed = false;
-            self.extend(started)?;
-            // With wal_mark = prefer, the work goes on without WAL. An old failure is shown until it is done again.
-            if !self.has_failed {
-                shared().keeper_failure.write("");
-            }
+        if !started || wanted || self.is_due() {
+            self.extend()?;
+            shared().keeper_failure.write("");
         }
         // While nobody asks for IDs, the mark may come nearer, but not as near as where a backend extends it.
         let eighths = if in_use { 4 } else { 5 };
@@ -243,72 +222,20 @@ impl Keeper {
         mark.saturating_sub(latest) < gucs::reserve_ahead_ms() * 3 / 4
     }
 
-    /// Starts the generator or extends the mark, through WAL first if `wal_mark` says so.
-    fn extend(&mut self, started: bool) -> Result<(), IssueError> {
-        let (layout, shared) = (self.layout, shared());
+    /// Starts the generator or extends the mark.
+    fn extend(&mut self) -> Result<(), IssueError> {
         if worker::is_in_citus() {
             citus_group::check_again();
         }
-        if wal::is_wanted() && !self.has_read {
-            self.has_read = wal::read_mark();
-            if !self.has_read {
-                return self.without_extension(started);
-            }
-        }
-        let limit = shared.generator.covered_until();
-        let needed = || shared.generator.last_tick().max(shared.wanted.load(Ordering::Relaxed).saturating_sub(1));
-        let (now, tick, plan) = if started {
-            (trusted_clock::now_ms(&layout), needed(), None)
-        } else {
-            let plan = start::plan()?;
-            (plan.now, plan.first_tick(&layout), Some(plan))
-        };
-        let mut logged = None;
-        if wal::is_wanted() && !plan.as_ref().is_some_and(Plan::is_pending) {
-            let mark = mark::wanted(&layout, tick, now)?;
-            let began = Instant::now();
-            if !write_to_wal(mark)? {
-                return self.without_extension(started);
-            }
-            self.logged = layout.first_tick_from(mark);
-            logged = Some(LoggedMark { mark, took: began.elapsed() });
-        }
-        // Evaluated again: a call that has ended meanwhile must not move the mark to where it wanted it.
-        extend::keep(&layout, needed(), limit, logged, plan.filter(|_| logged.is_some()))
-    }
-
-    /// Takes to WAL what backends have written to the state file without it, with `wal_mark = prefer`. A server that was
-    /// idle would take it there only with the next IDs.
-    fn log_what_backends_wrote(&mut self) {
-        let written = shared().generator.covered_until();
-        if !wal::is_wanted() || written <= self.logged {
-            return;
-        }
-        match write_to_wal(self.layout.time_of(written)) {
-            Ok(true) => {
-                self.logged = written;
-                shared().keeper_failure.write("");
-            }
-            Ok(false) => self.log(IssueError::NoExtension(gucs::wal_mark_database())),
-            Err(error) => self.log(error),
-        }
-    }
-
-    /// Continues without WAL, unless `wal_mark` requires it.
-    fn without_extension(&mut self, started: bool) -> Result<(), IssueError> {
-        if gucs::wal_mark() == WalMark::Require {
-            return Err(IssueError::NoExtension(gucs::wal_mark_database()));
-        }
-        self.log(IssueError::NoExtension(gucs::wal_mark_database()));
-        let generator = &shared().generator;
-        let tick = if started { generator.last_tick() } else { 0 };
-        extend::keep(&self.layout, tick, generator.covered_until(), None, None)
+        let Shared { generator, wanted, .. } = shared();
+        let limit = generator.covered_until();
+        let needed = || generator.last_tick().max(wanted.load(Ordering::Relaxed).saturating_sub(1));
+        wal::in_transaction(|| extend::keep(&self.layout, needed, limit))
     }
 
     /// Shows an error in the view, and logs each kind once a minute.
     fn log(&mut self, error: IssueError) {
         let is_due = self.throttles.entry(discriminant(&error)).or_default().is_due();
-        self.has_failed = true;
         shared().keeper_failure.write(&summary::log_recorded(error, PgLogLevel::WARNING, is_due));
     }
 }

@@ -7,10 +7,11 @@ use crate::clock;
 use crate::config::gucs::{self, WalMark};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{citus_group, identity, lease, life_file, wal};
-use crate::errors::{IssueError, StateFileError, StatePath};
-use crate::shared::shared;
+use crate::errors::{IssueError, StateFileError, StatePath, summary};
+use crate::shared::{Shared, shared};
 use crate::sleep::{self, WaitEvent};
-use snowflake_core::identity::Inode;
+use pgrx::PgLogLevel;
+use snowflake_core::identity::{Inode, Numbers};
 use snowflake_core::layout::{Layout, TimeError};
 use snowflake_core::life::{LastLife, Life};
 use snowflake_core::policy::SequenceExhaustion;
@@ -18,43 +19,30 @@ use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::reservation::{self, Extension};
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A mark that is in WAL.
-#[derive(Clone, Copy)]
-pub struct LoggedMark {
-    /// The mark.
-    pub mark: UnixMs,
-    /// How long it took to get there.
-    pub took: Duration,
-}
-
-/// Under the lock: extends the mark past `tick`, unless another process has extended it past `limit`.
-pub fn extend(
-    layout: &Layout,
-    tick: Tick,
-    limit: Tick,
-    now: UnixMs,
-    logged: Option<LoggedMark>,
-) -> Result<(), IssueError> {
+/// Under the lock: extends the mark past `tick()`, unless another process has extended it past `limit`.
+pub fn extend(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<(), IssueError> {
     let generator = &shared().generator;
     if generator.covered_until() > limit {
         return Ok(());
     }
-    let needed = tick.max(generator.last_tick());
+    let needed = || tick().max(generator.last_tick());
     let directory = StateDirectory::open(&gucs::state_directory())?;
     let identity = identity::own(check_unchanged(&directory)?)?;
     let found = read_own(&directory)?;
-    if let Some(mark) = writable(layout, wanted(layout, needed, now)?, logged) {
-        let life = shared().life.load(Ordering::Relaxed);
-        // If the record is lost, all other workers begin above the highest mark that one of them had.
-        let lost = || OtherMarks::all_at(shared().others.load(Ordering::Relaxed));
-        let others = found.map_or_else(lost, |found| found.others);
-        let previous_life = found.map_or(0, |found| found.previous_life);
-        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
-        persist(&directory, found.as_ref(), record, log_time(logged))?;
-        publish(layout, needed, now, mark);
-    }
+    let began = Instant::now();
+    let mark = log(layout, identity.numbers, wanted(layout, needed(), now)?)?;
+    // A call that has ended meanwhile must not move the mark to where it wanted it.
+    let mark = mark.min(wanted(layout, needed(), now)?);
+    let life = shared().life.load(Ordering::Relaxed);
+    // If the record is lost, all other workers begin above the highest mark that one of them had.
+    let lost = || OtherMarks::all_at(shared().others.load(Ordering::Relaxed));
+    let others = found.map_or_else(lost, |found| found.others);
+    let previous_life = found.map_or(0, |found| found.previous_life);
+    let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
+    persist(&directory, found.as_ref(), record, began)?;
+    publish(layout, needed(), now, mark);
     Ok(())
 }
 
@@ -71,7 +59,7 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     let borrow_ms = if borrows_ticks { gucs::max_borrow_ms() } else { 0 };
     let step_ms = reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), borrow_ms);
     let mark = reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms);
-    // Up to the end of a tick: the keeper takes it to WAL as the tick that it covers.
+    // Up to the end of a tick.
     let mark = layout.time_of(layout.first_tick_from(mark)).min(lease::limit(layout));
     if mark > layout.time_of(tick) { Ok(mark) } else { Err(lease::ended()) }
 }
@@ -80,21 +68,30 @@ fn this_extension(needed: UnixMs, step_ms: u64) -> Extension {
     Extension { at: clock::microseconds(clock::since_boot()) / 1000, needed, step_ms }
 }
 
-/// The mark that may be written: with `wal_mark = require`, none above the mark in WAL. (That one is higher than the
-/// wanted one if the call that needed it has ended meanwhile.) None above the grant of a lease, which is lower now if
-/// the server stops.
-pub fn writable(layout: &Layout, wanted: UnixMs, logged: Option<LoggedMark>) -> Option<UnixMs> {
-    let mark = match (gucs::wal_mark(), logged) {
-        (WalMark::Require, None) => None,
-        (WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),
-        (_, logged) => Some(wanted.max(logged.map_or(0, |logged| logged.mark))),
-    };
-    mark.map(|mark| mark.min(lease::limit(layout)))
+/// Takes the mark of a worker to WAL, if marks go there. Returns the mark that may be written to the state directory: the
+/// limit of a lease is lower meanwhile if the server stops.
+///
+/// Unless `wal_mark` requires it, a failure is only told.
+pub fn log(layout: &Layout, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, IssueError> {
+    if wal::is_wanted() {
+        let failure = match wal::write(numbers, *layout, mark) {
+            Err(failure) if gucs::wal_mark() == WalMark::Require => return Err(failure),
+            written => written.err(),
+        };
+        tell_of_wal(failure);
+    }
+    Ok(mark.min(lease::limit(layout)))
 }
 
-/// How long it took to write the mark to WAL.
-pub fn log_time(logged: Option<LoggedMark>) -> Duration {
-    logged.map_or(Duration::ZERO, |logged| logged.took)
+/// Shows in the view what is wrong with the mark in WAL, if anything is, and logs it once a minute.
+fn tell_of_wal(failure: Option<IssueError>) {
+    let Shared { wal_failure, wal_warnings, .. } = shared();
+    match failure {
+        Some(failure) => {
+            wal_failure.write(&summary::log_recorded(failure, PgLogLevel::LOG_SERVER_ONLY, wal_warnings.is_due()));
+        }
+        None => wal_failure.write(""),
+    }
 }
 
 /// How long the last two writes of the mark took, in milliseconds; the last one first.
@@ -132,16 +129,15 @@ pub fn persist_first(
     found: Option<&Record>,
     record: Record,
     last_life: Option<LastLife>,
-    logged: Option<LoggedMark>,
+    began: Instant,
 ) -> Result<Inode, StateFileError> {
     let revision = LastLife::revision_of_next(last_life, found);
     shared().revision.fetch_max(revision, Ordering::Relaxed);
-    // Without WAL, the first mark there will be above the one that is there.
-    let first_mark = logged.map_or_else(|| record.mark.max(wal::present_mark() + 1), |logged| logged.mark);
-    let wal_mark = if wal::is_wanted() { first_mark } else { 0 };
+    // WAL knows of this life if it has a mark that is as high as this.
+    let wal_mark = if wal::is_wanted() { record.mark } else { 0 };
     let life = Life { number: record.life, revision, numbers: record.identity.numbers, wal_mark };
     life_file::prepare(life, record.identity.directory)?;
-    let written = persist(directory, found, record, log_time(logged))?;
+    let written = persist(directory, found, record, began)?;
     if !written.same_inode(&record.identity.directory) {
         life_file::prepare(life, written)?;
     }
@@ -150,18 +146,17 @@ pub fn persist_first(
 }
 
 /// Makes a record durable after the one that was found, with the next revision and with what is known to be in WAL. Keeps
-/// how long that took, with the time for WAL. Returns what [`StateDirectory::add`] returns.
+/// how long that took since then. Returns what [`StateDirectory::add`] returns.
 pub fn persist(
     directory: &StateDirectory,
     found: Option<&Record>,
     record: Record,
-    log: Duration,
+    began: Instant,
 ) -> Result<Inode, StateFileError> {
-    let (shared, began) = (shared(), Instant::now());
+    let shared = shared();
     let before = found.map_or(0, |found| found.revision);
     let revision = before.max(shared.revision.load(Ordering::Relaxed)) + 1;
-    let same_worker = found.filter(|found| found.identity.numbers == record.identity.numbers);
-    let logged = if wal::is_wanted() { wal::present_mark() } else { same_worker.map_or(0, |found| found.logged) };
+    let logged = if wal::is_wanted() { wal::known_mark() } else { 0 };
     let record = Record { revision, logged, ..record };
     let failed_before = shared.write_failed.swap(true, Ordering::Relaxed);
     let add = !failed_before && before > 0 && revision == before + 1;
@@ -171,7 +166,7 @@ pub fn persist(
     shared.revision.store(revision, Ordering::Relaxed);
     shared.life.store(record.life, Ordering::Relaxed);
     shared.others.store(record.others.highest(), Ordering::Relaxed);
-    let took = u64::try_from((log + began.elapsed()).as_millis()).unwrap_or(u64::MAX / 8);
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX / 8);
     let [last, before] = &shared.last_writes_ms;
     before.store(last.swap(took, Ordering::Relaxed), Ordering::Relaxed);
     shared.statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);

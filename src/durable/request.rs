@@ -1,8 +1,7 @@
 //! Asks the keeper for a mark, and waits for it.
 
 use crate::config::gucs;
-use crate::config::preload;
-use crate::durable::{lock, mark, start, wal};
+use crate::durable::{lock, mark, start};
 use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
@@ -15,16 +14,6 @@ use std::time::{Duration, Instant};
 
 /// How long a call waits for a mark at least, even if `max_wait` is shorter: WAL may have to reach a standby.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
-
-/// Before a DBA sets the mark: an error if there may be a mark in WAL that nobody has read.
-pub fn must_be_read() -> Result<(), IssueError> {
-    if !preload::is_done() || !wal::is_wanted() || shared().generator.is_started() {
-        return Ok(());
-    }
-    start::check_may_start()?;
-    wal::wait_for_reading();
-    wal::check_is_read()
-}
 
 /// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that
 /// ends drops nothing.
@@ -82,7 +71,6 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
         if Instant::now() >= until {
             check_may_begin()?;
             return Err(match shared.keeper_error.load(Ordering::Relaxed) {
-                0 if !wal::is_read() => IssueError::MarkNotRead(max_wait),
                 0 => IssueError::MarkNotInWal(max_wait),
                 error => mark::write_error(error).into(),
             });
@@ -95,11 +83,8 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
 /// The error, if the generator cannot be started. Only the keeper starts it.
 fn check_may_begin() -> Result<(), IssueError> {
     if !shared().generator.is_started() {
-        start::check_may_start()?;
-        if wal::is_read() {
-            start::plan()?;
-            start::let_others_lock();
-        }
+        start::plan()?;
+        start::let_others_lock();
     }
     Ok(())
 }

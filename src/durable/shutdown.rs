@@ -14,7 +14,7 @@ use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::record::Record;
 use std::ffi::c_int;
-use std::time::Duration;
+use std::time::Instant;
 
 /// Has the postmaster lower the mark when it ends. To be called in the postmaster, whenever shared memory is set up.
 pub fn prepare() {
@@ -54,7 +54,7 @@ fn lower_mark() -> Result<(), IssueError> {
     if let Some(found) = mark::read_own(&directory)?
         && lowest < found.mark
     {
-        mark::persist(&directory, Some(&found), Record { mark: lowest, ..found }, Duration::ZERO)?;
+        mark::persist(&directory, Some(&found), Record { mark: lowest, ..found }, Instant::now())?;
     }
     Ok(())
 }

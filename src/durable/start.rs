@@ -1,9 +1,8 @@
 //! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::start_table`] decides.
 
 use crate::config::gucs::{self, WalMark};
-use crate::durable::mark::{self, LoggedMark};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, lease, life_file, lock, wal};
+use crate::durable::{directory_lock, identity, lease, life_file, lock, mark, wal};
 use crate::errors::{IssueError, StateFileError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
@@ -16,18 +15,28 @@ use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::start_table::{StartContext, StartPoint, StartReason, decide};
 use snowflake_core::{Tick, UnixMs, display_time};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-/// What matters at a start, apart from the record.
-pub fn context(layout: &Layout, now: UnixMs, last_life: Option<LastLife>) -> StartContext {
+/// What matters at a start, apart from the record. What is wrong with WAL is told when marks are written there, unless
+/// they must go there.
+pub fn context(own: &Identity, now: UnixMs, last_life: Option<LastLife>) -> Result<StartContext, IssueError> {
+    let in_wal = match wal::read(own.numbers) {
+        Err(failure) if gucs::wal_mark() == WalMark::Require => return Err(failure),
+        found => found.unwrap_or_default(),
+    };
+    let lease = shared().lease.start();
+    Ok(StartContext { wal: Some(in_wal), lease, ..context_without_lease(&own.layout, now, last_life) })
+}
+
+/// What matters without a registry, and without what WAL knows.
+fn context_without_lease(layout: &Layout, now: UnixMs, last_life: Option<LastLife>) -> StartContext {
     StartContext {
         now,
         start_margin_ms: gucs::start_margin_ms(layout),
-        wal_mark: wal::known_mark(),
-        wal_floor: wal::known_floor(),
-        reads_wal: wal::is_wanted() && wal::is_read(),
-        wal_layout: wal::known_layout(),
+        wal: None,
+        writes_wal: wal::is_wanted(),
         last_life,
-        lease: shared().lease.start(),
+        lease: None,
     }
 }
 
@@ -123,21 +132,9 @@ pub fn worker_of_original(directory: &StateDirectory) -> Result<Option<Numbers>,
     };
     let Some(record) = found else { return Ok(None) };
     let own = identity::of(directory.inode()?, record.identity.numbers)?;
-    let context = context_without_lease(&own.layout, Some(&record), life_file::read(directory)?);
+    let context = context_without_lease(&own.layout, now_at_start(Some(&record)), life_file::read(directory)?);
     let is_own = own.directory.same_inode(&record.identity.directory) && decide(Some(&record), &own, &context).is_ok();
     Ok((!is_own).then_some(record.identity.numbers))
-}
-
-/// What matters without a registry, and without what WAL knows.
-fn context_without_lease(layout: &Layout, found: Option<&Record>, last_life: Option<LastLife>) -> StartContext {
-    StartContext {
-        lease: None,
-        wal_mark: None,
-        wal_floor: 0,
-        reads_wal: false,
-        wal_layout: None,
-        ..context(layout, now_at_start(found), last_life)
-    }
 }
 
 /// Where a server begins that has found a lease of its own of this worker; `None` if it cannot go on with that, since its
@@ -153,7 +150,7 @@ pub fn with_lease(
         Err(StateFileError::Damaged { .. }) => return Ok(None),
         found => found?,
     };
-    let context = context_without_lease(&own.layout, found.as_ref(), last_life);
+    let context = context_without_lease(&own.layout, now_at_start(found.as_ref()), last_life);
     let has_begun = found.is_some_and(|record| record.mark_of(numbers) > 0)
         || last_life.is_some_and(|last| last.life.numbers == numbers);
     if !has_begun {
@@ -171,13 +168,14 @@ fn decide_in(directory: StateDirectory, now: impl FnOnce(Option<&Record>) -> Uni
     let last_life = life_file::read(&directory)?;
     let found = directory.read()?;
     let now = now(found.as_ref());
-    let context = context(&own.layout, now, last_life);
+    let context = context(&own, now, last_life)?;
     match decide(found.as_ref(), &own, &context) {
         Ok(mut start_point) => {
             let start_not_before = shared().start_not_before.load(Ordering::Relaxed);
             if start_point.reason.relies_on_clock() && start_not_before > 0 {
                 // A mark that has come meanwhile counts, too.
-                let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal_floor);
+                let known =
+                    found.map_or(0, |record| record.mark_of(own.numbers)).max(context.wal.map_or(0, |wal| wal.rest));
                 start_point.floor = start_not_before.max(known);
             }
             // Not by the clock, and not by what this server has issued.
@@ -208,24 +206,11 @@ pub fn let_others_lock() {
 /// one, with the right mark, may come back. For the same reason a server without a mark waits until its clock has
 /// passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so that it waits again
 /// after a crash.
-pub fn start(
-    layout: &Layout,
-    now: UnixMs,
-    logged: Option<LoggedMark>,
-    planned: Option<Plan>,
-) -> Result<WriteOutcome, IssueError> {
-    wal::check_is_read()
-        .and_then(|()| start_from(plan_at(|_| now)?, layout, now, logged, planned))
-        .inspect_err(|_| directory_lock::release())
+pub fn start(layout: &Layout, now: UnixMs) -> Result<WriteOutcome, IssueError> {
+    start_from(plan_at(|_| now)?, layout, now).inspect_err(|_| directory_lock::release())
 }
 
-fn start_from(
-    mut plan: Plan,
-    layout: &Layout,
-    now: UnixMs,
-    logged: Option<LoggedMark>,
-    planned: Option<Plan>,
-) -> Result<WriteOutcome, IssueError> {
+fn start_from(plan: Plan, layout: &Layout, now: UnixMs) -> Result<WriteOutcome, IssueError> {
     let shared = shared();
     if plan.is_pending() {
         let until = not_before();
@@ -236,26 +221,23 @@ fn start_from(
         shared.start_not_before.store(plan.start_point.floor, Ordering::Relaxed);
         return Ok(WriteOutcome::Found(plan.start_point));
     }
-    // Nothing but the time has changed while WAL was written: IDs begin where planned, below the mark in WAL.
-    if let Some(planned) = planned
-        && (planned.found, planned.own) == (plan.found, plan.own)
-    {
-        plan.start_point = planned.start_point;
-    }
     let now_tick = layout.tick_at(now).map_err(|error| IssueError::Clock(now, error))?;
     let first = plan.first_tick(layout);
-    let Some(mark) = mark::writable(layout, mark::wanted(layout, first, now)?, logged) else {
-        return Ok(WriteOutcome::Done);
-    };
+    let wanted = mark::wanted(layout, first, now)?;
+    let began = Instant::now();
+    let mark = mark::log(layout, plan.own.numbers, wanted)?;
     if mark <= layout.time_of(first) {
-        return Err(mark::too_slow());
+        return Err(lease::ended());
+    }
+    if !wal::is_wanted() && wal::known_mark() > 0 {
+        wal::forget(plan.own.numbers)?;
     }
     let Plan { directory, own, found, start_point, last_life, .. } = plan;
     let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
     let life = life_file::new_number();
     let previous_life = last_life.map_or(0, |last| last.life.number);
     let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity: own, others };
-    let written = mark::persist_first(&directory, found.as_ref(), record, last_life, logged)?;
+    let written = mark::persist_first(&directory, found.as_ref(), record, last_life, began)?;
     directory_lock::sign(&directory);
     shared.directory[0].store(written.number, Ordering::Relaxed);
     shared.directory[1].store(written.born_ns, Ordering::Relaxed);
@@ -325,7 +307,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         StartReason::WalSetBack => (
             PgLogLevel::LOG,
             "durable mark in WAL is not as high as this server knew it",
-            "The sequence was changed, dropped or created again, or WAL was lost. ",
+            "WAL was lost, or its file with the mark. ",
         ),
         StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
         StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),
@@ -335,11 +317,6 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
             "The data directory was restored or moved. ",
         ),
         StartReason::Promotion => (PgLogLevel::LOG, "durable mark of an older timeline found", ""),
-        StartReason::PromotedCopy => (
-            PgLogLevel::WARNING,
-            "durable mark of another directory and an older timeline found",
-            "Its server must not issue IDs of this worker any more. ",
-        ),
         StartReason::Moved => (
             PgLogLevel::LOG,
             "durable mark found that was written in another directory",
@@ -353,8 +330,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     };
     // A backup that was restored with its own WAL has an old mark there, too.
     let wal_may_be_old = matches!(reason, StartReason::Restored | StartReason::WalSetBack);
-    let is_promoted = matches!(reason, StartReason::Promotion | StartReason::PromotedCopy);
-    let relies_on_clock = reason.relies_on_clock() || wal_may_be_old || is_promoted && wal::known_mark().is_none();
+    let relies_on_clock = reason.relies_on_clock() || wal_may_be_old;
     let clock =
         "This is above all earlier IDs of this worker if the clock was right when they were issued, and is right now.";
     let detail = format!("{detail}{}", if relies_on_clock { clock } else { "" });

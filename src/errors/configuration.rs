@@ -83,15 +83,14 @@ impl From<ConfigurationError> for ErrorReport {
                     .set_detail(format!("It is {}. {}.", quoted(&text), shown(&reason.to_string())))
                     .set_hint(format!("Correct that, or set {variable} to another value, and restart the server."))
             }
-            ConfigurationError::NoGroup(reason) => error_report(
-                ERRCODE_CONFIG_FILE_ERROR,
-                "could not determine snowflake_pg.worker_id",
-            )
-            .set_detail(format!("It is \"citus\". {}.", shown(&reason)))
-            .set_hint(
-                "Add this server to the cluster, or set snowflake_pg.wal_mark_database to the database with the \
+            ConfigurationError::NoGroup(reason) => {
+                error_report(ERRCODE_CONFIG_FILE_ERROR, "could not determine snowflake_pg.worker_id")
+                    .set_detail(format!("It is \"citus\". {}.", shown(&reason)))
+                    .set_hint(
+                        "Add this server to the cluster, or set snowflake_pg.citus_database to the database with the \
                          metadata of Citus.",
-            ),
+                    )
+            }
             ConfigurationError::OtherGroup(group) => {
                 error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the group of this Citus node has changed")
                     .set_detail(format!("Worker ID {group}, which this server has, can be another node's now."))

@@ -57,6 +57,17 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
              restart the server. If the mark is lost, and every ID that this server has issued is older than the clock, \
              call snowflake_accept_identity().",
         ),
+        MarkConflict::Promoted => (
+            "WAL does not have the durable mark of the server before this one".to_owned(),
+            format!(
+                "This server was promoted, and is on timeline {}. Another server has issued IDs of worker {} before, and \
+                 nobody knows how far.",
+                own.timeline, own.numbers.1
+            ),
+            "Give this server a snowflake_pg.worker_id of its own and restart it. If the other server will never run again, \
+             and its clock was right, call snowflake_accept_identity(). With snowflake_pg.wal_mark = prefer on all servers, \
+             WAL has the mark.",
+        ),
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
             format!("It was {}, and is {}.", found.layout, own.layout),

@@ -5,7 +5,7 @@ use super::time::{timestamptz, unix_ms};
 use crate::config::{gucs, preload};
 use crate::durable::lock::{self, MarkLock};
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, life_file, mark, request, start};
+use crate::durable::{directory_lock, identity, life_file, mark, start};
 use crate::errors::{IssueError, StateFileError, error_report, raise, warning};
 use crate::issue::issuer;
 use crate::shared::{Shared, shared};
@@ -21,6 +21,7 @@ use snowflake_core::start_table::{MarkConflict, above_start_margin, accept, deci
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
 /// Returns when IDs begin; NULL if there is nothing to accept.
@@ -34,7 +35,6 @@ fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
 }
 
 fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
-    request::must_be_read()?;
     let Some(now) = now_unless_started()? else { return Ok(None) };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
@@ -45,12 +45,12 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let own = identity::own(directory.inode()?)?;
     let found = directory.read()?;
     let last_life = life_file::read(&directory)?;
-    let context = start::context(&own.layout, now, last_life);
+    let context = start::context(&own, now, last_life)?;
     let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
     let old_layout = found.map(|found| found.identity.layout).filter(|&layout| layout != own.layout);
-    let old_layout = old_layout.or(context.wal_layout).unwrap_or(own.layout);
+    let old_layout = old_layout.or(context.wal.and_then(|wal| wal.layout)).unwrap_or(own.layout);
     let Some((mark, others)) = accept(found.as_ref(), &own, &context, force) else {
         raise(
             error_report(
@@ -65,7 +65,13 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, own.layout)?;
-    mark::persist_first(&directory, found.as_ref(), new_record(mark, own, others, last_life), last_life, None)?;
+    mark::persist_first(
+        &directory,
+        found.as_ref(),
+        new_record(mark, own, others, last_life),
+        last_life,
+        Instant::now(),
+    )?;
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
@@ -73,6 +79,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
         MarkConflict::NotTheLast => "a durable mark that this server did not write last",
         MarkConflict::LeftBehind => "that its durable mark is in another directory",
+        MarkConflict::Promoted => "that WAL does not have the durable mark of the server before it",
         MarkConflict::OtherLayout | MarkConflict::OtherLayoutInWal(_) => "another layout",
     };
     let layout_too = found.is_some_and(|found| found.identity.layout != own.layout) && !what.ends_with("layout");
@@ -139,14 +146,13 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone 
 
 /// The new mark is never closer to the clock than the start margin: IDs may have been ahead of the clock.
 fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
-    request::must_be_read()?;
     let now = start::now_at_start(None);
     let lock = lock_stopped()?;
     let directory = StateDirectory::open(&gucs::state_directory())?;
     directory_lock::take(&directory)?;
     let own = identity::own(directory.inode()?)?;
     let last_life = life_file::read(&directory)?;
-    let context = start::context(&own.layout, now, last_life);
+    let context = start::context(&own, now, last_life)?;
     let mark = above_start_margin(floor, &context);
     let Shared { generator, reset_not_before, .. } = shared();
     match directory.read() {
@@ -162,7 +168,8 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     }
     must_fit(mark, own.layout)?;
     // The marks of other workers are lost, too.
-    mark::persist_first(&directory, None, new_record(mark, own, OtherMarks::all_at(mark), last_life), last_life, None)?;
+    let record = new_record(mark, own, OtherMarks::all_at(mark), last_life);
+    mark::persist_first(&directory, None, record, last_life, Instant::now())?;
     let near = now.saturating_add(gucs::max_borrow_ms());
     reset_not_before.store(if mark > near { mark - gucs::max_borrow_ms() } else { 0 }, Ordering::Relaxed);
     drop(lock);
@@ -170,8 +177,7 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     Ok(mark)
 }
 
-/// An error for a mark after the end of the layout. The sequence can have any value, and the record can be of a layout
-/// that ends later.
+/// An error for a mark after the end of the layout: the record can be of a layout that ends later.
 fn must_fit(mark: UnixMs, layout: Layout) -> Result<(), IssueError> {
     if mark > layout.end() { Err(IssueError::LayoutEndsBefore { layout, begin: mark }) } else { Ok(()) }
 }

@@ -10,6 +10,7 @@ use crate::errors::summary::summary;
 use crate::errors::{ConfigurationError, IssueError, may_read_all_settings};
 use crate::issue::issuer;
 use crate::server_encoding::shown;
+use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
@@ -70,7 +71,7 @@ fn problem() -> Option<String> {
     if !preload::is_done() {
         return Some(summary(IssueError::NotPreloaded));
     }
-    let Shared { generator, lease, keeper_failure, .. } = shared();
+    let Shared { generator, lease, keeper_failure, wal_failure, .. } = shared();
     let now = clock::unix_ms();
     let error = match worker::layout_and_series() {
         Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
@@ -83,10 +84,11 @@ fn problem() -> Option<String> {
             Err(error) => IssueError::Clock(now, error),
             Ok(_) if has_no_lease(lease) => durable::lease::start().err().unwrap_or_else(durable::lease::ended),
             Ok(_) => {
-                let failure = keeper_failure.read();
+                let failures = [keeper_failure, wal_failure].map(SharedText::read);
+                let failure = failures.into_iter().find(|failure| !failure.is_empty());
                 let until = durable::start::not_before();
-                if !failure.is_empty() {
-                    return Some(failure);
+                if failure.is_some() {
+                    return failure;
                 }
                 match issuer::clock_error(&layout).filter(|_| generator.is_started()) {
                     Some(error) => error,

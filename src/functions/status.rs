@@ -4,7 +4,7 @@ use super::row::{Column, Row, column};
 use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
-use crate::durable::identity;
+use crate::durable::{identity, wal};
 use crate::errors::{ConfigurationError, IssueError, error_report, may_read_all_settings, sentences};
 use crate::host_number::Resolved;
 use crate::issue::issuer;
@@ -93,11 +93,9 @@ pub fn state() -> &'static str {
         Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
             if in_recovery =>
         {
-            if identity::is_shared_with_source() {
-                "shared worker"
-            } else {
-                "standby"
-            }
+            let is_in_wal =
+                || worker::numbers().and_then(|(own, _)| wal::read(own)).is_ok_and(|own| own.mark.is_some());
+            if identity::is_shared_with_source() && !is_in_wal() { "shared worker" } else { "standby" }
         }
         Err(IssueError::Lease(_)) => "no lease",
         Err(_) => "misconfigured",

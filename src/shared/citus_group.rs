@@ -49,7 +49,7 @@ impl SharedGroup {
     pub fn reason(&self) -> String {
         let reason = self.reason.read();
         if reason.is_empty() {
-            let database = gucs::wal_mark_database();
+            let database = gucs::citus_database();
             format!("The keeper has not read the metadata of Citus in database \"{}\"", database.to_string_lossy())
         } else {
             reason

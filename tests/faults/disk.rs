@@ -374,7 +374,7 @@ fn damaged_and_reset(rounds: usize) -> Evidence {
 }
 
 fn missing(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1).with_defaults());
+    let mut cluster = server(Cluster::builder().worker(1).with_defaults().set("snowflake_pg.wal_mark", "off"));
     let mut witness = Witness::of(&cluster);
     witness.next_id().expect("an ID");
     for _ in 0..rounds {

@@ -3,7 +3,6 @@
 use super::nodes::{
     FAR_AHEAD, NEWER, STATE_DIRECTORY, assert_only_errors, assert_refused, crash, ids_after_start_margin,
     ids_until_past, in_separate_rounds, outside, run_ahead, some_ids_without_errors, start, together_above,
-    wait_for_wal_mark,
 };
 use super::suite::{Evidence, Fault};
 use std::fs;
@@ -191,7 +190,7 @@ fn refused_until_accepted(what: &str, server: &mut Cluster) {
 fn there_and_back(rounds: usize, place: Place) -> Evidence {
     in_separate_rounds(rounds, |round| {
         let ahead = FAR_AHEAD[round % 2];
-        let mut state = Alternating::new(place, Cluster::builder());
+        let mut state = Alternating::new(place, Cluster::builder().set("snowflake_pg.wal_mark", "off"));
         let mut ids = some_ids_without_errors(&state.server);
         state.change_to_the_second();
         ids.merge(ids_accepted_if_need_be(&state.server));
@@ -209,15 +208,11 @@ fn there_and_back(rounds: usize, place: Place) -> Evidence {
 fn there_and_back_with_wal(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |round| {
         let ahead = FAR_AHEAD[round % 2];
-        let builder = Cluster::builder().set("snowflake_pg.wal_mark", "prefer");
-        let mut state = Alternating::new(Place::Outside, builder);
-        state.server.wait_for_mark_in_wal();
+        let mut state = Alternating::new(Place::Outside, Cluster::builder());
         let mut ids = some_ids_without_errors(&state.server);
-        wait_for_wal_mark(&state.server, &ids);
         state.change_to_the_second();
         ids.merge(ids_after_start_margin(&state.server));
         ids.merge(run_ahead(&state.server, ahead));
-        wait_for_wal_mark(&state.server, &ids);
         state.change_back();
         let what = format!("back in a first directory, with the mark in WAL, after {ahead:?} in the second");
         goes_on_above(&what, &state.server, ids, Report::default())
@@ -228,7 +223,8 @@ fn there_and_back_with_wal(rounds: usize) -> Evidence {
 fn there_and_back_by_a_right_clock(rounds: usize) -> Evidence {
     let evidence = in_separate_rounds(rounds, |round| {
         let place = [Place::Inside, Place::Outside][round % 2];
-        let mut state = Alternating::new(place, Cluster::builder().with_defaults());
+        let without = Cluster::builder().with_defaults().set("snowflake_pg.wal_mark", "off");
+        let mut state = Alternating::new(place, without);
         let mut ids = some_ids_without_errors(&state.server);
         state.change_to_the_second();
         ids.merge(ids_accepted_if_need_be(&state.server));
@@ -246,7 +242,7 @@ fn there_and_back_by_a_right_clock(rounds: usize) -> Evidence {
 fn on_another_host(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |round| {
         let ahead = FAR_AHEAD[round % 2];
-        let mut state = Alternating::new(Place::Outside, Cluster::builder());
+        let mut state = Alternating::new(Place::Outside, Cluster::builder().set("snowflake_pg.wal_mark", "off"));
         let mut ids = some_ids_without_errors(&state.server);
         ids.merge(run_ahead(&state.server, ahead));
         state.server.stop(Signal::INT);
@@ -289,7 +285,7 @@ fn moved_with_its_mark(rounds: usize) -> Evidence {
 fn copied_while_it_ran(rounds: usize) -> Evidence {
     let evidence = in_separate_rounds(rounds, |_| {
         let volume = Volume::empty();
-        let mut server = start(outside(&volume));
+        let mut server = start(outside(&volume).set("snowflake_pg.wal_mark", "off"));
         // As far ahead of the clock as a restart lets it be.
         crash(&mut server);
         let mut ids = some_ids_without_errors(&server);
@@ -319,7 +315,8 @@ fn born_together(rounds: usize) -> Evidence {
             return some_ids_without_errors(&start(Cluster::builder().worker(1)));
         }
         let [first, second] = volume.make_directories_at_once();
-        let mut server = start(Cluster::builder().worker(1).own_clock().set(STATE_DIRECTORY, first.display()));
+        let builder = Cluster::builder().worker(1).own_clock().set("snowflake_pg.wal_mark", "off");
+        let mut server = start(builder.set(STATE_DIRECTORY, first.display()));
         let mut ids = some_ids_without_errors(&server);
         server.stop(Signal::INT);
         // The copy has the mark, in the other directory.

@@ -3,7 +3,7 @@
 
 use super::nodes::{
     Ahead, IDS, START_MARGIN_MS, assert_only_errors, ids_until_past, in_separate_rounds, last_time, run_ahead,
-    some_ids_without_errors, start, together_above, wait_for_wal_mark,
+    some_ids_without_errors, start, together_above,
 };
 use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
@@ -144,9 +144,6 @@ fn far_ahead(rounds: usize, back: Return, memory: Memory) -> Evidence {
         // It is to issue IDs at once, even if it begins above what A has issued, whose worker is another one.
         let mut b = memory.node(2, &volume).set("snowflake_pg.max_borrow", "1min").standby_of(&a);
         before.merge(run_ahead(&a, ahead));
-        if let Memory::Wal(_) = memory {
-            wait_for_wal_mark(&a, &before);
-        }
         let (began, ids_of_b) = take_turns(&mut a, &mut b, back.turn);
         let after = ids_until_past(&a, &before);
         // Until its clock is near what it has issued before.
@@ -162,6 +159,7 @@ fn far_ahead(rounds: usize, back: Return, memory: Memory) -> Evidence {
 
 fn without_mark(rounds: usize, back: Return) -> Evidence {
     in_separate_rounds(rounds, |_| {
+        let node = |worker| node(worker).set("snowflake_pg.wal_mark", "off");
         let mut a = start(node(1));
         let before = some_ids_without_errors(&a);
         let mut b = node(2).standby_of(&a);

@@ -143,15 +143,6 @@ pub fn run_ahead(server: &Cluster, how: Ahead) -> Report {
     ids
 }
 
-/// Waits until the keeper has written a mark above these IDs to WAL. With `wal_mark = prefer`, backends do not wait for
-/// that.
-pub fn wait_for_wal_mark(server: &Cluster, ids: &Report) {
-    server.wait_until(&format!(
-        "SELECT coalesce(max(last_value), 0) > {} FROM pg_sequences WHERE sequencename LIKE 'snowflake_wal_mark%'",
-        last_time(ids)
-    ));
-}
-
 fn set_max_borrow(server: &Cluster, time: &str) {
     server.configure("snowflake_pg.max_borrow", time);
     server.reload();

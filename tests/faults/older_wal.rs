@@ -1,45 +1,32 @@
-//! The mark in WAL is lower than the one that a server has written there before: the sequence was changed or created
-//! again, or WAL was lost with its timeline.
+//! The mark in WAL is lower than the one that a server has written there before: its file was removed, or WAL was lost with
+//! its timeline.
 
 use super::nodes::{
     FAR_AHEAD, IDS, STATE_DIRECTORY, assert_only_errors, ids_after_start_margin, ids_until_past, in_separate_rounds,
-    run_ahead, some_ids, some_ids_without_errors, start, together_above, wait_for_wal_mark,
+    run_ahead, some_ids_without_errors, start, together_above,
 };
-use super::old_record::{become_primary, node, restored_to_when_it_was_ahead, write_over};
+use super::old_record::{become_primary, node, write_over};
 use super::suite::{Evidence, Fault};
+use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Cluster, Load, Report, Signal, Volume, real_time, value};
+use testbed::{Cluster, Load, Report, Signal, Volume, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
         row: 44,
-        promise: "a_data_directory_that_is_restored_after_the_sequence_was_wrong_once_repeats_nothing",
+        promise: "a_data_directory_that_is_restored_after_the_file_with_the_marks_was_removed_repeats_nothing",
         short: 1,
         full: 4,
-        run: wrong_once,
+        run: removed_once,
     },
     Fault {
         row: 44,
-        promise: "servers_that_take_turns_while_the_sequence_is_set_right_repeat_nothing",
+        promise: "servers_that_take_turns_after_the_file_with_the_marks_was_removed_repeat_nothing",
         short: 1,
         full: 3,
-        run: set_right_by_the_other,
-    },
-    Fault {
-        row: 44,
-        promise: "a_data_directory_that_is_restored_after_the_extension_was_created_again_repeats_nothing",
-        short: 1,
-        full: 4,
-        run: created_again,
-    },
-    Fault {
-        row: 44,
-        promise: "a_data_directory_that_is_restored_to_when_the_extension_was_created_again_repeats_nothing",
-        short: 1,
-        full: 3,
-        run: created_again_while_ahead,
+        run: removed_by_the_other,
     },
     Fault {
         row: 44,
@@ -57,17 +44,6 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-/// A server whose mark is in WAL.
-fn with_mark_in_wal(wal_mark: &str) -> Cluster {
-    let server = start(node(wal_mark).set("snowflake_pg.keep_warm", 0));
-    server.wait_for_mark_in_wal();
-    server
-}
-
-fn execute(server: &Cluster, sql: &str) {
-    server.connect().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-}
-
 /// What clients receive of a server whose clock is set ahead by this many seconds.
 fn with_clock(server: &Cluster, seconds: f64) -> Report {
     server.set_clock(seconds);
@@ -77,13 +53,12 @@ fn with_clock(server: &Cluster, seconds: f64) -> Report {
     load.finish()
 }
 
-fn set_sequence(server: &Cluster, mark: u64) {
-    execute(server, &format!("SELECT setval('snowflake_wal_mark_0_1', {mark})"));
+/// As docs/guarantees.md says, where a mark is too far ahead.
+fn remove_marks(server: &mut Cluster) {
+    server.stop(Signal::INT);
+    fs::remove_file(server.wal_page_file()).expect("the page");
+    server.start();
 }
-
-const YEAR_MS: u64 = 365 * 86_400_000;
-
-const CREATE_AGAIN: &str = "DROP EXTENSION snowflake_pg; CREATE EXTENSION snowflake_pg";
 
 /// A stopped server is written over by a backup and started again, after it has issued these IDs.
 fn restore(server: &mut Cluster, backup: &Cluster, before: Report, what: &str) -> Report {
@@ -94,76 +69,45 @@ fn restore(server: &mut Cluster, backup: &Cluster, before: Report, what: &str) -
     together_above(what, before, after)
 }
 
-/// A DBA has set it right, as the HINT says.
-fn wrong_once(rounds: usize) -> Evidence {
+fn removed_once(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |round| {
-        let mut server = with_mark_in_wal("require");
+        let mut server = start(node("prefer"));
         let mut ids = some_ids_without_errors(&server);
-        server.wait_until_keeper_rests();
-        set_sequence(&server, real_time() + YEAR_MS);
-        ids.merge(some_ids(&server));
-        server.wait_until_keeper_rests();
-        set_sequence(&server, real_time());
-        server.restart(Signal::INT);
+        remove_marks(&mut server);
         ids.merge(ids_until_past(&server, &ids));
         let backup = Cluster::builder().backup_of(&server);
         server.restart(Signal::INT);
         ids.merge(some_ids_without_errors(&server));
         ids.merge(run_ahead(&server, FAR_AHEAD[round % 2]));
-        wait_for_wal_mark(&server, &ids);
         server.stop(Signal::INT);
-        restore(&mut server, &backup, ids, "a data directory restored after the sequence was wrong once")
+        restore(&mut server, &backup, ids, "a data directory restored after the file with the marks was removed")
     })
 }
 
-/// The first server has known the wrong value, and the other one has issued IDs since it was set right.
-fn set_right_by_the_other(rounds: usize) -> Evidence {
-    in_separate_rounds(rounds, |_| {
-        let mut a = with_mark_in_wal("require");
-        let mut b = node("require").standby_of(&a);
-        a.wait_until_keeper_rests();
-        set_sequence(&a, real_time() + YEAR_MS);
-        let mut ids = some_ids(&a);
+/// The first server knows of a higher mark than the file has, which the other one has written anew.
+fn removed_by_the_other(rounds: usize) -> Evidence {
+    in_separate_rounds(rounds, |round| {
+        let mut a = start(node("prefer"));
+        let mut ids = some_ids_without_errors(&a);
+        let mut b = node("prefer").standby_of(&a);
+        ids.merge(run_ahead(&a, FAR_AHEAD[round % 2]));
         b.wait_for_commits_of(&a);
         a.stop(Signal::INT);
         b.wait_for_replay_of(&a);
         become_primary(&mut b);
-        set_sequence(&b, real_time());
-        b.restart(Signal::INT);
         assert_ne!(value(&mut b.connect(), "SELECT snowflake_accept_identity()"), "NULL", "when IDs begin");
         let of_b = ids_until_past(&b, &ids);
-        wait_for_wal_mark(&b, &of_b);
-        ids = together_above("the turn of the server that was set right", ids, of_b);
+        ids = together_above("the turn of the server that was accepted", ids, of_b);
+        remove_marks(&mut b);
+        let of_b = ids_until_past(&b, &ids);
+        ids = together_above("the same without the marks in WAL", ids, of_b);
         a.follow(&b);
         a.wait_for_commits_of(&b);
         b.stop(Signal::INT);
         a.wait_for_replay_of(&b);
         become_primary(&mut a);
         let after = ids_until_past(&a, &ids);
-        together_above("the turn of the server that has known the wrong value", ids, after)
-    })
-}
-
-/// The sequence of the worker is gone, and the one of all workers has the mark.
-fn created_again(rounds: usize) -> Evidence {
-    in_separate_rounds(rounds, |round| {
-        let mut server = with_mark_in_wal("require");
-        let mut ids = some_ids_without_errors(&server);
-        let backup = Cluster::builder().backup_of(&server);
-        ids.merge(run_ahead(&server, FAR_AHEAD[round % 2]));
-        wait_for_wal_mark(&server, &ids);
-        server.wait_until_keeper_rests();
-        execute(&server, CREATE_AGAIN);
-        server.stop(Signal::INT);
-        restore(&mut server, &backup, ids, "a data directory restored after the extension was created again")
-    })
-}
-
-/// The new sequence begins below the old one.
-fn created_again_while_ahead(rounds: usize) -> Evidence {
-    restored_to_when_it_was_ahead(rounds, |server| {
-        execute(server, CREATE_AGAIN);
-        some_ids(server)
+        together_above("the turn of the server that has known a higher mark", ids, after)
     })
 }
 
@@ -178,7 +122,6 @@ fn lost_with_its_timeline(rounds: usize) -> Evidence {
             builder.set("snowflake_pg.reserve_ahead", reserve_ahead).set("snowflake_pg.start_margin", reserve_ahead)
         };
         let mut a = start(with("a", "4s"));
-        a.wait_for_mark_in_wal();
         let mut b = with("b", "200ms").standby_of(&a);
         b.wait_for_commits_of(&a);
         b.stop(Signal::INT);
@@ -209,7 +152,6 @@ fn lost_with_its_timeline(rounds: usize) -> Evidence {
         load.wait_for_ids();
         sleep(Duration::from_secs(1));
         ids.merge(load.finish());
-        wait_for_wal_mark(&b, &ids);
         a.follow(&b);
         a.wait_for_commits_of(&b);
         b.stop(Signal::INT);
@@ -244,7 +186,6 @@ fn known_from_another_worker(rounds: usize) -> Evidence {
         server.configure("snowflake_pg.worker_id", 1);
         server.start();
         drop(ids_after_start_margin(&server));
-        server.wait_for_mark_in_wal();
         server.stop(Signal::INT);
 
         server.configure(STATE_DIRECTORY, first.display());

@@ -87,10 +87,11 @@ fn a_clone_that_says_the_same_of_itself_is_a_duplicate() {
 
 #[test]
 fn a_standby_with_the_worker_of_its_primary_needs_the_mark_in_wal_on_both() {
-    let primary = start(member(1));
+    let off = |worker| member(worker).set("snowflake_pg.wal_mark", "off");
+    let primary = start(off(1));
     let asking = start(member(2));
     primary.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID, and so a mark to copy");
-    let shared = member(1).standby_of(&primary);
+    let shared = off(1).standby_of(&primary);
     let own = member(3).standby_of(&primary);
     let problem = |of: &str| format!("standby with the worker ID of {of}, and wal_mark is off");
     let of_primary = problem(&named(1, &primary));
@@ -99,10 +100,10 @@ fn a_standby_with_the_worker_of_its_primary_needs_the_mark_in_wal_on_both() {
     // Its state says so alone, too.
     assert_eq!(check(&asking, &[&shared])[1], problem("the server it was copied from"));
     drop(shared);
-    let prefers = member(1).set("snowflake_pg.wal_mark", "prefer").standby_of(&primary);
+    let prefers = member(1).standby_of(&primary);
     assert_eq!(check(&primary, &[&prefers]), ["", &problem("this server")], "the primary writes none");
 
-    let primary = start(member(1).set("snowflake_pg.wal_mark", "prefer"));
+    let primary = start(member(1));
     let standby = member(1).standby_of(&primary);
     assert_eq!(check(&asking, &[&primary, &standby]), [""; 3]);
     standby.promote();

@@ -82,9 +82,9 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
     assert_eq!(shown(&server, OF_NEXT_ID), "5");
     let issued = shown(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
     server.stop(Signal::INT);
-    // The keeper cannot begin: there is no extension in that database.
+    // The keeper cannot begin: no standby acknowledges the mark.
     server.configure("snowflake_pg.wal_mark", "require");
-    server.configure("snowflake_pg.wal_mark_database", "template1");
+    server.configure("synchronous_standby_names", "nobody");
     server.start();
     worker_of(&server);
     let client = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";

@@ -117,11 +117,11 @@ fn a_promoted_standby_that_joins_a_new_registry_gets_another_number_than_its_ori
     assert_eq!(witness.report().duplicates(), 0);
 }
 
-/// A server with number 5, which was restarted before it issued an ID: without the extension, its keeper cannot write the
-/// mark.
+/// A server with number 5, which was restarted before it issued an ID: no standby acknowledges its mark.
 fn blank_and_often_restarted(registry: &Registry) -> Cluster {
     let numbered = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).worker(5);
-    let mut blank = numbered.set("snowflake_pg.wal_mark", "require").create();
+    let mut blank =
+        numbered.set("snowflake_pg.wal_mark", "require").set("synchronous_standby_names", "nobody").create();
     let is_leased = "SELECT EXISTS (SELECT FROM snowflake_registry.workers WHERE state = 'leased')";
     for _ in 0..3 {
         blank.start();
@@ -138,6 +138,8 @@ fn blank_and_often_restarted(registry: &Registry) -> Cluster {
 fn a_server_that_was_restarted_before_its_first_id_can_be_released_by_hand_after_that() {
     let registry = Registry::start();
     let mut server = blank_and_often_restarted(&registry);
+    server.configure("synchronous_standby_names", "");
+    server.reload();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     server.wait_until("SELECT state = 'idle' FROM snowflake_status");
     shown(&server, "SELECT snowflake_nextval()");

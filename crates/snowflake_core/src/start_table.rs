@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::lease::LeaseStart;
 use crate::life::{LastLife, Life};
 use crate::record::{OtherMarks, Record};
+use crate::wal_page::InWal;
 
 /// What matters at a start, apart from the record.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +19,10 @@ pub struct StartContext {
     pub now: UnixMs,
     /// See [`crate::reservation::start_margin_ms`].
     pub start_margin_ms: u64,
-    /// The mark of this worker in WAL, if there is one.
-    pub wal_mark: Option<UnixMs>,
-    /// A mark in WAL that counts for every worker; 0 if there is none.
-    pub wal_floor: UnixMs,
-    /// Whether these two are what is in WAL. Otherwise they are not known, and marks do not go through WAL.
-    pub reads_wal: bool,
-    /// The layout of the server that wrote to WAL last; `None` if that is not known.
-    pub wal_layout: Option<Layout>,
+    /// What WAL says of this worker; `None` where that does not count, since the registry knows.
+    pub wal: Option<InWal>,
+    /// Whether marks of this server go through WAL.
+    pub writes_wal: bool,
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
     pub last_life: Option<LastLife>,
@@ -47,17 +44,15 @@ pub struct StartPoint {
 pub enum StartReason {
     /// The server was stopped or has crashed.
     Restart,
-    /// It was promoted or recovered to a point in time, in the same directory.
+    /// It was promoted, or recovered to a point in time.
     Promotion,
-    /// The same, in a copy of the directory.
-    PromotedCopy,
     /// The record has no certain mark of this worker, but WAL has one.
     WalMark,
-    /// The record is this server's, and WAL has a mark of which its writer did not know: the data directory was restored
-    /// over itself, another server has continued from here, or a write was cut off between WAL and the record.
+    /// The record is this server's, and WAL has a mark of which its writer did not know: a write was cut off between WAL
+    /// and the record, or another server has continued from here.
     Continued,
-    /// The record is this server's, and the mark in WAL is below the one that its writer knew: WAL or the sequence was
-    /// lost, and somebody may have continued from there.
+    /// The record is this server's, and the mark in WAL is below the one that its writer knew: WAL or its page was lost,
+    /// and somebody may have continued from there.
     WalSetBack,
     /// The record is this server's, and has come to another directory than the one in which it was written. It may be
     /// a copy that was made too early.
@@ -96,6 +91,8 @@ pub enum MarkConflict {
     NotTheLast,
     /// There is no record, and this data directory wrote its last one in another directory.
     LeftBehind,
+    /// The server was promoted, and WAL does not have the mark of the server before it.
+    Promoted,
     /// The layout has changed, so that new IDs could equal old ones.
     OtherLayout,
     /// The same by what is in WAL: a server of this cluster has issued IDs in this layout.
@@ -112,21 +109,26 @@ pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
 
 /// The mark in WAL that counts for this worker; 0 if there is none.
 fn in_wal(context: &StartContext) -> UnixMs {
-    context.wal_mark.unwrap_or(0).max(context.wal_floor)
+    context.wal.map_or(0, |wal| wal.highest())
+}
+
+/// The mark of this worker in WAL.
+fn wal_mark(context: &StartContext) -> Option<UnixMs> {
+    context.wal.and_then(|wal| wal.mark)
 }
 
 /// Whether WAL has what this worker may have issued last. It has an old mark if the marks of the last life of this data
 /// directory did not go through WAL, or were another worker's.
 fn wal_knows(own: &Identity, context: &StartContext) -> bool {
     let is_in = |life: Life, mark| life.numbers == own.numbers && (1..=mark).contains(&life.wal_mark);
-    context.wal_mark.is_some_and(|mark| context.last_life.is_none_or(|last| is_in(last.life, mark)))
+    wal_mark(context).is_some_and(|mark| context.last_life.is_none_or(|last| is_in(last.life, mark)))
 }
 
 /// Where the server `own` begins if it finds this record.
 ///
 /// | record | data center, worker | cluster | written last by this data directory | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|---|
-/// | none | | | nowhere or here | | | | begins above the start margin |
+/// | none | | | nowhere or here | | | | begins above the start margin, unless promoted with `wal_mark = off` |
 /// | none | | | in another directory | | | | refused, unless WAL knows |
 /// | found | | other | | same | | | refused |
 /// | found | same | other | | any | | | refused |
@@ -136,16 +138,15 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// | found | same | same | unknown | other | same | | refused |
 /// | found | any | any | | any | any | other | refused |
 /// | found | other | any | | any | any | same | begins above the start margin |
-/// | found | same | same | | any | newer than the record's | same | begins above the start margin |
+/// | found | same | same | | any | newer than the record's | same | begins above the start margin, if WAL has a mark; else refused |
 /// | found | same | same | this record, in another directory | any | same | same | begins above the start margin |
 /// | found | same | same | unknown | same | same | same | begins above the start margin |
 /// | found | same | same | this record, here | any | same | same | begins at the mark |
 ///
-/// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of somebody who has
-/// continued from there, or of a write that was cut off before the record: IDs begin above that, and above the start
-/// margin. If the mark in WAL is below the one that the writer knew, or gone, WAL is not the one that it wrote to: IDs
-/// begin as after a promotion. If the writer knew of none, and this worker has none, the mark of CREATE EXTENSION is this
-/// server's own, and IDs begin there without the margin. A record of format version 2 has no life, and is as in the last row.
+/// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of a write that was cut
+/// off before the record, or of somebody who has continued from there: IDs begin there. If the mark in WAL is below the
+/// one that the writer knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion. A record of
+/// format version 2 has no life, and is as in the last row.
 ///
 /// Another layout, in the record or in WAL, is the last conflict: to a server that may be a copy beside its original,
 /// that has to be said.
@@ -185,14 +186,14 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
 
 /// The layout of the server that wrote to WAL last, if it is another one.
 fn other_layout_in_wal(own: &Identity, context: &StartContext) -> Option<Layout> {
-    context.wal_layout.filter(|&layout| layout != own.layout)
+    context.wal.and_then(|wal| wal.layout).filter(|&layout| layout != own.layout)
 }
 
 /// Whether this worker is known here, or in WAL.
 fn is_known(found: Option<&Record>, own: &Identity, context: &StartContext) -> bool {
     found.is_some_and(|record| record.mark_of(own.numbers) > 0)
         || context.last_life.is_some_and(|last| last.life.numbers == own.numbers)
-        || context.wal_mark.is_some()
+        || wal_mark(context).is_some()
 }
 
 fn decide_by_record(
@@ -205,9 +206,17 @@ fn decide_by_record(
     let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
+    // Another server had this data before, and may have had the worker.
+    let is_after_another = context.wal.is_some_and(|wal| wal.mark.is_none()) && context.lease.is_none();
     let Some(record) = found else {
-        let left_behind = is_elsewhere && !wal_knows;
-        return if left_behind { Err(MarkConflict::LeftBehind) } else { by_wal_or(StartReason::Missing) };
+        let was_standby = own.timeline > 1 && context.last_life.is_none();
+        return if is_elsewhere && !wal_knows {
+            Err(MarkConflict::LeftBehind)
+        } else if is_after_another && was_standby && !context.writes_wal {
+            Err(MarkConflict::Promoted)
+        } else {
+            by_wal_or(StartReason::Missing)
+        };
     };
     let identity = &record.identity;
     let same_directory = identity.directory.same_inode(&own.directory);
@@ -231,22 +240,20 @@ fn decide_by_record(
         by_wal_or(StartReason::OtherWorker)
     } else if is_the_last == Some(false) {
         begin(if is_newer { StartReason::NewerRecord } else { StartReason::WalMark })
+    } else if identity.timeline < own.timeline && is_after_another {
+        Err(MarkConflict::Promoted)
     } else if identity.timeline < own.timeline {
-        begin(if same_place { StartReason::Promotion } else { StartReason::PromotedCopy })
+        begin(StartReason::Promotion)
     } else if is_elsewhere {
         by_wal_or(StartReason::Moved)
     } else if context.last_life.is_none() && record.life > 0 {
         begin(StartReason::Restored)
-    } else if context.reads_wal && in_wal < record.logged {
+    } else if context.wal.is_some() && in_wal < record.logged {
         begin(StartReason::WalSetBack)
-    } else if context.wal_mark.is_none() && record.logged == 0 {
-        // The mark of CREATE EXTENSION, which is this server's own if nobody has written to WAL.
-        Ok(StartPoint { floor: record.mark.max(in_wal), reason: StartReason::Restart })
     } else if in_wal > record.mark.max(record.logged) {
-        // Without a margin above it: a server that is killed again and again between WAL and the record must not run
-        // further and further ahead.
-        let floor = context.now.saturating_add(context.start_margin_ms).max(in_wal);
-        Ok(StartPoint { floor, reason: StartReason::Continued })
+        // Without a margin: a server that is killed again and again between WAL and the record must not run further and
+        // further ahead.
+        Ok(StartPoint { floor: in_wal, reason: StartReason::Continued })
     } else {
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }

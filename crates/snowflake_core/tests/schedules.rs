@@ -270,16 +270,8 @@ impl Server {
             self.disk.map(|mark| Record { revision: 1, life, previous_life, mark, logged: 0, identity, others });
         let last = Life { number: life, revision: 1, numbers: identity.numbers, wal_mark: 0 };
         let last_life = found.map(|_| LastLife { life: last, elsewhere: false });
-        let facts = StartContext {
-            now: self.clock,
-            start_margin_ms,
-            wal_mark: None,
-            wal_floor: 0,
-            reads_wal: false,
-            wal_layout: None,
-            last_life,
-            lease: None,
-        };
+        let facts =
+            StartContext { now: self.clock, start_margin_ms, wal: None, writes_wal: false, last_life, lease: None };
         let mut floor = decide(found.as_ref(), &identity, &facts).expect("its own mark").floor;
         if found.is_none() {
             floor = *self.start_not_before.get_or_insert(floor);

@@ -177,11 +177,6 @@ impl Cluster {
         run(self.psql().args(["--set=ON_ERROR_STOP=1", "--file"]).arg(&file));
     }
 
-    /// Draws IDs until the keeper has written a mark of worker 1 to WAL, whose sequence it creates.
-    pub fn wait_for_mark_in_wal(&self) {
-        self.wait_until("SELECT snowflake_nextval() > 0 AND to_regclass('snowflake_wal_mark_0_1') IS NOT NULL");
-    }
-
     /// Waits until a query's only value is true.
     pub fn wait_until(&self, query: &str) {
         let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);

@@ -26,6 +26,7 @@ mod state_file;
 mod template;
 mod use_of;
 mod volume;
+mod wal_page;
 
 pub use cluster::{Builder, Cluster};
 pub use disk::Disk;

@@ -17,7 +17,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "there is no floor after a crash",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "Ok(StartPoint { floor: record.mark.max(in_wal), reason: StartReason::Restart })",
+            "Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })",
             "Ok(StartPoint { floor: record.mark & 1, reason: StartReason::Restart })",
         )],
         against: Servers { tests: "faults:: row_03" },
@@ -248,27 +248,13 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "faults:: row_44_servers" },
     },
     Mutant {
-        name: "a restart does not look at what was kept in WAL for all workers",
-        edits: &[(
-            "crates/snowflake_core/src/start_table.rs",
-            "context.wal_mark.unwrap_or(0).max(context.wal_floor)",
-            "context.wal_mark.unwrap_or(0)",
-        )],
-        against: Servers { tests: "faults:: after_the_extension_was_created_again" },
-    },
-    Mutant {
         name: "a mark in WAL that is lower than before passes for known",
-        edits: &[("crates/snowflake_core/src/start_table.rs", "context.reads_wal && in_wal < record.logged", "false")],
-        against: Core,
-    },
-    Mutant {
-        name: "the mark of CREATE EXTENSION passes for another server's",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "context.wal_mark.is_none() && record.logged == 0",
+            "context.wal.is_some() && in_wal < record.logged",
             "false",
         )],
-        against: Servers { tests: "keeper:: after_create_extension" },
+        against: Core,
     },
     Mutant {
         name: "a mark in WAL passes for known by the life of another worker",
@@ -291,7 +277,29 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a mark in WAL that counts for all workers is not looked at",
-        edits: &[("crates/snowflake_core/src/start_table.rs", "unwrap_or(0).max(context.wal_floor)", "unwrap_or(0)")],
+        edits: &[(
+            "crates/snowflake_core/src/wal_page.rs",
+            "self.mark.unwrap_or(0).max(self.rest)",
+            "self.mark.unwrap_or(0)",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "a promoted server that has no mark in WAL begins by its clock",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "identity.timeline < own.timeline && is_after_another {",
+            "identity.timeline < own.timeline && is_after_another && same_place && !same_place {",
+        )],
+        against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },
+    },
+    Mutant {
+        name: "workers that are left out of a full page are forgotten",
+        edits: &[(
+            "crates/snowflake_core/src/wal_page.rs",
+            "            self.rest = self.rest.max(mark);\n",
+            "            let _ = mark;\n",
+        )],
         against: Core,
     },
 ];

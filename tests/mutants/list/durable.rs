@@ -6,15 +6,19 @@ use super::Mutant;
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the layout does not go to WAL",
-        edits: &[("src/durable/wal.rs", "        note_layout();\n", "        let _ = note_layout;\n")],
+        edits: &[(
+            "crates/snowflake_core/src/wal_page.rs",
+            "        self.layout = Some(layout);\n",
+            "        let _ = layout;\n",
+        )],
         against: Servers { tests: "migration:: a_promoted_standby" },
     },
     Mutant {
         name: "the layout in WAL is not looked at",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "    context.wal_layout.filter(|&layout| layout != own.layout)",
-            "    context.wal_layout.filter(|&layout| layout != own.layout && layout == own.layout)",
+            ".filter(|&layout| layout != own.layout)",
+            ".filter(|&layout| layout != own.layout && layout == own.layout)",
         )],
         against: Servers { tests: "migration:: a_promoted_standby" },
     },
@@ -22,14 +26,14 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the mark is published before it is on disk",
         edits: &[(
             "src/durable/mark.rs",
-            "        persist(&directory, found.as_ref(), record, log_time(logged))?;\n        publish(layout, needed, now, mark);",
-            "        publish(layout, needed, now, mark);\n        persist(&directory, found.as_ref(), record, log_time(logged))?;",
+            "    persist(&directory, found.as_ref(), record, began)?;\n    publish(layout, needed(), now, mark);",
+            "    publish(layout, needed(), now, mark);\n    persist(&directory, found.as_ref(), record, began)?;",
         )],
         against: Servers { tests: "faults:: row_05" },
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
-        edits: &[("src/durable/keeper.rs", "    end_if_told();\n    is_written", "    is_written")],
+        edits: &[("src/durable/wal.rs", "if unsafe { pg_sys::ProcDiePending } != 0 {", "if false {")],
         against: Servers { tests: "faults:: row_28" },
     },
     Mutant {
@@ -43,11 +47,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the keeper does not look again at what is wanted when WAL has the mark",
-        edits: &[(
-            "src/durable/mark.rs",
-            "(WalMark::Require, Some(logged)) => Some(wanted.min(logged.mark)),",
-            "(WalMark::Require, Some(logged)) => Some(logged.mark),",
-        )],
+        edits: &[("src/durable/mark.rs", "    let mark = mark.min(wanted(layout, needed(), now)?);\n", "")],
         against: Servers { tests: "faults:: row_28" },
     },
     Mutant {
@@ -121,8 +121,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the generator starts before its first mark is on disk",
         edits: &[(
             "src/durable/start.rs",
-            "= mark::persist_first(&directory, found.as_ref(), record, last_life, logged)?;",
-            "= own.directory;\n    let _ = (record, last_life, logged);",
+            "= mark::persist_first(&directory, found.as_ref(), record, last_life, began)?;",
+            "= own.directory;\n    let _ = (record, last_life, began);",
         )],
         against: Servers { tests: "state_directory::" },
     },
@@ -189,11 +189,11 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "all workers have one mark in WAL",
         edits: &[(
-            "src/durable/wal.rs",
-            "format!(\"{COMMON}_{datacenter}_{worker}\")",
-            "format!(\"{COMMON}_{}\", (datacenter + worker) * 0)",
+            "crates/snowflake_core/src/wal_page.rs",
+            "mark: self.marks.get(&numbers).copied()",
+            "mark: self.marks.values().copied().max().filter(|_| numbers.0 < 9)",
         )],
-        against: Servers { tests: "keeper:: a_mark_that_a_backend_has_written" },
+        against: Servers { tests: "faults:: row_36" },
     },
     Mutant {
         name: "a shutdown lowers another server's mark",
@@ -211,11 +211,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a promoted standby does not look for the mark in WAL",
-        edits: &[(
-            "src/durable/wal.rs",
-            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(2)",
-            "shared().wal_mark.load(Ordering::Relaxed).checked_sub(2).map(|_| 0)",
-        )],
+        edits: &[("src/durable/wal.rs", "page()?.of(numbers);", "page()?.of((numbers.0, numbers.1 + 1));")],
         against: Servers { tests: "faults:: row_17" },
     },
     Mutant {
@@ -260,11 +256,6 @@ pub const MUTANTS: &[Mutant] = &[
             "    let written",
         )],
         against: Servers { tests: "state_directory:: a_server_that_cannot_write" },
-    },
-    Mutant {
-        name: "what backends wrote is not taken to WAL",
-        edits: &[("src/durable/keeper.rs", "                self.log_what_backends_wrote();\n", "")],
-        against: Servers { tests: "keeper:: a_mark_that_a_backend" },
     },
     Mutant {
         name: "marks of other workers are lost with the file",
@@ -332,18 +323,13 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "one_writer:: a_lock_that_another" },
     },
     Mutant {
-        name: "a server begins although the mark in WAL was not read",
-        edits: &[("src/durable/wal.rs", "is_wanted() && !is_read()", "false")],
-        against: Servers { tests: "keeper:: whose_keeper" },
-    },
-    Mutant {
         name: "a planned stop forgets what is in WAL",
-        edits: &[("src/durable/mark.rs", "if wal::is_wanted() { wal::present_mark() }", "if true { 0 }")],
+        edits: &[("src/durable/mark.rs", "if wal::is_wanted() { wal::known_mark() } else { 0 }", "0")],
         against: Servers { tests: "keeper:: planned" },
     },
     Mutant {
         name: "the mark in WAL stays where it is while lower ones are written",
-        edits: &[("src/durable/wal.rs", "OPERATOR(pg_catalog.+) 1::", "OPERATOR(pg_catalog.+) 0::")],
+        edits: &[("crates/snowflake_core/src/wal_page.rs", "highest().saturating_add(1)", "highest()")],
         against: Servers { tests: "faults:: row_44_a_data_directory_that_is_restored_to_when_it" },
     },
     Mutant {
@@ -352,17 +338,8 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "one_writer:: a_server_that_may_not_begin" },
     },
     Mutant {
-        name: "a mark in WAL is hidden by the one for all workers",
-        edits: &[(
-            "src/durable/wal.rs",
-            "greatest(pg_catalog.pg_sequence_last_value(oid), $3)",
-            "coalesce(pg_catalog.pg_sequence_last_value(oid), $3 - $3)",
-        )],
-        against: Servers { tests: "keeper:: a_mark_in_wal_is_above" },
-    },
-    Mutant {
         name: "a call that asks the keeper keeps the lock on the state directory",
-        edits: &[("src/durable/request.rs", "            start::let_others_lock();\n", "")],
+        edits: &[("src/durable/request.rs", "        start::let_others_lock();\n", "")],
         against: Servers { tests: "one_writer:: a_server_that_may_not_begin" },
     },
     Mutant {
@@ -373,5 +350,28 @@ pub const MUTANTS: &[Mutant] = &[
             "let mark = mark.min(layout.end()).min",
         )],
         against: Servers { tests: "keeper:: long_ticks" },
+    },
+    Mutant {
+        name: "a mark that is not kept in WAL any more is still believed",
+        edits: &[("src/durable/start.rs", "        wal::forget(plan.own.numbers)?;\n", "")],
+        against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },
+    },
+    Mutant {
+        name: "a file that is not ours is written over",
+        edits: &[(
+            "src/durable/wal.rs",
+            "ok_or(IssueError::OtherWalPage)",
+            "or(Some(WalPage::default())).ok_or(IssueError::OtherWalPage)",
+        )],
+        against: Servers { tests: "health:: a_mark_that_does_not_reach_wal" },
+    },
+    Mutant {
+        name: "the mark does not go to WAL",
+        edits: &[(
+            "src/durable/mark.rs",
+            "    if wal::is_wanted() {\n        let failure",
+            "    if false {\n        let failure",
+        )],
+        against: Servers { tests: "faults:: row_17" },
     },
 ];

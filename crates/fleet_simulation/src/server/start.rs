@@ -9,6 +9,7 @@ use snowflake_core::lease::LeaseStart;
 use snowflake_core::life::{LastLife, Life};
 use snowflake_core::record::{OtherMarks, Record};
 use snowflake_core::start_table::{StartContext, StartPoint, decide};
+use snowflake_core::wal_page::InWal;
 
 impl Server {
     /// Starts the generator above everything that this server may have issued before.
@@ -58,10 +59,11 @@ impl Server {
     }
 
     fn context(&self, host: &Host, now: UnixMs) -> StartContext {
-        let reads_wal = self.way == Way::Shared && host.settings.keeps(Rule::BeginsAboveMarkInWal);
+        let is_shared = self.way == Way::Shared;
+        let in_wal = InWal { mark: host.replication.mark(host.machine.member), ..InWal::default() };
         StartContext {
-            wal_mark: host.replication.mark(host.machine.member).filter(|_| reads_wal),
-            reads_wal,
+            wal: (is_shared && host.settings.keeps(Rule::BeginsAboveMarkInWal)).then_some(in_wal),
+            writes_wal: is_shared,
             lease: self.grant.map(|grant| grant.start),
             ..without_wal_or_lease(host.machine, now)
         }
@@ -87,10 +89,8 @@ fn without_wal_or_lease(machine: &Machine, now: UnixMs) -> StartContext {
     StartContext {
         now,
         start_margin_ms: start_margin_ms(),
-        wal_mark: None,
-        wal_floor: 0,
-        reads_wal: false,
-        wal_layout: None,
+        wal: None,
+        writes_wal: false,
         last_life: machine.life,
         lease: None,
     }

@@ -7,16 +7,8 @@ use crate::identity::Inode;
 use crate::life::Life;
 
 const NOW: UnixMs = 1_800_000_000_000;
-const CONTEXT: StartContext = StartContext {
-    now: NOW,
-    start_margin_ms: 2000,
-    wal_mark: None,
-    wal_floor: 0,
-    reads_wal: false,
-    wal_layout: None,
-    last_life: None,
-    lease: None,
-};
+const CONTEXT: StartContext =
+    StartContext { now: NOW, start_margin_ms: 2000, wal: None, writes_wal: true, last_life: None, lease: None };
 const MARK: UnixMs = NOW - 5000;
 const LOGGED: UnixMs = MARK + 1000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
@@ -57,7 +49,13 @@ fn found_after(
 ) -> Result<StartPoint, MarkConflict> {
     let mut identity = own();
     differ(&mut identity);
-    decide(Some(&record(MARK, identity)), &own(), &StartContext { wal_mark, last_life, ..CONTEXT })
+    let wal = wal_mark.and_then(in_wal);
+    decide(Some(&record(MARK, identity)), &own(), &StartContext { wal, last_life, ..CONTEXT })
+}
+
+/// WAL has this mark of the worker.
+fn in_wal(mark: UnixMs) -> Option<InWal> {
+    Some(InWal { mark: Some(mark), ..InWal::default() })
 }
 
 /// A life whose marks went through WAL, in the present state directory, and after the record that is found.
@@ -84,7 +82,7 @@ fn a_promotion_begins_above_the_start_margin_also_in_a_copy() {
         old.timeline = 2;
         copied(old);
     });
-    assert_eq!(promoted_copy, beginning(StartReason::PromotedCopy));
+    assert_eq!(promoted_copy, beginning(StartReason::Promotion));
 }
 
 #[test]
@@ -164,19 +162,19 @@ fn a_missing_mark_begins_above_the_start_margin() {
 
 #[test]
 fn the_mark_of_the_write_ahead_log_counts_where_the_own_one_is_missing_or_of_an_older_timeline() {
-    let wal_mark = Some(NOW + 9000);
-    let context = &StartContext { wal_mark, ..CONTEXT };
+    let context = &StartContext { wal: in_wal(NOW + 9000), ..CONTEXT };
     assert_eq!(decide(None, &own(), context).unwrap().floor, NOW + 11_000);
     let mut record = record(MARK, own());
     record.identity.timeline = 2;
     assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, NOW + 11_000);
-    let old = &StartContext { wal_mark: Some(NOW - 9000), ..CONTEXT };
+    let old = &StartContext { wal: in_wal(NOW - 9000), ..CONTEXT };
     assert_eq!(decide(Some(&record), &own(), old).unwrap().floor, PAST_THE_MARGIN);
 }
 
 #[test]
 fn no_worker_begins_below_what_counts_for_all_in_wal() {
-    let context = StartContext { wal_floor: NOW + 9000, ..CONTEXT };
+    let wal = Some(InWal { rest: NOW + 9000, ..InWal::default() });
+    let context = StartContext { wal, ..CONTEXT };
     let beginning = StartPoint { floor: NOW + 11_000, reason: StartReason::Missing };
     assert_eq!(decide(None, &own(), &context), Ok(beginning));
 }
@@ -192,32 +190,60 @@ fn a_promotion_never_begins_below_the_mark_and_some_in_a_row_do_not_add_up() {
 #[test]
 fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wal() {
     let begins_at = |wal_mark, mark| {
-        let context = StartContext { wal_mark: Some(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
+        let context = StartContext { wal: in_wal(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
         decide(Some(&record(mark, own())), &own(), &context).unwrap()
     };
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
     assert_eq!(begins_at(LOGGED, MARK), restart, "the mark was lowered at a planned stop");
     let continued = |floor| StartPoint { floor, reason: StartReason::Continued };
-    assert_eq!(begins_at(LOGGED + 1, MARK), continued(PAST_THE_MARGIN));
+    assert_eq!(begins_at(LOGGED + 1, MARK), continued(LOGGED + 1), "a write that was cut off");
     assert_eq!(begins_at(NOW + 9000, MARK), continued(NOW + 9000));
     let ahead = StartPoint { floor: NOW + 9000, reason: StartReason::Restart };
-    assert_eq!(begins_at(NOW + 9000, NOW + 9000), ahead, "written by a backend, and by the keeper to WAL");
+    assert_eq!(begins_at(NOW + 9000, NOW + 9000), ahead);
 }
 
-/// The mark that counts for all workers is in WAL, too.
+/// The lowest marks are left out of a full page, and count for all that are not on it.
 #[test]
-fn a_restart_finds_what_was_kept_in_wal_when_the_extension_was_created_again() {
-    let begins_at = |wal_floor| {
-        let context = StartContext { wal_floor, reads_wal: true, last_life: Some(life(LIFE)), ..CONTEXT };
+fn a_restart_of_a_worker_that_is_not_listed_in_wal_begins_at_its_mark() {
+    let begins_at = |rest| {
+        let (wal, last_life) = (Some(InWal { rest, ..InWal::default() }), Some(life(LIFE)));
+        let context = StartContext { wal, last_life, ..CONTEXT };
         let with = |logged| decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap();
         [LOGGED, 0].map(with)
     };
-    let restart = |floor| StartPoint { floor, reason: StartReason::Restart };
-    let continued = StartPoint { floor: NOW + 9000, reason: StartReason::Continued };
-    assert_eq!(begins_at(NOW + 9000), [continued, restart(NOW + 9000)], "0: the first one is that of CREATE EXTENSION");
-    assert_eq!(begins_at(LOGGED), [restart(MARK), restart(LOGGED)]);
-    let dropped = StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::WalSetBack };
-    assert_eq!(begins_at(0), [dropped, restart(MARK)], "nothing is in WAL");
+    let start = |reason| move |floor| StartPoint { floor, reason };
+    let (restart, continued) = (start(StartReason::Restart), start(StartReason::Continued));
+    assert_eq!(begins_at(NOW + 9000), [continued(NOW + 9000); 2]);
+    assert_eq!(begins_at(LOGGED), [restart(MARK), continued(LOGGED)]);
+    let lost = start(StartReason::WalSetBack)(PAST_THE_MARGIN);
+    assert_eq!(begins_at(0), [lost, restart(MARK)], "nothing is in WAL");
+}
+
+/// The other server may have gone on with the same worker, and nobody knows how far.
+#[test]
+fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows() {
+    let nothing = Some(InWal::default());
+    let decided = |wal, differ: fn(&mut Identity), last_life| {
+        let mut identity = Identity { timeline: 2, ..own() };
+        differ(&mut identity);
+        decide(Some(&record(MARK, identity)), &own(), &StartContext { wal, last_life, ..CONTEXT })
+    };
+    for differ in [|_: &mut Identity| (), copied] {
+        assert_eq!(decided(nothing, differ, None), Err(MarkConflict::Promoted));
+        assert!(decided(in_wal(NOW), differ, None).is_ok());
+        assert!(decided(None, differ, None).is_ok(), "leased");
+    }
+    assert_eq!(decided(nothing, |_| (), Some(life(LIFE))), Err(MarkConflict::Promoted), "in place");
+    let with = decided(nothing, |old| old.numbers = (1, 6), None);
+    assert_eq!(with.map(|start| start.reason), Ok(StartReason::OtherWorker), "with a worker of its own");
+    let context = StartContext { wal: nothing, ..CONTEXT };
+    let off = StartContext { writes_wal: false, ..context };
+    assert_eq!(decide(None, &own(), &off), Err(MarkConflict::Promoted), "without a record");
+    assert_eq!(decide(None, &own(), &context).map(|start| start.reason), Ok(StartReason::Missing));
+    let first = Identity { timeline: 1, ..own() };
+    assert_eq!(decide(None, &first, &off).map(|start| start.reason), Ok(StartReason::Missing), "a new server");
+    let here = StartContext { last_life: Some(life(LIFE)), ..off };
+    assert_eq!(decide(None, &own(), &here).map(|start| start.reason), Ok(StartReason::Missing), "removed on purpose");
 }
 
 /// Somebody may have continued from there.
@@ -225,15 +251,15 @@ fn a_restart_finds_what_was_kept_in_wal_when_the_extension_was_created_again() {
 fn a_restart_with_an_older_wal_than_its_writer_knew_begins_above_the_start_margin() {
     let begins_at = |wal_mark, logged| {
         let last_life = Some(life(LIFE));
-        let context = StartContext { wal_mark: Some(wal_mark), reads_wal: true, last_life, ..CONTEXT };
+        let context = StartContext { wal: in_wal(wal_mark), last_life, ..CONTEXT };
         decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap()
     };
-    let off = StartContext { last_life: Some(life(LIFE)), ..CONTEXT };
+    let by_registry = StartContext { last_life: Some(life(LIFE)), ..CONTEXT };
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
-    assert_eq!(decide(Some(&record(MARK, own())), &own(), &off), Ok(restart), "marks do not go through WAL any more");
+    assert_eq!(decide(Some(&record(MARK, own())), &own(), &by_registry), Ok(restart), "WAL does not count");
     let set_back = |floor| StartPoint { floor, reason: StartReason::WalSetBack };
     assert_eq!(begins_at(MARK - 1, LOGGED), set_back(PAST_THE_MARGIN));
-    assert_eq!(begins_at(NOW + 9000, u64::MAX), set_back(NOW + 11_000), "the sequence had a wrong value once");
+    assert_eq!(begins_at(NOW + 9000, u64::MAX), set_back(NOW + 11_000), "WAL was ahead once");
 }
 
 /// Its record can be as old as the data directory.
@@ -339,7 +365,7 @@ fn a_mark_in_wal_makes_up_for_a_record_that_is_not_the_last_one() {
 #[test]
 fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
     let with = |wal_mark| LastLife { life: Life { wal_mark, ..life(7).life }, elsewhere: true };
-    let context = StartContext { wal_mark: Some(NOW), ..CONTEXT };
+    let context = StartContext { wal: in_wal(NOW), ..CONTEXT };
     for (logged, is_known) in [(0, false), (1, true), (NOW, true), (NOW + 1, false)] {
         let last = Some(with(logged));
         let context = StartContext { last_life: last, ..context };
@@ -353,9 +379,10 @@ fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
 
 #[test]
 fn a_mark_that_was_left_in_another_directory_is_missed() {
-    let decided = |elsewhere, wal_mark| {
+    let decided = |elsewhere, wal_mark: Option<UnixMs>| {
         let last_life = Some(LastLife { elsewhere, ..life(7) });
-        decide(None, &own(), &StartContext { last_life, wal_mark, ..CONTEXT })
+        let wal = wal_mark.and_then(in_wal);
+        decide(None, &own(), &StartContext { last_life, wal, ..CONTEXT })
     };
     assert_eq!(decided(true, None), Err(MarkConflict::LeftBehind));
     assert_eq!(decided(true, Some(NOW)).unwrap().reason, StartReason::WalMark);
@@ -408,7 +435,8 @@ fn another_layout_begins_above_the_marks_of_all_workers() {
 fn a_server_with_another_layout_than_its_cluster_issues_nothing_before_that_is_accepted() {
     let later: Layout = "twitter epoch=2012-01-01T00:00:00Z".parse().unwrap();
     let earlier: Layout = "twitter epoch=2009-01-01T00:00:00Z".parse().unwrap();
-    let context = |layout| StartContext { wal_layout: Some(layout), wal_mark: Some(NOW), reads_wal: true, ..CONTEXT };
+    let with = |mark, layout| Some(InWal { mark: Some(mark), layout: Some(layout), rest: 0 });
+    let context = |layout| StartContext { wal: with(NOW, layout), ..CONTEXT };
     let own_record = record(MARK, own());
     for found in [None, Some(&own_record)] {
         assert_eq!(decide(found, &own(), &context(earlier)), Err(MarkConflict::OtherLayoutInWal(earlier)), "{found:?}");
@@ -419,7 +447,7 @@ fn a_server_with_another_layout_than_its_cluster_issues_nothing_before_that_is_a
         assert_eq!(accepted(earlier, false), None, "IDs of that layout are greater");
         assert_eq!(accepted(earlier, true), begins, "forced");
     }
-    let accepted = StartContext { wal_mark: Some(MARK), last_life: Some(life(LIFE)), ..context(earlier) };
+    let accepted = StartContext { wal: with(MARK, earlier), last_life: Some(life(LIFE)), ..CONTEXT };
     let record = Record { logged: 0, ..own_record };
     assert_eq!(decide(Some(&record), &own(), &accepted).map(|start| start.reason), Ok(StartReason::Restart));
 }

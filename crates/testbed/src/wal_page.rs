@@ -1,0 +1,50 @@
+//! The page with the marks in WAL, as the tests read and write it.
+
+use crate::Cluster;
+use snowflake_core::UnixMs;
+use snowflake_core::identity::Numbers;
+use snowflake_core::wal_page::{FILE, WalPage};
+use std::fs;
+use std::path::PathBuf;
+
+/// Of the worker of most tests.
+const NUMBERS: Numbers = (0, 1);
+
+/// The length of PostgreSQL's page header, and of a page.
+const HEADER: usize = 24;
+const PAGE: usize = 8192;
+
+impl Cluster {
+    /// The file of the page.
+    pub fn wal_page_file(&self) -> PathBuf {
+        self.data().join("global").join(FILE.to_string())
+    }
+
+    /// The mark in WAL of worker 1 of data center 0, of a running primary; `None` if there is none.
+    pub fn mark_in_wal(&self) -> Option<UnixMs> {
+        self.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
+        let page = fs::read(self.wal_page_file()).ok()?;
+        WalPage::decode(&page[HEADER..]).expect("a page of ours").of(NUMBERS).mark
+    }
+
+    /// Raises the mark of worker 1, as nobody but who can write to the files of a server may. The server is stopped.
+    pub fn set_mark_in_wal(&self, mark: UnixMs) {
+        let bytes = fs::read(self.wal_page_file()).expect("a page");
+        let mut page = WalPage::decode(&bytes[HEADER..]).expect("a page of ours");
+        let layout = page.of(NUMBERS).layout.expect("a layout");
+        page.forget(NUMBERS);
+        page.raise(NUMBERS, mark, layout, PAGE - HEADER);
+        self.write_wal_page(&page.encode());
+    }
+
+    /// Writes this into the file. The server is stopped.
+    pub fn write_wal_page(&self, content: &[u8]) {
+        let end = u16::try_from(HEADER + content.len()).expect("within a page");
+        let mut page = vec![0; PAGE];
+        // As PageInit() of PostgreSQL: where the content ends, where the page ends, and the version of the layout of pages.
+        let numbers = [end, 8192, 8192, 8192 + 4].map(u16::to_le_bytes);
+        page[12..20].copy_from_slice(numbers.as_flattened());
+        page[HEADER..usize::from(end)].copy_from_slice(content);
+        fs::write(self.wal_page_file(), page).expect("a page");
+    }
+}
