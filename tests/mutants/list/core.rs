@@ -259,7 +259,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a mark in WAL passes for known by the life of another worker",
         edits: &[("crates/snowflake_core/src/start_table.rs", "life.numbers == own.numbers && ", "")],
-        against: Servers { tests: "faults:: the_mark_of_another_worker" },
+        against: Core,
     },
     Mutant {
         name: "a data directory from elsewhere takes the record for its own",

@@ -1,6 +1,6 @@
 //! In the durable mark, the trusted clock, shared memory and what issues IDs.
 
-use super::Against::Servers;
+use super::Against::{Core, Servers};
 use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
@@ -193,7 +193,7 @@ pub const MUTANTS: &[Mutant] = &[
             "mark: self.marks.get(&numbers).copied()",
             "mark: self.marks.values().copied().max().filter(|_| numbers.0 < 9)",
         )],
-        against: Servers { tests: "faults:: row_36" },
+        against: Core,
     },
     Mutant {
         name: "a shutdown lowers another server's mark",
