@@ -59,7 +59,7 @@ pub fn wanted(layout: &Layout, tick: Tick, now: UnixMs) -> Result<UnixMs, IssueE
     let borrow_ms = if borrows_ticks { gucs::max_borrow_ms() } else { 0 };
     let step_ms = reservation::step_ms(shared().last_extension(), next, now, gucs::reserve_ahead_ms(), borrow_ms);
     let mark = reservation::next_mark(now, next.needed, mark, reserve_ahead_ms, step_ms);
-    // Up to the end of a tick.
+    // In ticks of the layout, so not beyond its end.
     let mark = layout.time_of(layout.first_tick_from(mark)).min(lease::limit(layout));
     if mark > layout.time_of(tick) { Ok(mark) } else { Err(lease::ended()) }
 }

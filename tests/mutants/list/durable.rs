@@ -343,15 +343,6 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "one_writer:: a_server_that_may_not_begin" },
     },
     Mutant {
-        name: "a mark in WAL is rounded up to a tick, and the record is not",
-        edits: &[(
-            "src/durable/mark.rs",
-            "let mark = layout.time_of(layout.first_tick_from(mark)).min",
-            "let mark = mark.min(layout.end()).min",
-        )],
-        against: Servers { tests: "keeper:: long_ticks" },
-    },
-    Mutant {
         name: "a mark that is not kept in WAL any more is still believed",
         edits: &[("src/durable/start.rs", "        wal::forget(plan.own.numbers)?;\n", "")],
         against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },
