@@ -70,9 +70,12 @@ pub struct Shared {
     pub others: AtomicU64,
     /// Whether the last write of the mark has failed. Written under the lock.
     pub write_failed: AtomicBool,
-    /// The mark in WAL that counts for this worker, as it was read or written last; 0 if there is none. Written under the
+    /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none. Written under the
     /// lock.
     pub in_wal: AtomicU64,
+    /// The mark in WAL before a start that has failed, and the one that this has written there; 0 for none. Written under the
+    /// lock.
+    pub unfinished_start: [AtomicU64; 2],
     /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
     /// is. Written under the lock.
     pub wal_failure: SharedText,
@@ -144,6 +147,7 @@ impl Shared {
             others: AtomicU64::new(0),
             write_failed: AtomicBool::new(false),
             in_wal: AtomicU64::new(0),
+            unfinished_start: [AtomicU64::new(0), AtomicU64::new(0)],
             wal_failure: SharedText::new(),
             wal_warnings: Throttle::default(),
             wanted: AtomicU64::new(0),

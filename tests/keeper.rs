@@ -356,3 +356,24 @@ fn a_server_without_a_keeper_begins_at_its_mark_also_in_single_user_mode() {
     assert_eq!(refused.message(), "could not write the durable mark to WAL in time");
     assert_eq!(refused.code().code(), "55000");
 }
+
+/// Each attempt would take what it finds for another server's, and begin above that.
+#[test]
+fn a_server_that_cannot_write_its_first_mark_does_not_drive_the_one_in_wal_ahead() {
+    let mut primary = Cluster::builder().worker(1).with_defaults().start();
+    primary.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    let standby = Cluster::builder().worker(1).with_defaults().faulty_disk().standby_of(&primary);
+    standby.wait_for_commits_of(&primary);
+    standby.disk().obey(Order::Full);
+    primary.stop(Signal::QUIT);
+    standby.promote();
+    let mut client = standby.connect();
+    for _ in 0..300 {
+        assert_eq!(error(&mut client, "SELECT snowflake_nextval()").code().code(), "53100");
+    }
+    let ahead = ahead_ms(mark_in_wal(&standby));
+    assert!(ahead < 10_000, "{ahead} ms ahead of the clock");
+    standby.disk().obey(Order::Work);
+    let mut witness = Witness::of(&standby);
+    witness.next_id().expect("an ID as soon as the disk works");
+}

@@ -6,6 +6,7 @@ use crate::durable::{directory_lock, identity, lease, life_file, lock, mark, wal
 use crate::errors::{IssueError, StateFileError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
+use crate::worker;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::identity::{Identity, Numbers};
 use snowflake_core::layout::Layout;
@@ -20,10 +21,15 @@ use std::time::Instant;
 /// What matters at a start, apart from the record. What is wrong with WAL is told when marks are written there, unless
 /// they must go there.
 pub fn context(own: &Identity, now: UnixMs, last_life: Option<LastLife>) -> Result<StartContext, IssueError> {
-    let in_wal = match wal::read(own.numbers) {
+    let mut in_wal = match wal::read(own.numbers) {
         Err(failure) if gucs::wal_mark() == WalMark::Require => return Err(failure),
         found => found.unwrap_or_default(),
     };
+    // Not what this server itself has written there in a start that then has failed: each would begin further ahead.
+    let [found, logged] = [0, 1].map(|i| shared().unfinished_start[i].load(Ordering::Relaxed));
+    if logged > 0 && in_wal.mark == Some(logged) {
+        in_wal.mark = Some(found).filter(|&mark| mark > 0);
+    }
     let lease = shared().lease.start();
     Ok(StartContext { wal: Some(in_wal), lease, ..context_without_lease(&own.layout, now, last_life) })
 }
@@ -34,7 +40,7 @@ fn context_without_lease(layout: &Layout, now: UnixMs, last_life: Option<LastLif
         now,
         start_margin_ms: gucs::start_margin_ms(layout),
         wal: None,
-        writes_wal: wal::is_wanted(),
+        was_standby: worker::starts_as_standby(),
         last_life,
         lease: None,
     }
@@ -225,11 +231,11 @@ fn start_from(plan: Plan, layout: &Layout, now: UnixMs) -> Result<WriteOutcome, 
     let first = plan.first_tick(layout);
     let wanted = mark::wanted(layout, first, now)?;
     let began = Instant::now();
-    let mark = mark::log(layout, plan.own.numbers, wanted)?;
+    let mark = log_first(layout, plan.own.numbers, wanted)?;
     if mark <= layout.time_of(first) {
         return Err(lease::ended());
     }
-    if !wal::is_wanted() && wal::known_mark() > 0 {
+    if !wal::is_wanted() && wal::read(plan.own.numbers).is_ok_and(|in_wal| in_wal.mark.is_some()) {
         wal::forget(plan.own.numbers)?;
     }
     let Plan { directory, own, found, start_point, last_life, .. } = plan;
@@ -244,6 +250,7 @@ fn start_from(plan: Plan, layout: &Layout, now: UnixMs) -> Result<WriteOutcome, 
     // From now on a clock that is set back is only behind.
     let was_pending = shared.start_not_before.swap(0, Ordering::Relaxed) > 0;
     shared.reset_not_before.store(0, Ordering::Relaxed);
+    shared.unfinished_start[1].store(0, Ordering::Relaxed);
     shared.generator.start(first, now_tick);
     mark::publish(layout, first, now, mark);
     Ok(match start_point.reason {
@@ -251,6 +258,23 @@ fn start_from(plan: Plan, layout: &Layout, now: UnixMs) -> Result<WriteOutcome, 
         StartReason::Restart if !written.same_inode(&own.directory) => WriteOutcome::FoundBelow(start_point),
         _ => WriteOutcome::Found(start_point),
     })
+}
+
+/// Takes the first mark to WAL. What an attempt has written there that has failed afterwards is not written again.
+fn log_first(layout: &Layout, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, IssueError> {
+    let [found, logged] = &shared().unfinished_start;
+    let before = logged.load(Ordering::Relaxed);
+    if before >= mark {
+        return Ok(mark.min(lease::limit(layout)));
+    }
+    if wal::is_wanted() && before == 0 {
+        let in_wal = wal::read(numbers).unwrap_or_default();
+        found.store(in_wal.mark.unwrap_or(0), Ordering::Relaxed);
+        shared().in_wal.store(in_wal.highest(), Ordering::Relaxed);
+    }
+    let mark = mark::log(layout, numbers, mark)?;
+    logged.store(if wal::is_wanted() { wal::known_mark() } else { 0 }, Ordering::Relaxed);
+    Ok(mark)
 }
 
 /// What was done under the lock.

@@ -34,12 +34,10 @@ pub fn is_wanted() -> bool {
 /// What WAL says of a worker. In a transaction, and not during recovery: that is still to bring it.
 pub fn read(numbers: Numbers) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
-    let found = buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(numbers);
-    shared().in_wal.store(found.highest(), Ordering::Relaxed);
-    Ok(found)
+    Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(numbers))
 }
 
-/// The mark in WAL that counts for this worker, as this server has read or written it last; 0 if there is none.
+/// The mark in WAL that counts for this worker, as this server has found or written it last; 0 if there is none.
 pub fn known_mark() -> UnixMs {
     shared().in_wal.load(Ordering::Relaxed)
 }

@@ -21,8 +21,8 @@ pub struct StartContext {
     pub start_margin_ms: u64,
     /// What WAL says of this worker; `None` where that does not count, since the registry knows.
     pub wal: Option<InWal>,
-    /// Whether marks of this server go through WAL.
-    pub writes_wal: bool,
+    /// Whether this server has been a standby until it was promoted.
+    pub was_standby: bool,
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
     pub last_life: Option<LastLife>,
@@ -128,7 +128,7 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 ///
 /// | record | data center, worker | cluster | written last by this data directory | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|---|
-/// | none | | | nowhere or here | | | | begins above the start margin, unless promoted with `wal_mark = off` |
+/// | none | | | nowhere or here | | | | begins above the start margin, unless promoted, and no worker has a mark in WAL |
 /// | none | | | in another directory | | | | refused, unless WAL knows |
 /// | found | | other | | same | | | refused |
 /// | found | same | other | | any | | | refused |
@@ -209,10 +209,10 @@ fn decide_by_record(
     // Another server had this data before, and may have had the worker.
     let is_after_another = context.wal.is_some_and(|wal| wal.mark.is_none()) && context.lease.is_none();
     let Some(record) = found else {
-        let was_standby = own.timeline > 1 && context.last_life.is_none();
+        let is_unwritten = context.last_life.is_none() && context.wal.is_some_and(|wal| wal.layout.is_none());
         return if is_elsewhere && !wal_knows {
             Err(MarkConflict::LeftBehind)
-        } else if is_after_another && was_standby && !context.writes_wal {
+        } else if is_after_another && context.was_standby && is_unwritten {
             Err(MarkConflict::Promoted)
         } else {
             by_wal_or(StartReason::Missing)

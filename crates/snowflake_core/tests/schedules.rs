@@ -271,7 +271,7 @@ impl Server {
         let last = Life { number: life, revision: 1, numbers: identity.numbers, wal_mark: 0 };
         let last_life = found.map(|_| LastLife { life: last, elsewhere: false });
         let facts =
-            StartContext { now: self.clock, start_margin_ms, wal: None, writes_wal: false, last_life, lease: None };
+            StartContext { now: self.clock, start_margin_ms, wal: None, was_standby: false, last_life, lease: None };
         let mut floor = decide(found.as_ref(), &identity, &facts).expect("its own mark").floor;
         if found.is_none() {
             floor = *self.start_not_before.get_or_insert(floor);

@@ -365,4 +365,13 @@ pub const MUTANTS: &[Mutant] = &[
         )],
         against: Servers { tests: "faults:: row_17" },
     },
+    Mutant {
+        name: "a start that fails drives the mark in WAL ahead",
+        edits: &[(
+            "src/durable/start.rs",
+            "    if logged > 0 && in_wal.mark == Some(logged) {",
+            "    if logged > 0 && in_wal.mark == Some(found) {",
+        )],
+        against: Servers { tests: "keeper:: does_not_drive_the_one_in_wal" },
+    },
 ];

@@ -63,7 +63,6 @@ impl Server {
         let in_wal = InWal { mark: host.replication.mark(host.machine.member), ..InWal::default() };
         StartContext {
             wal: (is_shared && host.settings.keeps(Rule::BeginsAboveMarkInWal)).then_some(in_wal),
-            writes_wal: is_shared,
             lease: self.grant.map(|grant| grant.start),
             ..without_wal_or_lease(host.machine, now)
         }
@@ -90,7 +89,7 @@ fn without_wal_or_lease(machine: &Machine, now: UnixMs) -> StartContext {
         now,
         start_margin_ms: start_margin_ms(),
         wal: None,
-        writes_wal: false,
+        was_standby: false,
         last_life: machine.life,
         lease: None,
     }

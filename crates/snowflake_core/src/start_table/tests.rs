@@ -8,7 +8,7 @@ use crate::life::Life;
 
 const NOW: UnixMs = 1_800_000_000_000;
 const CONTEXT: StartContext =
-    StartContext { now: NOW, start_margin_ms: 2000, wal: None, writes_wal: true, last_life: None, lease: None };
+    StartContext { now: NOW, start_margin_ms: 2000, wal: None, was_standby: false, last_life: None, lease: None };
 const MARK: UnixMs = NOW - 5000;
 const LOGGED: UnixMs = MARK + 1000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
@@ -237,12 +237,13 @@ fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows(
     let with = decided(nothing, |old| old.numbers = (1, 6), None);
     assert_eq!(with.map(|start| start.reason), Ok(StartReason::OtherWorker), "with a worker of its own");
     let context = StartContext { wal: nothing, ..CONTEXT };
-    let off = StartContext { writes_wal: false, ..context };
-    assert_eq!(decide(None, &own(), &off), Err(MarkConflict::Promoted), "without a record");
-    assert_eq!(decide(None, &own(), &context).map(|start| start.reason), Ok(StartReason::Missing));
-    let first = Identity { timeline: 1, ..own() };
-    assert_eq!(decide(None, &first, &off).map(|start| start.reason), Ok(StartReason::Missing), "a new server");
-    let here = StartContext { last_life: Some(life(LIFE)), ..off };
+    let promoted = StartContext { was_standby: true, ..context };
+    assert_eq!(decide(None, &own(), &promoted), Err(MarkConflict::Promoted), "without a record");
+    assert_eq!(decide(None, &own(), &context).map(|start| start.reason), Ok(StartReason::Missing), "a new server");
+    let others = Some(InWal { layout: Some(own().layout), ..InWal::default() });
+    let beside = StartContext { wal: others, ..promoted };
+    assert_eq!(decide(None, &own(), &beside).map(|start| start.reason), Ok(StartReason::Missing), "its own worker");
+    let here = StartContext { last_life: Some(life(LIFE)), ..promoted };
     assert_eq!(decide(None, &own(), &here).map(|start| start.reason), Ok(StartReason::Missing), "removed on purpose");
 }
 
