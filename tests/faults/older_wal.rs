@@ -122,6 +122,7 @@ fn lost_with_its_timeline(rounds: usize) -> Evidence {
             builder.set("snowflake_pg.reserve_ahead", reserve_ahead).set("snowflake_pg.start_margin", reserve_ahead)
         };
         let mut a = start(with("a", "4s"));
+        a.wait_until("SELECT snowflake_nextval() > 0");
         let mut b = with("b", "200ms").standby_of(&a);
         b.wait_for_commits_of(&a);
         b.stop(Signal::INT);

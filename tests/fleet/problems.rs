@@ -104,6 +104,7 @@ fn a_standby_with_the_worker_of_its_primary_needs_the_mark_in_wal_on_both() {
     assert_eq!(check(&primary, &[&prefers]), ["", &problem("this server")], "the primary writes none");
 
     let primary = start(member(1));
+    primary.wait_until("SELECT snowflake_nextval() > 0");
     let standby = member(1).standby_of(&primary);
     assert_eq!(check(&asking, &[&primary, &standby]), [""; 3]);
     standby.promote();

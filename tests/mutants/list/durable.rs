@@ -211,7 +211,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a promoted standby does not look for the mark in WAL",
-        edits: &[("src/durable/wal.rs", "page()?.of(numbers);", "page()?.of((numbers.0, numbers.1 + 1));")],
+        edits: &[("src/durable/wal.rs", "page()?.of(numbers))", "page()?.of((numbers.0, numbers.1 + 1)))")],
         against: Servers { tests: "faults:: row_17" },
     },
     Mutant {
