@@ -67,8 +67,8 @@ pub fn wait() {
     }
 }
 
-/// The group, unless this can be a clone that has none of its own yet. Each name is qualified, since the keeper is a superuser, and the owner of the database must not be able to substitute
-/// others.
+/// The group, unless this can be a clone that has none of its own yet. Each name is qualified: the keeper is a superuser,
+/// and the owner of the database must not be able to substitute others.
 fn read(can_be_clone: bool) -> Result<u64, String> {
     const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
         AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";

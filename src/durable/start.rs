@@ -79,12 +79,12 @@ pub struct Plan {
 
 impl Plan {
     /// The first tick. Tick 0 is never issued: a generator that has not been started holds position 0.
-    pub fn first_tick(&self, layout: &Layout) -> Tick {
+    fn first_tick(&self, layout: &Layout) -> Tick {
         layout.first_tick_from(self.start_point.floor).max(1)
     }
 
     /// Whether there is no certain mark, and the start margin has not passed; or one that was reset to far ahead.
-    pub fn is_pending(&self) -> bool {
+    fn is_pending(&self) -> bool {
         if self.now < shared().reset_not_before.load(Ordering::Relaxed) {
             return true;
         }

@@ -31,7 +31,7 @@ pub fn is_wanted() -> bool {
     gucs::wal_mark() != WalMark::Off
 }
 
-/// What WAL says of a worker. In a transaction, and not during recovery: that is still to bring it.
+/// What WAL says of a worker. In a transaction. During recovery it is not all yet.
 pub fn read(numbers: Numbers) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
     Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(numbers))
