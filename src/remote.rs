@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How long to wait for a host to accept a connection, unless `connect_timeout` says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often interrupts are looked for at least.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// A connection to another server, whose calls end at a time.
 pub struct Remote {
     connection: Connection,
@@ -116,7 +119,7 @@ impl Remote {
             if left.is_zero() {
                 return Ok(false);
             }
-            let timeout = c_long::try_from(left.as_millis()).unwrap_or(c_long::MAX).max(1);
+            let timeout = c_long::try_from(left.min(PAUSE).as_millis()).unwrap_or(c_long::MAX).max(1);
             // SAFETY: a process's own latch and an open socket.
             let happened = unsafe {
                 pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, pg_sys::PG_WAIT_EXTENSION)

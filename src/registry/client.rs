@@ -21,7 +21,8 @@ use pgrx::{PgLogLevel, log};
 use snowflake_core::layout::Layout;
 use snowflake_core::lease::{Lease, Token};
 use snowflake_core::{UnixMs, display_time};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 mod exchange;
@@ -35,6 +36,10 @@ const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 
 /// The same after it has refused to renew the lease.
 const RETRY_REFUSED: Duration = Duration::from_secs(60);
+
+/// How long an exchange may go on when the server stops. If the answer to a claim is lost, nobody has the worker until the
+/// lease ends.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Asks the postmaster for a registry client, if the worker of this server is leased. Only while preloading.
 pub fn register() {
@@ -66,18 +71,25 @@ pub extern "C-unwind" fn snowflake_pg_registry_client(_argument: pg_sys::Datum) 
     Client::new(layout).run();
 }
 
-/// Whether the process must end. pgrx tells of a signal once.
-fn must_end() -> bool {
-    static TOLD: AtomicBool = AtomicBool::new(false);
+/// Since when the process must end. pgrx tells of a signal once.
+fn must_end_since() -> Option<Instant> {
+    static TOLD: OnceLock<Instant> = OnceLock::new();
     if BackgroundWorker::sigterm_received() {
-        TOLD.store(true, Ordering::Relaxed);
+        TOLD.get_or_init(Instant::now);
     }
-    TOLD.load(Ordering::Relaxed)
+    TOLD.get().copied()
 }
 
-/// Ends a wait for the registry then.
+fn must_end() -> bool {
+    must_end_since().is_some()
+}
+
+/// Ends a wait for the registry when the process must end.
 fn check_interrupts() -> Result<(), Failure> {
-    if must_end() { Err(Failure::local("the server stops")) } else { Ok(()) }
+    if must_end_since().is_some_and(|since| since.elapsed() >= GRACE) {
+        return Err(Failure::local("the server stops"));
+    }
+    Ok(())
 }
 
 /// What the registry client knows.

@@ -3,6 +3,8 @@
 use super::fixture::{OF_NEXT_ID, ONE_WORKER, member, numbered, shown, start, take_a_thousand, worker_of};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
+use std::thread;
+use std::time::Duration;
 use testbed::{Registry, Signal, Witness, can_name_hosts, error, test, value};
 
 const IS_LEASED: &str = "SELECT worker_id IS NOT NULL FROM snowflake_status";
@@ -129,6 +131,28 @@ fn a_server_that_stops_before_it_has_the_answer_of_the_registry_keeps_its_number
         server.start();
         assert_eq!(shown(&server, OF_NEXT_ID), "5", "{how:?}: {}", server.log());
     }
+}
+
+/// Else nobody has the worker until the lease ends.
+#[test]
+fn a_server_that_stops_while_it_claims_a_worker_waits_for_the_answer_and_releases_the_worker() {
+    let registry = Registry::start();
+    let mut dba = registry.connect();
+    dba.batch_execute("BEGIN; LOCK TABLE snowflake_registry.lease").expect("a lock");
+    let mut server = start(numbered(&registry, 5));
+    registry.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
+    let status = server.data().join("postmaster.pid");
+    let unlock = thread::spawn(move || {
+        // The postmaster writes that before it tells its processes, and removes the file at its end.
+        while fs::read_to_string(&status).is_ok_and(|status| !status.contains("stopping")) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        dba.batch_execute("COMMIT").expect("a commit");
+    });
+    server.stop(Signal::INT);
+    unlock.join().expect("the end of the lock");
+    assert!(server.log().contains("released worker 5 of data center 0"), "{}", server.log());
+    assert_eq!(shown(&registry, "SELECT state FROM snowflake_registry.workers"), "free");
 }
 
 #[test]
