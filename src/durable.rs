@@ -33,4 +33,5 @@ pub mod request;
 pub mod shutdown;
 pub mod start;
 pub mod state_file;
+pub mod storage;
 pub mod wal;

@@ -23,7 +23,7 @@ use snowflake_core::forward_jump::ForwardJumpGuard;
 use snowflake_core::generator::Generator;
 use snowflake_core::horizon::Horizon;
 use snowflake_core::layout::Layout;
-use snowflake_core::reservation::Extension;
+use snowflake_core::mark::MarkState;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
@@ -49,33 +49,8 @@ pub struct Shared {
     pub tick_queue: WaitQueue,
     /// Calls that wait for a clock that is further behind.
     pub clock_queue: WaitQueue,
-    /// A server without a mark issues nothing before this time, in Unix milliseconds; 0 once it has passed. Written
-    /// under the lock.
-    pub start_not_before: AtomicU64,
-    /// The same for one whose mark was reset by hand to far ahead of the clock: until the generator starts, another reset
-    /// can take that back.
-    pub reset_not_before: AtomicU64,
-    /// How long the last two writes of the mark took, in milliseconds. Written under the lock.
-    pub last_writes_ms: [AtomicU64; 2],
-    /// The last [`Extension`] of the mark. Written under the lock.
-    extension: [AtomicU64; 3],
-    /// The inode number and the time of birth of the mark's directory. Written under the lock, when the generator
-    /// starts.
-    pub directory: [AtomicU64; 2],
-    /// The revision of the record that was written last, and the number of its life. Written under the lock.
-    pub revision: AtomicU64,
-    /// The same.
-    pub life: AtomicU64,
-    /// The highest mark of another worker in that record. Written under the lock.
-    pub others: AtomicU64,
-    /// Whether the last write of the mark has failed. Written under the lock.
-    pub write_failed: AtomicBool,
-    /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none. Written under the
-    /// lock.
-    pub in_wal: AtomicU64,
-    /// The mark in WAL before a start that has failed, and the one that this has written there; 0 for none. Written under the
-    /// lock.
-    pub unfinished_start: [AtomicU64; 2],
+    /// What is known of the mark. Written under the lock.
+    pub mark: MarkState,
     /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
     /// is. Written under the lock.
     pub wal_failure: SharedText,
@@ -137,17 +112,7 @@ impl Shared {
             statistics: Statistics::new(),
             tick_queue: WaitQueue::new(),
             clock_queue: WaitQueue::new(),
-            start_not_before: AtomicU64::new(0),
-            reset_not_before: AtomicU64::new(0),
-            last_writes_ms: [AtomicU64::new(0), AtomicU64::new(0)],
-            extension: [const { AtomicU64::new(0) }; 3],
-            directory: [AtomicU64::new(0), AtomicU64::new(0)],
-            revision: AtomicU64::new(0),
-            life: AtomicU64::new(0),
-            others: AtomicU64::new(0),
-            write_failed: AtomicBool::new(false),
-            in_wal: AtomicU64::new(0),
-            unfinished_start: [AtomicU64::new(0), AtomicU64::new(0)],
+            mark: MarkState::default(),
             wal_failure: SharedText::new(),
             wal_warnings: Throttle::default(),
             wanted: AtomicU64::new(0),
@@ -175,19 +140,6 @@ impl Shared {
     /// The last timestamp issued; before the first, where IDs begin.
     pub fn last_timestamp(&self, layout: &Layout) -> UnixMs {
         layout.time_of(self.generator.last_tick())
-    }
-
-    /// The last extension of the mark.
-    pub fn last_extension(&self) -> Extension {
-        let [at, needed, step_ms] = [0, 1, 2].map(|i| self.extension[i].load(Ordering::Relaxed));
-        Extension { at, needed, step_ms }
-    }
-
-    /// Keeps this as the last extension of the mark.
-    pub fn keep_extension(&self, Extension { at, needed, step_ms }: Extension) {
-        for (kept, number) in self.extension.iter().zip([at, needed, step_ms]) {
-            kept.store(number, Ordering::Relaxed);
-        }
     }
 
     /// Wakes the keeper, if there is one.

@@ -69,7 +69,7 @@ fn every_mutant_names_text_that_is_in_its_file_once() {
 fn every_mutant_has_tests_that_could_notice_it() {
     let names = names();
     for mutant in mutants::mutants() {
-        if let Against::Servers { tests } = mutant.against {
+        if let Against::Servers { tests } | Against::ServersAndSimulation { tests } = mutant.against {
             let is_there = names.iter().any(|name| tests.split(' ').all(|word| name.contains(word)));
             assert!(is_there, "{}: there is no test {tests:?}", mutant.name);
         }

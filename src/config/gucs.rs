@@ -8,6 +8,7 @@ use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_sys;
 use snowflake_core::layout::{Layout, LayoutError};
+use snowflake_core::mark;
 use snowflake_core::policy::SequenceExhaustion;
 use snowflake_core::reservation;
 use std::ffi::{CStr, CString, OsString};
@@ -55,14 +56,11 @@ pub enum TimeStampCounter {
 
 words!(TimeStampCounter { Auto = c"auto", Off = c"off" | c"false" | c"no" | c"0" });
 
-/// Whether the durable mark is also written to WAL, and so sent to standbys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WalMark {
-    /// No.
+/// [`mark::WalMark`] as PostgreSQL spells it.
+#[derive(Clone, Copy)]
+enum WalMark {
     Off,
-    /// Where possible.
     Prefer,
-    /// Yes, and no ID is issued above the mark in WAL.
     Require,
 }
 
@@ -269,9 +267,13 @@ pub fn track_writers() -> bool {
     TRACK_WRITERS.get()
 }
 
-/// Whether the mark is written to WAL.
-pub fn wal_mark() -> WalMark {
-    WAL_MARK.get()
+/// Whether the durable mark is also written to WAL, and so sent to standbys.
+pub fn wal_mark() -> mark::WalMark {
+    match WAL_MARK.get() {
+        WalMark::Off => mark::WalMark::Off,
+        WalMark::Prefer => mark::WalMark::Prefer,
+        WalMark::Require => mark::WalMark::Require,
+    }
 }
 
 /// The database with the metadata of Citus.

@@ -1,14 +1,14 @@
 //! I1: the mark is extended before a timestamp above it is issued. The keeper does it, or the backend that comes near
 //! the mark, or the backend that reaches it.
 
-use crate::config::gucs::{self, WalMark};
-use crate::durable::start::{self, WriteOutcome};
-use crate::durable::{lease, lock, mark, request};
+use crate::config::gucs;
+use crate::durable::{lease, lock, mark, request, start};
 use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::PgLogLevel;
 use snowflake_core::layout::Layout;
+use snowflake_core::mark::{Begin, WalMark};
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -22,11 +22,11 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
     }
     let now = now(layout)?;
     let Some(lock) = lock::take_or_wait() else { return Ok(None) };
-    let outcome = write(layout, || tick, tick, now);
+    let outcome = write(|| tick, tick, now);
     drop(lock);
     // The keeper continues from here while IDs are issued.
     shared().wake_keeper();
-    outcome.map(start::log_start)
+    Ok(outcome?.and_then(start::log_start))
 }
 
 /// Extends the mark while there is still room between `tick` and `limit`, unless another process holds the lock. A
@@ -37,7 +37,7 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     } else if let Err(error) = now(layout).and_then(|now| {
         let Some(lock) = lock::try_take() else { return Ok(()) };
         let since = Instant::now();
-        let outcome = write(layout, || tick, limit, now);
+        let outcome = write(|| tick, limit, now);
         drop(lock);
         shared().statistics.count_mark_wait(since.elapsed());
         outcome.map(|_| ())
@@ -54,9 +54,9 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
 pub fn keep(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick) -> Result<(), IssueError> {
     let now = now(layout)?;
     if let Some(lock) = lock::take_or_wait() {
-        let outcome = write(layout, tick, limit, now);
+        let outcome = write(tick, limit, now);
         drop(lock);
-        start::log_start(outcome?);
+        outcome?.map(start::log_start);
     }
     Ok(())
 }
@@ -67,10 +67,10 @@ fn now(layout: &Layout) -> Result<UnixMs, IssueError> {
 }
 
 /// Under the lock: starts the generator, or extends the mark.
-fn write(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<WriteOutcome, IssueError> {
+fn write(tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<Option<Begin>, IssueError> {
     if shared().generator.is_started() {
-        mark::extend(layout, tick, limit, now).map(|()| WriteOutcome::Done)
+        mark::open()?.extend(tick, limit, now).map(|()| None)
     } else {
-        start::start(layout, now)
+        start::start(now).map(Some)
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
-use crate::errors::IssueError;
 use crate::worker;
 use pgrx::pg_sys;
 use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::layout::Layout;
 use snowflake_core::record::Record;
 
 /// Whether this server has the worker of the server that it was copied from, whose marks did not go through WAL. After a
@@ -26,16 +26,11 @@ pub fn is_shared_with_source() -> bool {
     })
 }
 
-/// The identity of this server, whose mark is in this directory. Only after recovery: a standby has no timeline of its
-/// own. The timeline comes from memory, since the control file is behind for a while after a promotion.
-pub fn own(directory: Inode) -> Result<Identity, IssueError> {
-    of(directory, worker::numbers()?.0)
-}
-
-/// The same with this data center and worker.
-pub fn of(directory: Inode, numbers: Numbers) -> Result<Identity, IssueError> {
-    let layout = worker::layout_in_force()?;
-    Ok(Identity {
+/// The identity of this server with this data center and worker, whose mark is in this directory. Only after recovery: a
+/// standby has no timeline of its own. The timeline comes from memory, since the control file is behind for a while after a
+/// promotion.
+pub fn of(directory: Inode, numbers: Numbers, layout: Layout) -> Identity {
+    Identity {
         // SAFETY: reads shared memory that every backend is attached to.
         system_identifier: unsafe { pg_sys::GetSystemIdentifier() },
         // SAFETY: the same, and it does not change after recovery.
@@ -43,5 +38,5 @@ pub fn of(directory: Inode, numbers: Numbers) -> Result<Identity, IssueError> {
         directory,
         numbers,
         layout,
-    })
+    }
 }

@@ -13,11 +13,12 @@ use crate::exit_hook::before_exit;
 use crate::shared::throttle::Throttle;
 use crate::shared::{Shared, shared};
 use crate::worker;
-use crate::{sleep, trusted_clock};
+use crate::{clock, sleep, trusted_clock};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
+use snowflake_core::mark::{self, KeeperSchedule, Work};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::{Discriminant, discriminant};
@@ -83,7 +84,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
         }
         end_if_told();
     };
-    Keeper { layout, issued: 0, last_use: None, next: None, throttles: HashMap::new() }.run();
+    Keeper { layout, schedule: KeeperSchedule::default(), throttles: HashMap::new() }.run();
 }
 
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
@@ -142,12 +143,7 @@ fn connect() {
 
 struct Keeper {
     layout: Layout,
-    /// How many IDs had been issued when the keeper last looked.
-    issued: u64,
-    /// When it last found that IDs had been issued since it had looked before.
-    last_use: Option<Instant>,
-    /// When it looks again.
-    next: Option<Instant>,
+    schedule: KeeperSchedule,
     /// For warnings of each kind of error.
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
 }
@@ -183,43 +179,27 @@ impl Keeper {
     /// Extends the mark if that is due, and returns when to look again; `None` is when a backend asks.
     fn work(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
-        let issued = generator.counts().issued;
-        let wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
-        let started = generator.is_started();
-        let in_use = issued != self.issued;
-        if in_use {
-            self.last_use = Some(Instant::now());
+        let is_started = generator.is_started();
+        let is_wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
+        let now = || clock::microseconds(clock::since_boot()) / 1000;
+        let keep_warm_ms = u64::try_from(gucs::keep_warm().as_millis()).unwrap_or(u64::MAX);
+        if let Work::Sleep(left) =
+            self.schedule.wake(now(), generator.counts().issued, is_started, is_wanted, keep_warm_ms)
+        {
+            return Ok(left.map(Duration::from_millis));
         }
-        if started && !in_use && !wanted {
-            // It was woken early, and looks again at its time.
-            let left = self.next.and_then(|next| next.checked_duration_since(Instant::now()));
-            if left.is_some() || !self.is_warm() {
-                return Ok(left);
-            }
-        }
-        self.issued = issued;
         // A backend that has just extended the mark wakes the keeper to continue from there.
-        if !started || wanted || self.is_due() {
+        if !is_started || is_wanted || self.is_due() {
             self.extend()?;
             shared().keeper_failure.write("");
         }
-        // While nobody asks for IDs, the mark may come nearer, but not as near as where a backend extends it.
-        let eighths = if in_use { 4 } else { 5 };
-        let period = Duration::from_millis(gucs::reserve_ahead_ms() * eighths / 8);
-        self.next = Some(Instant::now() + period);
-        Ok(Some(period))
+        Ok(Some(Duration::from_millis(self.schedule.rest(now(), gucs::reserve_ahead_ms()))))
     }
 
-    /// Whether IDs were issued not long ago.
-    fn is_warm(&self) -> bool {
-        self.last_use.is_some_and(|last_use| last_use.elapsed() < gucs::keep_warm())
-    }
-
-    /// Whether a quarter of the reservation is used up.
     fn is_due(&self) -> bool {
         let mark = self.layout.time_of(shared().generator.covered_until());
         let latest = trusted_clock::now_ms(&self.layout).max(shared().last_timestamp(&self.layout));
-        mark.saturating_sub(latest) < gucs::reserve_ahead_ms() * 3 / 4
+        mark::is_due(mark, latest, gucs::reserve_ahead_ms())
     }
 
     /// Starts the generator or extends the mark.

@@ -7,27 +7,14 @@ use crate::errors::{IssueError, LeaseError};
 use crate::shared::shared;
 use crate::worker;
 use snowflake_core::layout::Layout;
-use snowflake_core::lease::LeaseStart;
+use snowflake_core::lease::{self, LeaseStart};
 use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The mark may not be above this time, which is the beginning of a tick.
-pub fn limit(layout: &Layout) -> UnixMs {
-    if !worker::needs_lease() {
-        return UnixMs::MAX;
-    }
-    let granted_until = shared().lease.granted_until();
-    match layout.tick_at(granted_until) {
-        Ok(tick) => layout.time_of(tick),
-        Err(_) => {
-            if granted_until > layout.epoch() {
-                layout.end()
-            } else {
-                0
-            }
-        }
-    }
+/// Timestamps are below this time.
+pub fn usable_until() -> UnixMs {
+    if worker::needs_lease() { shared().lease.granted_until() } else { UnixMs::MAX }
 }
 
 /// Where IDs of the lease begin; `None` if none is needed. An error if there is none yet.
@@ -53,7 +40,7 @@ pub fn ended() -> IssueError {
 pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
     let covers = || {
         let shared = &shared().lease;
-        shared.worker().is_some() && layout.time_of(tick) < limit(layout)
+        shared.worker().is_some() && layout.time_of(tick) < lease::limit(layout, usable_until())
     };
     let cannot_be_helped = || shared().lease.is_superseded.load(Ordering::Relaxed);
     if !worker::needs_lease() || covers() {

@@ -60,7 +60,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
     let until = Instant::now() + max_wait;
     let want = Want::new(tick);
     loop {
-        let not_before = start::not_before();
+        let not_before = shared.mark.not_before();
         if trusted_clock::now_ms(layout) < not_before {
             return Ok(Some(not_before));
         }

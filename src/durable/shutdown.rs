@@ -3,18 +3,13 @@
 //! Only the postmaster can do that, when it ends without an error: all other processes have ended, and the last ID is
 //! known.
 
-use crate::config::gucs;
-use crate::durable::state_file::StateDirectory;
 use crate::durable::{directory_lock, mark};
 use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::trusted_clock;
-use crate::worker;
 use pgrx::prelude::*;
-use snowflake_core::record::Record;
 use std::ffi::c_int;
-use std::time::Instant;
 
 /// Has the postmaster lower the mark when it ends. To be called in the postmaster, whenever shared memory is set up.
 pub fn prepare() {
@@ -43,18 +38,5 @@ fn at_exit(code: c_int) {
 
 /// Lowers the mark to just above what was issued. A failure does no harm: IDs begin at the old mark.
 fn lower_mark() -> Result<(), IssueError> {
-    let generator = &shared().generator;
-    if !generator.is_started() {
-        return Ok(());
-    }
-    let (layout, _) = worker::layout_and_series()?;
-    let lowest = layout.time_of(generator.last_tick() + 1);
-    let directory = StateDirectory::open(&gucs::state_directory())?;
-    mark::check_unchanged(&directory)?;
-    if let Some(found) = mark::read_own(&directory)?
-        && lowest < found.mark
-    {
-        mark::persist(&directory, Some(&found), Record { mark: lowest, ..found }, Instant::now())?;
-    }
-    Ok(())
+    if shared().generator.is_started() { mark::open()?.lower() } else { Ok(()) }
 }

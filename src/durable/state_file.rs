@@ -130,6 +130,11 @@ fn in_directory(record: &Record, directory: Inode) -> Record {
     Record { identity: Identity { directory, ..record.identity }, ..*record }
 }
 
+/// The path of the file, as it is configured.
+pub fn path() -> StatePath {
+    StatePath::directory(&locate(&gucs::state_directory()).0).file(NAME)
+}
+
 /// The path of the directory, and whether it is the data directory's own.
 fn locate(configured: &Path) -> (PathBuf, bool) {
     let path = gucs::data_directory().join(configured);

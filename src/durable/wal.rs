@@ -7,9 +7,7 @@
 //! also on servers without this library, and base backups and pg_rewind bring it. No role can reach it by SQL, and it
 //! belongs to no database, schema or transaction.
 
-use crate::config::gucs::{self, WalMark};
 use crate::errors::IssueError;
-use crate::shared::shared;
 use crate::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
@@ -17,7 +15,6 @@ use snowflake_core::identity::Numbers;
 use snowflake_core::layout::Layout;
 use snowflake_core::wal_page::{FILE, InWal, WalPage};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
-use std::sync::atomic::Ordering;
 
 const PAGE: usize = pg_sys::BLCKSZ as usize;
 
@@ -26,56 +23,42 @@ const CONTENT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 
 const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
-/// Whether marks of this server go through WAL.
-pub fn is_wanted() -> bool {
-    gucs::wal_mark() != WalMark::Off
-}
-
 /// What WAL says of a worker. In a transaction. During recovery it is not all yet.
 pub fn read(numbers: Numbers) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
     Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(numbers))
 }
 
-/// The mark in WAL that counts for this worker, as this server has found or written it last; 0 if there is none.
-pub fn known_mark() -> UnixMs {
-    shared().in_wal.load(Ordering::Relaxed)
-}
-
-/// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. With `wal_mark = require`,
-/// also waits until synchronous standbys have it.
-///
-/// The wait ends early if the process must end. Then nothing may be issued below the mark.
-pub fn write(numbers: Numbers, layout: Layout, mark: UnixMs) -> Result<(), IssueError> {
-    let mut highest = mark;
+/// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. Returns the mark that counts
+/// then, and the end of that in WAL.
+pub fn write(numbers: Numbers, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
+    let mut counts = mark;
     let position = sleep::shown(WaitEvent::MarkWrite, || {
         change(|page| {
             page.raise(numbers, mark, layout, PAGE - CONTENT);
-            highest = page.of(numbers).highest();
+            counts = page.of(numbers).highest();
             true
         })
     })?;
-    shared().in_wal.store(highest, Ordering::Relaxed);
-    if gucs::wal_mark() == WalMark::Require
-        && let Some(position) = position
-    {
-        // SAFETY: the lock, which every caller has, holds interrupts back, as a commit does. The keeper alone comes here,
-        // whose synchronous_commit is on.
-        unsafe { pg_sys::SyncRepWaitForLSN(position, true) };
-        // SAFETY: a flag of this process.
-        if unsafe { pg_sys::ProcDiePending } != 0 {
-            return Err(IssueError::MarkNotInWal(std::time::Duration::ZERO));
-        }
+    Ok((counts, position.expect("the page was changed")))
+}
+
+/// Under the lock: waits until synchronous standbys have this position. The wait ends early if the process must end. Then
+/// nothing may be issued below the mark.
+pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError> {
+    // SAFETY: the lock, which every caller has, holds interrupts back, as a commit does. The keeper alone comes here, whose
+    // synchronous_commit is on.
+    unsafe { pg_sys::SyncRepWaitForLSN(position, true) };
+    // SAFETY: a flag of this process.
+    if unsafe { pg_sys::ProcDiePending } != 0 {
+        return Err(IssueError::MarkNotInWal(std::time::Duration::ZERO));
     }
     Ok(())
 }
 
-/// Under the lock: removes the mark of a worker, since it will not be kept any more. A server that is promoted later must
-/// not believe it.
+/// Under the lock: removes the mark of a worker.
 pub fn forget(numbers: Numbers) -> Result<(), IssueError> {
-    change(|page| page.forget(numbers))?;
-    shared().in_wal.store(0, Ordering::Relaxed);
-    Ok(())
+    change(|page| page.forget(numbers)).map(|_| ())
 }
 
 /// Runs work that needs a transaction, in a process that may have none. Without a snapshot, which would hold VACUUM back.

@@ -4,8 +4,9 @@
 use super::time::{timestamptz, unix_ms};
 use crate::config::{gucs, preload};
 use crate::durable::lock::{self, MarkLock};
+use crate::durable::mark::{self, ServersMark};
+use crate::durable::start;
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, life_file, mark, start};
 use crate::errors::{IssueError, StateFileError, error_report, raise, warning};
 use crate::issue::issuer;
 use crate::shared::{Shared, shared};
@@ -15,13 +16,11 @@ use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::identity::Identity;
 use snowflake_core::layout::Layout;
-use snowflake_core::life::LastLife;
-use snowflake_core::record::{OtherMarks, Record};
+use snowflake_core::mark::Storage;
+use snowflake_core::record::OtherMarks;
 use snowflake_core::start_table::{MarkConflict, above_start_margin, accept, decide};
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
 /// Returns when IDs begin; NULL if there is nothing to accept.
@@ -40,12 +39,10 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     if shared().generator.is_started() {
         return Ok(None);
     }
-    let directory = StateDirectory::open(&gucs::state_directory())?;
-    directory_lock::take(&directory)?;
-    let own = identity::own(directory.inode()?)?;
-    let found = directory.read()?;
-    let last_life = life_file::read(&directory)?;
-    let context = start::context(&own, now, last_life)?;
+    let mut server = mark::within(start::lock_directory()?)?;
+    let (own, last_life) = (own_identity(&server)?, server.storage.read_life()?);
+    let found = server.storage.read_record()?;
+    let context = server.context(own.numbers, now, last_life, shared().lease.start())?;
     let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
@@ -65,13 +62,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, own.layout)?;
-    mark::persist_first(
-        &directory,
-        found.as_ref(),
-        new_record(mark, own, others, last_life),
-        last_life,
-        Instant::now(),
-    )?;
+    server.persist_first(found.as_ref(), mark, own, others, last_life)?;
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
@@ -88,10 +79,9 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(mark))
 }
 
-/// The record that the generator will start from, of a life that issues no ID.
-fn new_record(mark: UnixMs, identity: Identity, others: OtherMarks, last_life: Option<LastLife>) -> Record {
-    let previous_life = last_life.map_or(0, |last| last.life.number);
-    Record { revision: 0, life: life_file::new_number(), previous_life, mark, logged: 0, identity, others }
+/// The identity of this server, with the directory as it is.
+fn own_identity(server: &ServersMark) -> Result<Identity, IssueError> {
+    server.storage.identity(server.storage.directory()?, server.storage.numbers()?)
 }
 
 /// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the
@@ -130,8 +120,8 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone 
         );
     }
     let begin = or_raise(reset_state(mark));
-    let until = shared().reset_not_before.load(Ordering::Relaxed);
-    if until > 0 {
+    if shared().mark.is_reset() {
+        let until = shared().mark.not_before();
         warning("IDs begin far ahead of the clock")
             .set_detail(format!(
                 "They begin at {}, and calls fail until the clock shows {}.",
@@ -148,16 +138,14 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone 
 fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     let now = start::now_at_start(None);
     let lock = lock_stopped()?;
-    let directory = StateDirectory::open(&gucs::state_directory())?;
-    directory_lock::take(&directory)?;
-    let own = identity::own(directory.inode()?)?;
-    let last_life = life_file::read(&directory)?;
-    let context = start::context(&own, now, last_life)?;
+    let mut server = mark::within(start::lock_directory()?)?;
+    let (own, last_life) = (own_identity(&server)?, server.storage.read_life()?);
+    let context = server.context(own.numbers, now, last_life, shared().lease.start())?;
     let mark = above_start_margin(floor, &context);
-    let Shared { generator, reset_not_before, .. } = shared();
-    match directory.read() {
+    let Shared { generator, mark: state, .. } = shared();
+    match server.storage.directory.read() {
         Err(StateFileError::Damaged { .. }) if !generator.is_started() => {}
-        Ok(_) if !generator.is_started() && reset_not_before.load(Ordering::Relaxed) > 0 => {}
+        Ok(_) if !generator.is_started() && state.is_reset() => {}
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
         _ => raise(
             error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
@@ -168,10 +156,9 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     }
     must_fit(mark, own.layout)?;
     // The marks of other workers are lost, too.
-    let record = new_record(mark, own, OtherMarks::all_at(mark), last_life);
-    mark::persist_first(&directory, None, record, last_life, Instant::now())?;
+    server.persist_first(None, mark, own, OtherMarks::all_at(mark), last_life)?;
     let near = now.saturating_add(gucs::max_borrow_ms());
-    reset_not_before.store(if mark > near { mark - gucs::max_borrow_ms() } else { 0 }, Ordering::Relaxed);
+    state.wait_after_reset(if mark > near { mark - gucs::max_borrow_ms() } else { 0 });
     drop(lock);
     log_action(&format!("reset the state file, IDs begin at {}", display_time(mark)));
     Ok(mark)

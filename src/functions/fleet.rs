@@ -7,7 +7,7 @@ use super::identity::system_identifier;
 use super::row::{Column, Row, column};
 use super::status::{is_in_recovery, state};
 use super::time::unix_us;
-use crate::config::gucs::{self, WalMark};
+use crate::config::gucs;
 use crate::config::preload;
 use crate::errors::{error_report, raise};
 use crate::host_number::Resolved;
@@ -18,6 +18,7 @@ use pgrx::datum::Array;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::fleet::{Clock, Member, Problem, compare};
+use snowflake_core::mark::WalMark;
 
 /// The state of a server that does not preload the library.
 const NOT_PRELOADED: &str = "not preloaded";

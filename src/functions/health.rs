@@ -86,7 +86,7 @@ fn problem() -> Option<String> {
             Ok(_) => {
                 let failures = [keeper_failure, wal_failure].map(SharedText::read);
                 let failure = failures.into_iter().find(|failure| !failure.is_empty());
-                let until = durable::start::not_before();
+                let until = shared().mark.not_before();
                 if failure.is_some() {
                     return failure;
                 }

@@ -14,6 +14,7 @@ use crate::{clock, trusted_clock, tsc};
 use once_cell::sync::OnceCell;
 use snowflake_core::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::layout::{Layout, Series};
+use snowflake_core::mark::{Need, need};
 use snowflake_core::policy::Policy;
 use snowflake_core::{Tick, UnixMs};
 use std::ops::RangeInclusive;
@@ -218,11 +219,13 @@ impl Issuer {
     /// Has the mark extended past `tick`, as early as there is reason to.
     fn extend(&self, tick: Tick, budget: &mut WaitBudget) -> Result<(), IssueError> {
         let limit = self.generator.covered_until();
-        if tick < limit {
-            if self.generator.take_on_extension() {
+        match need(self.generator, tick) {
+            Need::None => return Ok(()),
+            Need::Early => {
                 extend::extend_early(&self.layout, tick, limit);
+                return Ok(());
             }
-            return Ok(());
+            Need::Now => {}
         }
         // A disk can be slow. Not afterwards: an advance that was covered and cancelled would leave the mark far ahead.
         pgrx::check_for_interrupts!();

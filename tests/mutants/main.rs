@@ -7,7 +7,7 @@
 
 mod list;
 
-use list::Against::{self, Core, Loom, Servers};
+use list::Against::{self, Core, Loom, Servers, ServersAndSimulation};
 use list::{Mutant, mutants};
 use std::collections::HashSet;
 use std::fs;
@@ -99,12 +99,17 @@ impl Tree {
     /// pass.
     fn run(&self, against: Against) -> Result<String, String> {
         let mut cargo = self.cargo();
-        cargo.args(["test", "--locked", "--package", "snowflake_core"]);
+        cargo.args(["test", "--locked", "--package"]);
         match against {
-            Core => failures(&mut cargo),
+            Core => failures(cargo.arg("snowflake_core")),
             Loom { tests } => {
                 cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.with_file_name("loom"));
-                failures(cargo.args(["--release", "--test", "loom", "--", tests]))
+                failures(cargo.args(["snowflake_core", "--release", "--test", "loom", "--", tests]))
+            }
+            ServersAndSimulation { tests } => {
+                let found = failures(cargo.args(["fleet_simulation", "--test", "promises", "--", "no_id_is_issued"]))
+                    .map_err(|why| format!("{why} of the simulation"))?;
+                Ok(format!("{}; in the simulation: {found}", self.run(Servers { tests })?))
             }
             Servers { tests } => {
                 let mut program = Command::new(&self.servers);

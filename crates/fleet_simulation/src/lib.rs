@@ -7,10 +7,9 @@
 //!
 //! # What is real
 //!
-//! `snowflake_core`: the generator, the start table, the reservation of the mark, the guard against jumps of the clock,
-//! and the layout. What the extension does around it is done here again, in short: [`server`] has a file
-//! for calls, one for the mark and one for the start. [`registry`] has the rules of the SQL, and [`registry_client`]
-//! those of the background worker.
+//! `snowflake_core`: the generator, the guard against jumps of the clock, the layout, and all that decides about the mark:
+//! where a server begins, when it extends the mark, and what it writes in which order. [`server`] has the disk on which
+//! that happens. [`registry`] has the rules of the SQL, and [`registry_client`] those of the background worker.
 //!
 //! # What goes wrong
 //!

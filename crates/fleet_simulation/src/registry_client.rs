@@ -3,7 +3,6 @@
 
 use crate::machine::Host;
 use crate::registry::{About, Claim, Claimed, Held, Refusal, Registry};
-use crate::server::start::{with_lease, worker_of_original};
 use crate::server::{Cause, Server};
 use crate::settings::LEASE_MS;
 use crate::time::{Micros, SECOND};
@@ -158,7 +157,7 @@ impl Client {
         let now_ms = server.latest(host, self.found_mark);
         let (found, place) = (host.machine.lease, host.machine.place());
         let own = found.filter(|lease| lease.place == place);
-        let start = own.and_then(|lease| with_lease(host.machine, lease.numbers, lease.begins, now_ms));
+        let start = own.and_then(|lease| server.start_of_lease(host, &lease, now_ms));
         if let (Some(lease), Some(start)) = (own, start) {
             match self.renew(host, server, lease, line) {
                 Outcome::Refused(Refusal::Superseded) => {}
@@ -181,7 +180,7 @@ impl Client {
 
     fn claim(&mut self, host: &mut Host, server: &mut Server, line: &mut Line) -> Outcome {
         let about = self.about(host, server);
-        let original = worker_of_original(host.machine, about.clock);
+        let original = server.worker_of_original(host, about.clock);
         let claim = Claim {
             presented: host.machine.lease.map(|lease| lease.tokens),
             new_token: self.claim_token,

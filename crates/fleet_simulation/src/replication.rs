@@ -1,12 +1,14 @@
-//! The mark in WAL, and the standbys that it reaches.
+//! The marks in WAL, and the standbys that they reach.
 
 use snowflake_core::UnixMs;
+use snowflake_core::identity::Numbers;
+use snowflake_core::wal_page::{InWal, WalPage};
 
 /// The replication of one cluster. Members are its nodes, by number.
 #[derive(Clone, Debug)]
 pub struct Replication {
-    /// The mark in the WAL of each node; 0 for none.
-    wal: Vec<UnixMs>,
+    /// The page with the marks in the WAL of each node.
+    wal: Vec<WalPage>,
     /// Whether a node follows the primary.
     follows: Vec<bool>,
     /// The node that the others follow.
@@ -16,27 +18,29 @@ pub struct Replication {
 impl Replication {
     /// All nodes follow the first one.
     pub fn new(nodes: usize) -> Self {
-        Self { wal: vec![0; nodes], follows: (0..nodes).map(|member| member > 0).collect(), primary: 0 }
+        let follows = (0..nodes).map(|member| member > 0).collect();
+        Self { wal: vec![WalPage::default(); nodes], follows, primary: 0 }
     }
 
-    /// The mark in a node's WAL; `None` if there is none.
-    pub fn mark(&self, member: usize) -> Option<UnixMs> {
-        Some(self.wal[member]).filter(|&mark| mark > 0)
+    /// What a node's WAL says of a worker.
+    pub fn of(&self, member: usize, numbers: Numbers) -> InWal {
+        self.wal[member].of(numbers)
     }
 
-    /// Writes a mark, or a higher one, to a node's WAL. Returns the mark, and whether a standby has acknowledged it.
-    /// Each mark is above the one before, so that another server's mark never equals one that this server knows.
-    pub fn write(&mut self, member: usize, mark: UnixMs) -> (UnixMs, bool) {
-        let mark = mark.max(self.wal[member] + 1);
-        self.wal[member] = mark;
-        let mut is_acknowledged = false;
+    /// Writes a mark, or a higher one, to a node's WAL, which its standbys have then. Returns the mark.
+    pub fn write(&mut self, member: usize, numbers: Numbers, mark: UnixMs) -> UnixMs {
+        self.wal[member].raise(numbers, mark, crate::settings::layout(), usize::MAX);
         if member == self.primary {
             for standby in self.standbys() {
-                self.wal[standby] = mark;
-                is_acknowledged = true;
+                self.wal[standby] = self.wal[member].clone();
             }
         }
-        (mark, is_acknowledged)
+        self.wal[member].of(numbers).highest()
+    }
+
+    /// Whether a standby has what a node has written last.
+    pub fn is_acknowledged(&self, member: usize) -> bool {
+        member == self.primary && !self.standbys().is_empty()
     }
 
     /// A standby that follows the primary, if there is one.
@@ -64,7 +68,7 @@ impl Replication {
     /// A node follows the primary, and has its WAL.
     pub fn join(&mut self, member: usize) {
         self.follows[member] = true;
-        self.wal[member] = self.wal[self.primary];
+        self.wal[member] = self.wal[self.primary].clone();
     }
 
     fn standbys(&self) -> Vec<usize> {

@@ -1,7 +1,7 @@
 //! A server that issues IDs: the real generator, in a process that is simulated.
 //!
-//! [`Server::call`] does what `src/issue` of the extension does, `mark` what its keeper and its backends do to the
-//! mark, and `start` what it does when it begins.
+//! [`Server::call`] does what `src/issue` of the extension does, and `mark` what its keeper and its backends do to the
+//! mark, by the same code of the core.
 
 use crate::machine::Host;
 use crate::settings::{MAX_BORROW_MS, MAX_WAIT_MS, POLICY, Way};
@@ -11,13 +11,11 @@ use snowflake_core::generator::{Generator, Outcome, Span};
 use snowflake_core::identity::Numbers;
 use snowflake_core::layout::{Layout, Series};
 use snowflake_core::lease::{Lease, LeaseStart};
-use snowflake_core::reservation::Extension;
+use snowflake_core::mark::MarkState;
 use snowflake_core::{Position, Tick, UnixMs};
 
 mod mark;
-pub mod start;
-
-pub use mark::CrashPoint;
+mod storage;
 
 /// How long a backend goes by a reading of the clock, in microseconds.
 const MAX_AGE: Micros = 1000;
@@ -107,11 +105,10 @@ pub struct Server {
     grant: Option<Grant>,
     /// Why there is no lease, or none that is longer.
     trouble: Cause,
-    /// The number of the life of the generator, and the revision of its last record.
-    life: u64,
-    revision: u64,
-    start_not_before: Option<UnixMs>,
-    extended: Extension,
+    /// What the processes know of the mark.
+    state: MarkState,
+    /// Whether it was a standby until it was promoted.
+    was_standby: bool,
     /// When the keeper looked last.
     kept: Micros,
     /// When an ID was issued last.
@@ -124,7 +121,7 @@ pub struct Server {
 
 impl Server {
     /// A server that has just been started, with this worker if it is not leased.
-    pub fn new(way: Way, numbers: Option<Numbers>, guard: ForwardJumpGuard) -> Self {
+    pub fn new(way: Way, numbers: Option<Numbers>, was_standby: bool, guard: ForwardJumpGuard) -> Self {
         let layout = crate::settings::layout();
         let mut server = Self {
             way,
@@ -135,10 +132,8 @@ impl Server {
             series: None,
             grant: None,
             trouble: Cause::RegistryAway,
-            life: 0,
-            revision: 0,
-            start_not_before: None,
-            extended: Extension::default(),
+            state: MarkState::default(),
+            was_standby,
             kept: 0,
             used: 0,
             last: None,

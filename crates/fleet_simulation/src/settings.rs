@@ -2,6 +2,7 @@
 
 use crate::time::{Micros, SECOND};
 use snowflake_core::layout::Layout;
+use snowflake_core::mark::{MarkSettings, WalMark};
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::reservation;
 
@@ -35,8 +36,20 @@ pub fn layout() -> Layout {
 }
 
 /// How far above its clock a server begins that has to rely on it, in milliseconds.
-pub fn start_margin_ms() -> u64 {
+fn start_margin_ms() -> u64 {
     reservation::start_margin_ms(LEAST_START_MARGIN_MS, RESERVE_AHEAD_MS, layout().tick_ms(), false, MAX_BORROW_MS)
+}
+
+/// What decides about the mark of a server: the defaults of the extension, but where a cluster has one worker.
+pub fn mark_settings(way: Way) -> MarkSettings {
+    MarkSettings {
+        layout: layout(),
+        reserve_ahead_ms: RESERVE_AHEAD_MS,
+        max_borrow_ms: MAX_BORROW_MS,
+        borrows_ticks: false,
+        start_margin_ms: start_margin_ms(),
+        wal_mark: if way == Way::Shared { WalMark::Require } else { WalMark::Prefer },
+    }
 }
 
 /// How the nodes of a data center get their workers.

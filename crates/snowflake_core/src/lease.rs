@@ -27,6 +27,7 @@
 
 use crate::UnixMs;
 use crate::identity::{Inode, Numbers};
+use crate::layout::{Layout, TimeError};
 
 const MAGIC: [u8; 8] = *b"SNOWLEAS";
 const VERSION: u32 = 1;
@@ -79,6 +80,15 @@ pub enum LeaseStart {
     First(UnixMs),
     /// Here, above everything that was granted before.
     At(UnixMs),
+}
+
+/// The mark of a worker that may be used until this time may not be above this one, which is the beginning of a tick.
+pub fn limit(layout: &Layout, usable_until: UnixMs) -> UnixMs {
+    match layout.tick_at(usable_until) {
+        Ok(tick) => layout.time_of(tick),
+        Err(TimeError::AfterEnd { .. }) => layout.end(),
+        Err(TimeError::BeforeEpoch { .. }) => 0,
+    }
 }
 
 /// The bytes of the file, whose inode is this.

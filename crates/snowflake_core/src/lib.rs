@@ -3,7 +3,7 @@
 //! - [`layout`]: where the bits are; composing, decoding and explaining an ID.
 //! - [`generator`]: the lock-free state all backends of a server share.
 //! - [`horizon`]: below which position no row can appear any more.
-//! - [`reservation`]: how far ahead of the clock the durable mark is.
+//! - [`mark`]: when the durable mark is written, where to and in which order; [`reservation`]: how far ahead of the clock.
 //! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
 //! - [`start_table`]: where a server that finds it may begin.
 //! - [`lease`]: a worker that a registry has granted for a time.
@@ -38,6 +38,7 @@ pub mod identity;
 pub mod layout;
 pub mod lease;
 pub mod life;
+pub mod mark;
 pub mod number_source;
 pub mod periods;
 pub mod policy;

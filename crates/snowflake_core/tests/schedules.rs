@@ -1,17 +1,19 @@
-//! Random schedules of clock steps, crashes, restarts, failing disks and calls, on a model of a server whose only real
-//! part is the generator.
+//! Random schedules of clock steps, crashes, restarts, failing disks and calls, on a server whose generator and mark are
+//! real, and whose disk and clocks are simulated.
 
 #![cfg(not(loom))]
 
+#[path = "schedules/disk.rs"]
+mod disk;
+
+use disk::Disk;
+
 use proptest::prelude::*;
 use snowflake_core::generator::{Generator, Outcome, Snapshot};
-use snowflake_core::identity::{Identity, Inode};
 use snowflake_core::layout::Layout;
-use snowflake_core::life::{LastLife, Life};
+use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Need, WalMark, need};
 use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
-use snowflake_core::record::{OtherMarks, Record};
-use snowflake_core::reservation::{self, Extension};
-use snowflake_core::start_table::{StartContext, decide};
+use snowflake_core::reservation;
 use snowflake_core::{Position, Tick, UnixMs};
 
 const RESERVE_AHEAD: u64 = 2000;
@@ -45,8 +47,8 @@ enum Event {
     Crash,
     /// The server is stopped as planned, which lowers the mark to what was issued.
     Shutdown,
-    /// The server dies with a new mark on disk that it has not begun to use.
-    CrashAfterWrite,
+    /// The server dies while it extends its mark or starts, after so many writes.
+    CrashWriting(usize),
     /// The server dies, and its mark is lost. IDs are asked for as soon as there can be any.
     Lose,
     /// From now on writing the mark fails, or works again.
@@ -90,7 +92,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (1_u64..1500).prop_map(Event::Saturate),
         2 => Just(Event::Crash),
         1 => Just(Event::Shutdown),
-        1 => Just(Event::CrashAfterWrite),
+        2 => (0_usize..5).prop_map(Event::CrashWriting),
         1 => any::<bool>().prop_map(|works| Event::Disk { works }),
         1 => (0_u64..4000).prop_map(Event::Advance),
         2 => policy().prop_map(Event::Reload),
@@ -103,31 +105,26 @@ fn layout() -> impl Strategy<Value = Layout> {
     prop::sample::select(TEXTS).prop_map(|text| format!("{text} epoch=0").parse().expect("a layout"))
 }
 
-fn identity(layout: Layout) -> Identity {
-    let directory = Inode { number: 1, born_ns: 1 };
-    Identity { system_identifier: 1, timeline: 1, directory, numbers: (0, 1), layout }
+fn wal_mark() -> impl Strategy<Value = WalMark> {
+    prop::sample::select(vec![WalMark::Off, WalMark::Prefer, WalMark::Require])
 }
 
 struct Server {
     layout: Layout,
+    /// Whether marks go to WAL.
+    wal_mark: WalMark,
     clock: UnixMs,
     /// A steady counter, one count a millisecond.
     counter: u64,
-    /// A monotonic clock.
-    elapsed: u64,
-    /// Shared memory, too: the last extension of the mark.
-    extended: Extension,
     /// The clock that the open tick may still go by.
     read: UnixMs,
-    /// The state file.
-    disk: Option<UnixMs>,
-    disk_works: bool,
+    disk: Disk,
     /// Shared memory, lost in every crash.
     generator: Generator,
-    /// What stood in the state file when the generator was started.
+    /// The same.
+    state: MarkState,
+    /// The mark on disk when the generator was started.
     found: Option<UnixMs>,
-    /// Until when a server that has found no mark waits.
-    start_not_before: Option<UnixMs>,
     policy: Policy,
     /// Every position that a client has received, in order.
     received: Vec<Position>,
@@ -138,7 +135,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(layout: Layout) -> Self {
+    fn new(layout: Layout, wal_mark: WalMark) -> Self {
         let policy = Policy {
             clock_regression: ClockRegression::Borrow,
             sequence_exhaustion: SequenceExhaustion::Wait,
@@ -148,16 +145,14 @@ impl Server {
         };
         Self {
             layout,
+            wal_mark,
             clock: 1_000_000,
             counter: 0,
-            elapsed: 0,
-            extended: Extension::default(),
             read: 0,
-            disk: None,
-            disk_works: true,
+            disk: Disk::new(layout),
             generator: Generator::new(layout.sequence_bits()),
+            state: MarkState::default(),
             found: None,
-            start_not_before: None,
             policy,
             received: Vec::new(),
             advanced: 0,
@@ -181,24 +176,27 @@ impl Server {
             Event::Crash => self.die(),
             Event::Lose => {
                 self.die();
-                self.disk = None;
+                self.disk.lose();
                 self.call(1);
-                self.clock = self.start_not_before.unwrap_or(self.clock);
+                self.clock = self.clock.max(self.state.not_before());
                 self.call(1);
             }
             Event::Shutdown => {
-                if self.generator.is_started() && self.disk_works {
-                    self.disk = Some(self.layout.time_of(self.generator.last_tick() + 1));
-                }
+                // A failure does no harm.
+                let _ = self.mark().lower();
                 self.die();
             }
-            Event::CrashAfterWrite => {
-                if self.generator.is_started() {
-                    self.write(self.generator.covered_until());
-                }
+            Event::CrashWriting(writes) => {
+                self.disk.writes_left = writes;
+                let _ = if self.generator.is_started() {
+                    self.extend(self.generator.covered_until())
+                } else {
+                    self.start()
+                };
+                self.disk.writes_left = usize::MAX;
                 self.die();
             }
-            Event::Disk { works } => self.disk_works = works,
+            Event::Disk { works } => self.disk.works = works,
             Event::Advance(ahead) => {
                 let past = self.tick_at(self.clock + ahead);
                 if self.generator.is_started() && (past < self.generator.covered_until() || self.extend(past)) {
@@ -213,22 +211,21 @@ impl Server {
         }
         let covered = self.generator.covered_until();
         assert!(
-            covered == 0 || Some(self.layout.time_of(covered - 1)) < self.disk,
+            covered == 0 || Some(self.layout.time_of(covered - 1)) < self.disk.mark(),
             "I1: what may be issued is not covered by the mark on disk"
         );
     }
 
     fn pass(&mut self, ms: u64) {
         self.clock += ms;
-        self.elapsed += ms;
+        self.disk.elapsed += ms;
         self.counter = self.counter.wrapping_add(ms);
     }
 
     /// Loses what is in shared memory. No server is back at once.
     fn die(&mut self) {
         self.generator = Generator::new(self.layout.sequence_bits());
-        self.start_not_before = None;
-        self.extended = Extension::default();
+        self.state = MarkState::default();
         self.pass(RESTART);
     }
 
@@ -236,57 +233,40 @@ impl Server {
         self.layout.tick_at(at).expect("a layout of thousands of years")
     }
 
-    fn write(&mut self, needed: Tick) -> Option<UnixMs> {
-        let (needed, mark) = (self.layout.time_of(needed), self.layout.time_of(self.generator.covered_until()));
-        let mut next = Extension { at: self.elapsed, needed, step_ms: 0 };
-        let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
-        let borrow_ms = if borrows_ticks { MAX_BORROW } else { 0 };
-        next.step_ms = reservation::step_ms(self.extended, next, self.clock, RESERVE_AHEAD, borrow_ms);
-        let mark = reservation::next_mark(self.clock, needed, mark, RESERVE_AHEAD, next.step_ms);
-        if self.disk_works {
-            self.extended = next;
-        }
-        self.disk_works.then(|| *self.disk.insert(mark))
-    }
-
-    /// Makes a mark past a tick durable, and lets the generator use it.
-    fn extend(&mut self, needed: Tick) -> bool {
-        let Some(mark) = self.write(needed) else { return false };
-        let soft_limit = reservation::soft_limit(self.clock, self.layout.time_of(needed), mark);
-        self.generator.cover(self.layout.first_tick_from(soft_limit), self.layout.first_tick_from(mark));
-        true
-    }
-
-    /// Starts the generator where the table says, if the disk lets it.
-    fn start(&mut self, needed: Tick) -> bool {
+    fn mark(&mut self) -> Mark<'_, &mut Disk> {
         let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
         let tick_ms = self.layout.tick_ms();
-        let start_margin_ms =
-            reservation::start_margin_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms, borrows_ticks, MAX_BORROW);
-        let identity = identity(self.layout);
-        let others = OtherMarks::default();
-        let (life, previous_life) = (1, 0);
-        let found =
-            self.disk.map(|mark| Record { revision: 1, life, previous_life, mark, logged: 0, identity, others });
-        let last = Life { number: life, revision: 1, numbers: identity.numbers, wal_mark: 0 };
-        let last_life = found.map(|_| LastLife { life: last, elsewhere: false });
-        let facts =
-            StartContext { now: self.clock, start_margin_ms, wal: None, was_standby: false, last_life, lease: None };
-        let mut floor = decide(found.as_ref(), &identity, &facts).expect("its own mark").floor;
-        if found.is_none() {
-            floor = *self.start_not_before.get_or_insert(floor);
-            if self.clock < floor {
-                return false;
-            }
+        let settings = MarkSettings {
+            layout: self.layout,
+            reserve_ahead_ms: RESERVE_AHEAD,
+            max_borrow_ms: MAX_BORROW,
+            borrows_ticks,
+            start_margin_ms: reservation::start_margin_ms(
+                LEAST_START_MARGIN,
+                RESERVE_AHEAD,
+                tick_ms,
+                borrows_ticks,
+                MAX_BORROW,
+            ),
+            wal_mark: self.wal_mark,
+        };
+        Mark::new(&self.generator, &self.state, settings, &mut self.disk)
+    }
+
+    /// Makes a mark past a tick durable, if the disk lets it.
+    fn extend(&mut self, needed: Tick) -> bool {
+        let (limit, now) = (self.generator.covered_until(), self.clock);
+        self.mark().extend(|| needed, limit, now).is_ok()
+    }
+
+    /// Starts the generator, if the disk and the clock let it.
+    fn start(&mut self) -> bool {
+        let (found, now) = (self.disk.mark(), self.clock);
+        let has_begun = self.mark().start(now).is_ok_and(|begin| matches!(begin, Begin::At { .. }));
+        if has_begun {
+            self.found = found;
         }
-        let floor = self.layout.first_tick_from(floor);
-        let before = self.disk;
-        if self.write(needed.max(floor)).is_none() {
-            return false;
-        }
-        self.found = before;
-        self.generator.start(floor, self.tick_at(self.clock));
-        true
+        has_begun
     }
 
     /// Asks for IDs as the extension does; gives up where it would wait or fail.
@@ -326,7 +306,7 @@ impl Server {
             extended += 1;
             match take(self, seen, now, want, &policy) {
                 Outcome::Taken(span) => {
-                    let mark = self.disk.expect("issued without a mark on disk");
+                    let mark = self.disk.mark().expect("issued without a mark on disk");
                     let bits = self.layout.sequence_bits();
                     let (first, last) = (span.first >> bits, self.layout.time_of(span.last >> bits));
                     assert!(last < mark, "I1: issued above the durable mark");
@@ -340,20 +320,17 @@ impl Server {
                 Outcome::Extend(tick) if extended > 1000 => {
                     panic!("tick {tick} is not covered, however often it is asked for")
                 }
-                Outcome::Extend(needed) if !self.generator.is_started() => {
-                    if !self.start(needed) {
+                Outcome::Extend(_) if !self.generator.is_started() => {
+                    if !self.start() {
                         return;
                     }
                 }
-                Outcome::Extend(needed) if needed < self.generator.covered_until() => {
-                    assert!(self.generator.take_on_extension(), "nobody else is there to take it on");
-                    self.extend(needed);
-                }
-                Outcome::Extend(needed) => {
-                    if !self.extend(needed) {
-                        return;
-                    }
-                }
+                Outcome::Extend(needed) => match need(&self.generator, needed) {
+                    Need::None => panic!("nobody else is there to take it on"),
+                    Need::Early => _ = self.extend(needed),
+                    Need::Now if !self.extend(needed) => return,
+                    Need::Now => {}
+                },
                 Outcome::Wait(_) | Outcome::Behind(_) => return,
                 Outcome::Contended => panic!("nobody else takes positions"),
             }
@@ -370,7 +347,7 @@ fn uneventful() -> impl Strategy<Value = Event> {
         1 => (1_u64..1500).prop_map(Event::Saturate),
         4 => Just(Event::Crash),
         2 => Just(Event::Shutdown),
-        2 => Just(Event::CrashAfterWrite),
+        2 => (0_usize..5).prop_map(Event::CrashWriting),
         2 => Just(Event::Lose),
     ]
 }
@@ -387,9 +364,9 @@ proptest! {
     /// back with the clock. Then nothing twice.
     #[test]
     fn no_schedule_makes_a_server_issue_an_id_twice_or_out_of_order(
-        layout in layout(), events in prop::collection::vec(event(), 1..60),
+        layout in layout(), wal_mark in wal_mark(), events in prop::collection::vec(event(), 1..60),
     ) {
-        let mut server = Server::new(layout);
+        let mut server = Server::new(layout, wal_mark);
         for event in &events {
             server.happen(event);
         }
@@ -403,14 +380,14 @@ proptest! {
     /// A server whose disk works is never stuck: once the clock has passed every mark, IDs flow.
     #[test]
     fn a_server_always_recovers_once_its_clock_has_caught_up(
-        layout in layout(), events in prop::collection::vec(event(), 1..60),
+        layout in layout(), wal_mark in wal_mark(), events in prop::collection::vec(event(), 1..60),
     ) {
-        let mut server = Server::new(layout);
+        let mut server = Server::new(layout, wal_mark);
         for event in &events {
             server.happen(event);
         }
         let before = server.received.len();
-        server.disk_works = true;
+        server.disk.works = true;
         server.clock += 10_000_000;
         server.call(1);
         // It may have had to wait for the start margin of a start.
@@ -422,9 +399,9 @@ proptest! {
     /// A mark that is lost is made up for by the guard, however far ahead the ticks and the policy let IDs be.
     #[test]
     fn a_server_that_loses_its_mark_under_a_right_clock_issues_nothing_twice(
-        layout in layout(), policy in policy(), events in prop::collection::vec(uneventful(), 1..60),
+        layout in layout(), wal_mark in wal_mark(), policy in policy(), events in prop::collection::vec(uneventful(), 1..60),
     ) {
-        let mut server = Server::new(layout);
+        let mut server = Server::new(layout, wal_mark);
         server.policy = policy;
         for event in &events {
             server.happen(event);

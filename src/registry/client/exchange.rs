@@ -3,6 +3,7 @@
 use super::{Client, check_interrupts};
 use crate::config::gucs;
 use crate::config::gucs::registry::ClockOffset;
+use crate::durable::mark::{self, ServersMark};
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{lease_file, start};
 use crate::errors::{IssueError, warning};
@@ -38,27 +39,29 @@ impl Client {
 
     /// Begins with the lease that the server has, or leases a worker.
     fn begin(&mut self) -> Result<(), Failure> {
-        let directory = start::lock_directory()?;
+        let server = mark::within(start::lock_directory()?)?;
+        let directory = &server.storage.directory;
         // A damaged one counts when it is repaired.
-        self.found_mark = start::own_mark(&directory).unwrap_or(0);
+        self.found_mark = server.own_mark().unwrap_or(0);
         if shared().lease.worker().is_some() {
             // The process was restarted. The worker of a running server never changes.
-            let found = lease_file::read(&directory).map_err(IssueError::from)?;
+            let found = lease_file::read(directory).map_err(IssueError::from)?;
             let Some(lease) = found.filter(|lease| shared().lease.numbers() == Some(lease.numbers)) else {
                 return Err(Failure::local("the file with the lease of this server is lost"));
             };
             self.keep(lease);
-            return self.renew(&directory, lease);
+            return self.renew(directory, lease);
         }
-        self.lease_in(&directory).inspect_err(|_| start::let_others_lock())
+        self.lease_in(&server).inspect_err(|_| start::let_others_lock())
     }
 
-    fn lease_in(&mut self, directory: &StateDirectory) -> Result<(), Failure> {
+    fn lease_in(&mut self, server: &ServersMark) -> Result<(), Failure> {
+        let directory = &server.storage.directory;
         let place = lease_file::place(directory);
         let found = lease_file::read(directory).map_err(IssueError::from)?;
         let start = match found {
             Some(lease) if Some(lease.place) == place && self.is_wanted(&lease) => {
-                start::with_lease(directory, lease.numbers, lease.begins)?
+                server.start_of_lease(lease.numbers, lease.begins, start::now_at_start)?
             }
             _ => None,
         };
@@ -74,7 +77,7 @@ impl Client {
         if configured.is_some_and(|number| number > greatest) {
             return Err(Failure::local("the layout has no room for the worker ID"));
         }
-        let original = start::worker_of_original(directory)?.filter(|_| configured.is_none());
+        let original = server.worker_of_original(start::now_at_start)?.filter(|_| configured.is_none());
         let avoided = original.filter(|numbers| u64::from(numbers.0) == datacenter).map(|numbers| numbers.1);
         let claim = Claim { new_token: self.claim_token, datacenter, configured, greatest, avoided };
         let Claimed { worker, start: (first, begins), grant, other } =

@@ -3,7 +3,7 @@
 use super::Client;
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{lease_file, lock, start};
+use crate::durable::{lease_file, lock, mark};
 use crate::registry::protocol::{Grant, Session, new_token, worker_of};
 use crate::shared::shared;
 use pgrx::log;
@@ -54,12 +54,12 @@ impl Client {
         while Instant::now() < until {
             if let Some(_lock) = lock::try_take() {
                 let generator = &shared().generator;
-                let mark = if generator.is_started() {
+                let known = if generator.is_started() {
                     self.layout.time_of(generator.covered_until())
                 } else {
-                    start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()?
+                    mark::open().ok()?.own_mark().ok()?
                 };
-                let lowered = mark.max(lease.begins).min(shared().lease.granted_until());
+                let lowered = known.max(lease.begins).min(shared().lease.granted_until());
                 shared().lease.grant(lowered);
                 return Some(lowered);
             }

@@ -1,6 +1,6 @@
 //! In the durable mark, the trusted clock, shared memory and what issues IDs.
 
-use super::Against::{Core, Servers};
+use super::Against::{Core, Servers, ServersAndSimulation};
 use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
@@ -25,11 +25,11 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the mark is published before it is on disk",
         edits: &[(
-            "src/durable/mark.rs",
-            "    persist(&directory, found.as_ref(), record, began)?;\n    publish(layout, needed(), now, mark);",
-            "    publish(layout, needed(), now, mark);\n    persist(&directory, found.as_ref(), record, began)?;",
+            "crates/snowflake_core/src/mark.rs",
+            "        self.persist(found.as_ref(), record)?;\n        self.publish(needed(), now, mark);\n",
+            "        self.publish(needed(), now, mark);\n        self.persist(found.as_ref(), record)?;\n",
         )],
-        against: Servers { tests: "faults:: row_05" },
+        against: ServersAndSimulation { tests: "faults:: row_05" },
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",
@@ -47,7 +47,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the keeper does not look again at what is wanted when WAL has the mark",
-        edits: &[("src/durable/mark.rs", "    let mark = mark.min(wanted(layout, needed(), now)?);\n", "")],
+        edits: &[(
+            "crates/snowflake_core/src/mark.rs",
+            "        let mark = mark.min(self.wanted(needed(), now)?);\n",
+            "",
+        )],
         against: Servers { tests: "faults:: row_28" },
     },
     Mutant {
@@ -97,7 +101,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the mark passes the end of the layout",
         edits: &[(
-            "src/durable/mark.rs",
+            "crates/snowflake_core/src/mark.rs",
             "let mark = layout.time_of(layout.first_tick_from(mark)).min",
             "let mark = mark.min",
         )],
@@ -114,15 +118,19 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a start without a mark does not wait out its start margin",
-        edits: &[("src/durable/start.rs", "    if plan.is_pending() {", "    if false {")],
+        edits: &[(
+            "crates/snowflake_core/src/mark/start.rs",
+            "        if self.is_pending(&plan) {",
+            "        if false {",
+        )],
         against: Servers { tests: "faults:: row_07" },
     },
     Mutant {
         name: "the generator starts before its first mark is on disk",
         edits: &[(
-            "src/durable/start.rs",
-            "= mark::persist_first(&directory, found.as_ref(), record, last_life, began)?;",
-            "= own.directory;\n    let _ = (record, last_life, began);",
+            "crates/snowflake_core/src/mark/start.rs",
+            "let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;",
+            "let _ = (found, others, last_life);\n        let written = own.directory;",
         )],
         against: Servers { tests: "state_directory::" },
     },
@@ -147,16 +155,16 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a state directory that was swapped is not noticed",
         edits: &[(
-            "src/durable/mark.rs",
-            "if found.same_inode(&Inode { number, born_ns }) {",
-            "if found.same_inode(&Inode { number, born_ns }) || true {",
+            "crates/snowflake_core/src/mark.rs",
+            "if directory.same_inode(&self.state.directory()) {",
+            "if directory.same_inode(&self.state.directory()) || true {",
         )],
         against: Servers { tests: "state_directory:: a_state_directory_that_is_swapped_under" },
     },
     Mutant {
         name: "another server's mark is replaced",
         edits: &[(
-            "src/durable/mark.rs",
+            "crates/snowflake_core/src/mark.rs",
             "if is_the_last { Ok(Some(record)) } else",
             "if is_the_last || true { Ok(Some(record)) } else",
         )],
@@ -198,9 +206,9 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a shutdown lowers another server's mark",
         edits: &[(
-            "src/durable/shutdown.rs",
-            "Some(found) = mark::read_own(&directory)?",
-            "Some(found) = directory.read()?",
+            "crates/snowflake_core/src/mark.rs",
+            "if let Some(found) = self.own_record()?",
+            "if let Some(found) = self.storage.read_record()?",
         )],
         against: Servers { tests: "one_writer:: a_server_that_stops" },
     },
@@ -251,17 +259,17 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the record is written before the data directory can keep its life",
         edits: &[(
-            "src/durable/mark.rs",
-            "    life_file::prepare(life, record.identity.directory)?;\n    let written",
-            "    let written",
+            "crates/snowflake_core/src/mark.rs",
+            "        self.storage.prepare_life(life, record.identity.directory)?;\n",
+            "",
         )],
         against: Servers { tests: "state_directory:: a_server_that_cannot_write" },
     },
     Mutant {
         name: "marks of other workers are lost with the file",
         edits: &[(
-            "src/durable/mark.rs",
-            "OtherMarks::all_at(shared().others.load(Ordering::Relaxed))",
+            "crates/snowflake_core/src/mark.rs",
+            "OtherMarks::all_at(self.state.others.load(Relaxed))",
             "OtherMarks::default()",
         )],
         against: Servers { tests: "state_directory:: the_marks_of_other_workers" },
@@ -269,7 +277,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an extension drops the marks of other workers",
         edits: &[(
-            "src/durable/mark.rs",
+            "crates/snowflake_core/src/mark.rs",
             "found.map_or_else(lost, |found| found.others)",
             "found.map_or_else(lost, |_| OtherMarks::default())",
         )],
@@ -282,11 +290,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an older file in the place of the mark is continued",
-        edits: &[(
-            "src/durable/mark.rs",
-            "\n                && record.revision >= shared.revision.load(Ordering::Relaxed)",
-            "",
-        )],
+        edits: &[("crates/snowflake_core/src/mark.rs", " && record.revision >= self.state.revision.load(Relaxed)", "")],
         against: Servers { tests: "state_directory:: an_older_file" },
     },
     Mutant {
@@ -300,7 +304,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the data directory keeps the inode that the state directory had before it was copied up",
-        edits: &[("src/durable/mark.rs", "if !written.same_inode(&record.identity.directory) {", "if false {")],
+        edits: &[(
+            "crates/snowflake_core/src/mark.rs",
+            "if !written.same_inode(&record.identity.directory) {",
+            "if false {",
+        )],
         against: Servers { tests: "faults:: row_41" },
     },
     Mutant {
@@ -324,7 +332,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a planned stop forgets what is in WAL",
-        edits: &[("src/durable/mark.rs", "if wal::is_wanted() { wal::known_mark() } else { 0 }", "0")],
+        edits: &[(
+            "crates/snowflake_core/src/mark.rs",
+            "if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 }",
+            "0",
+        )],
         against: Servers { tests: "keeper:: planned" },
     },
     Mutant {
@@ -344,7 +356,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a mark that is not kept in WAL any more is still believed",
-        edits: &[("src/durable/start.rs", "        wal::forget(plan.own.numbers)?;\n", "")],
+        edits: &[(
+            "crates/snowflake_core/src/mark/start.rs",
+            "            self.storage.forget_in_wal(own.numbers)?;\n",
+            "",
+        )],
         against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },
     },
     Mutant {
@@ -359,18 +375,18 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the mark does not go to WAL",
         edits: &[(
-            "src/durable/mark.rs",
-            "    if wal::is_wanted() {\n        let failure",
-            "    if false {\n        let failure",
+            "crates/snowflake_core/src/mark.rs",
+            "                let failure = self.write_wal(numbers, mark).err();\n                self.storage.tell_of_wal(failure);\n",
+            "                let _ = numbers;\n",
         )],
         against: Servers { tests: "faults:: row_17" },
     },
     Mutant {
         name: "a start that fails drives the mark in WAL ahead",
         edits: &[(
-            "src/durable/start.rs",
-            "    if logged > 0 && in_wal.mark == Some(logged) {",
-            "    if logged > 0 && in_wal.mark == Some(found) {",
+            "crates/snowflake_core/src/mark/start.rs",
+            "if logged > 0 && wal.mark == Some(logged) {",
+            "if logged > 0 && wal.mark == Some(found) {",
         )],
         against: Servers { tests: "keeper:: does_not_drive_the_one_in_wal" },
     },

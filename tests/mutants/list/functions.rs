@@ -7,9 +7,9 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server begins at a mark that was reset to far ahead at once",
         edits: &[(
-            "src/durable/start.rs",
-            "if self.now < shared().reset_not_before.load(Ordering::Relaxed) {",
-            "if self.now > UnixMs::MAX - shared().reset_not_before.load(Ordering::Relaxed) {",
+            "crates/snowflake_core/src/mark/start.rs",
+            "plan.now < self.state.reset_not_before.load(Relaxed) || ",
+            "",
         )],
         against: Servers { tests: "admin:: a_mark_that_was_reset_to_far" },
     },

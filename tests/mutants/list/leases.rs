@@ -1,6 +1,6 @@
 //! Checks that keep leased workers apart.
 
-use super::Against::Servers;
+use super::Against::{Servers, ServersAndSimulation};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -20,25 +20,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a fleet without I3",
         edits: &[
             (
-                "src/durable/mark.rs",
-                "layout.time_of(layout.first_tick_from(mark)).min(lease::limit(layout))",
+                "crates/snowflake_core/src/mark.rs",
+                "layout.time_of(layout.first_tick_from(mark)).min(limit)",
                 "layout.time_of(layout.first_tick_from(mark))",
             ),
-            ("src/durable/mark.rs", "Ok(mark.min(lease::limit(layout)))", "Ok(mark)"),
+            ("crates/snowflake_core/src/mark.rs", "Ok(mark.min(self.limit()?))", "Ok(mark)"),
         ],
-        against: Servers { tests: "faults:: row_46" },
-    },
-    Mutant {
-        name: "the mark passes what the registry has granted",
-        edits: &[
-            (
-                "src/durable/mark.rs",
-                "layout.time_of(layout.first_tick_from(mark)).min(lease::limit(layout))",
-                "layout.time_of(layout.first_tick_from(mark))",
-            ),
-            ("src/durable/mark.rs", "Ok(mark.min(lease::limit(layout)))", "Ok(mark)"),
-        ],
-        against: Servers { tests: "registry:: a_server_issues_to_the_end" },
+        against: ServersAndSimulation { tests: "faults:: row_46" },
     },
     Mutant {
         name: "the next holder of a worker begins at its clock",
@@ -102,9 +90,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server that was killed before its first mark leases another worker",
         edits: &[(
-            "src/durable/start.rs",
-            "        return Ok(Some(LeaseStart::First(begins)));",
-            "        return Ok(None);",
+            "crates/snowflake_core/src/mark/start.rs",
+            "            return Ok(Some(LeaseStart::First(begins)));",
+            "            return Ok(None);",
         )],
         against: Servers { tests: "registry:: killed_again_and_again" },
     },
@@ -153,8 +141,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a release is not above the mark on disk",
         edits: &[(
             "src/registry/client/farewell.rs",
-            "start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()?",
-            "start::own_mark(&StateDirectory::open(&gucs::state_directory()).ok()?).ok()? / 2",
+            "mark::open().ok()?.own_mark().ok()?",
+            "mark::open().ok()?.own_mark().ok()? / 2",
         )],
         against: Servers { tests: "registry:: releases_nothing_below" },
     },

@@ -18,12 +18,14 @@ pub struct Mutant {
     pub against: Against,
 }
 
-/// Tests that should notice: those of the core, or those of its interleavings or on servers whose names have these words.
+/// Tests that should notice: those of the core, or those of its interleavings or on servers whose names have these words;
+/// or both those on servers and the simulated day.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Against {
     Core,
     Loom { tests: &'static str },
     Servers { tests: &'static str },
+    ServersAndSimulation { tests: &'static str },
 }
 
 /// All of them.

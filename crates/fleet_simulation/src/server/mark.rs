@@ -1,47 +1,42 @@
-//! I1: the mark is extended before a timestamp above it is issued, as in `src/durable/{extend,mark,keeper}.rs`.
+//! The mark of a server: [`snowflake_core::mark`], which the extension runs, too, on a simulated disk.
 
 use super::{Cause, Server};
 use crate::machine::Host;
-use crate::settings::{KEEP_WARM, MAX_BORROW_MS, RESERVE_AHEAD_MS, Rule, Way};
+use crate::server::storage::{Disk, Failure};
+use crate::settings::{KEEP_WARM, RESERVE_AHEAD_MS, Rule, mark_settings};
 use crate::time::Micros;
-use snowflake_core::record::Record;
-use snowflake_core::reservation::{self, Extension};
+use snowflake_core::identity::Numbers;
+use snowflake_core::lease::{Lease, LeaseStart};
+use snowflake_core::mark::{Begin, Mark, Need, Refusal, is_due, need, period_ms};
 use snowflake_core::{Tick, UnixMs};
 
-/// How often the keeper looks while IDs are issued: after half of the reservation.
-const KEEPER_PERIOD: Micros = RESERVE_AHEAD_MS * 1000 / 2;
-
-/// How long a write to the disk takes, in milliseconds.
-const WRITE_MS: u64 = 2;
-
-/// Where a crash finds the extension of a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrashPoint {
-    /// There is none under way.
-    Between,
-    /// The mark is in WAL, and not on disk.
-    AfterWal,
-    /// The mark is on disk, and not yet used.
-    AfterDisk,
-}
+/// How often the keeper looks while IDs are issued.
+const KEEPER_PERIOD: Micros = period_ms(RESERVE_AHEAD_MS, true) * 1000;
 
 impl Server {
+    /// The mark, whose disk fails after so many writes.
+    pub(super) fn mark<'a, 'h>(&'a self, host: &'a mut Host<'h>, writes_left: usize) -> Mark<'a, Disk<'a, 'h>> {
+        let (numbers, grant, was_standby) = (self.numbers, self.grant, self.was_standby);
+        let disk =
+            Disk { host, way: self.way, numbers, grant, was_standby, writes_left, is_believed: true, prepared: None };
+        Mark::new(&self.generator, &self.state, mark_settings(self.way), disk)
+    }
+
     /// Starts the generator, or extends the mark past `tick`.
     pub(super) fn cover(&mut self, host: &mut Host, tick: Tick) -> Result<(), Cause> {
-        if self.way == Way::Leased && self.grant.is_none() {
-            return Err(self.lease_trouble());
-        }
         if !self.generator.is_started() {
-            return self.start(host);
+            return self.start(host, usize::MAX).map_err(|failure| self.cause(failure));
         }
-        let limit = self.generator.covered_until();
-        if tick < limit {
-            // A failure is told at the limit.
-            let _ = self.generator.take_on_extension() && self.extend(host, tick).is_ok();
-            return Ok(());
+        match need(&self.generator, tick) {
+            Need::None => {}
+            Need::Early => {
+                let _ = self.extend(host, tick, usize::MAX);
+            }
+            Need::Now => {
+                self.extend(host, tick, usize::MAX).map_err(|failure| self.cause(failure))?;
+                self.kept = host.now;
+            }
         }
-        self.extend(host, tick)?;
-        self.kept = host.now;
         Ok(())
     }
 
@@ -56,9 +51,9 @@ impl Server {
         self.kept = host.now;
         let mark = self.layout.time_of(self.generator.covered_until());
         let latest = (self.now(host) / 1000).max(self.last_timestamp());
-        if mark.saturating_sub(latest) < RESERVE_AHEAD_MS * 3 / 4 {
+        if is_due(mark, latest, RESERVE_AHEAD_MS) {
             // A failure becomes an error when IDs reach the mark.
-            let _ = self.extend(host, self.generator.last_tick());
+            let _ = self.extend(host, self.generator.last_tick(), usize::MAX);
         }
         host.now = now;
     }
@@ -68,92 +63,67 @@ impl Server {
         self.kept = now;
     }
 
-    fn extend(&mut self, host: &mut Host, tick: Tick) -> Result<(), Cause> {
-        let now = self.now(host) / 1000;
-        let needed = tick.max(self.generator.last_tick());
-        let wanted = self.wanted(host, needed, now)?;
-        let mark = self.log(host, wanted)?.map_or(wanted, |logged| wanted.min(logged));
-        let found = host.machine.record.expect("a server that runs has a record");
-        assert!(found.life == self.life, "only this server writes here");
-        self.persist(host, Record { mark, ..found });
-        self.publish(host, needed, now, mark);
+    fn extend(&self, host: &mut Host, tick: Tick, writes_left: usize) -> Result<(), Failure> {
+        let (limit, now) = (self.generator.covered_until(), self.now(host) / 1000);
+        self.mark(host, writes_left).extend(|| tick, limit, now)
+    }
+
+    /// Starts the generator above everything that this server may have issued before.
+    fn start(&mut self, host: &mut Host, writes_left: usize) -> Result<(), Failure> {
+        let (found, numbers) = (host.machine.record, self.numbers);
+        let now = self.now_at_start(host);
+        let is_believed = host.settings.keeps(Rule::BeginsAtMark);
+        let mut mark = self.mark(host, writes_left);
+        mark.storage.is_believed = is_believed;
+        let Begin::At { point, .. } = mark.start(now)? else {
+            return Err(Failure::StartMargin);
+        };
+        let known = found.zip(numbers).map_or(0, |(record, numbers)| record.mark_of(numbers));
+        assert!(point.floor >= known || !is_believed, "I2: {point:?} is below the mark, {known}");
+        self.kept = host.now;
         Ok(())
     }
 
-    /// The mark that covers this tick.
-    pub(super) fn wanted(&self, host: &Host, tick: Tick, now: UnixMs) -> Result<UnixMs, Cause> {
-        let reserve_ms = reservation::reserve_ms(RESERVE_AHEAD_MS, MAX_BORROW_MS, [WRITE_MS; 2]);
-        let mark = self.layout.time_of(self.generator.covered_until());
-        let next = Self::extension(host, self.layout.time_of(tick), 0);
-        let step_ms = reservation::step_ms(self.extended, next, now, RESERVE_AHEAD_MS, 0);
-        let mark = reservation::next_mark(now, next.needed, mark, reserve_ms, step_ms);
-        let mark = mark.min(self.limit(host));
-        if mark > next.needed { Ok(mark) } else { Err(self.lease_trouble()) }
+    /// What the clock shows to a server that finds the record.
+    pub(super) fn now_at_start(&self, host: &Host) -> UnixMs {
+        host.trusted(&self.guard, host.machine.record.map_or(0, |record| record.mark)) / 1000
     }
 
-    /// The mark may not be above this time.
-    fn limit(&self, host: &Host) -> UnixMs {
-        let keeps = host.settings.keeps(Rule::MarkWithinGrant);
-        self.grant.filter(|_| keeps).map_or(UnixMs::MAX, |grant| grant.until)
-    }
-
-    fn extension(host: &Host, needed: UnixMs, step_ms: u64) -> Extension {
-        Extension { at: host.monotonic() / 1000, needed, step_ms }
-    }
-
-    /// Takes a mark through WAL, if marks go through it. Returns what is there then.
-    pub(super) fn log(&self, host: &mut Host, mark: UnixMs) -> Result<Option<UnixMs>, Cause> {
-        if self.way != Way::Shared {
-            return Ok(None);
+    fn cause(&self, failure: Failure) -> Cause {
+        match failure {
+            Failure::Refused(Refusal::LeaseEnded) | Failure::NoLease => self.lease_trouble(),
+            Failure::NoStandby => Cause::NoStandby,
+            Failure::Refused(refusal) => panic!("{refusal:?}"),
+            Failure::StartMargin => Cause::StartMargin,
+            Failure::Died => unreachable!("nobody is told"),
         }
-        let (logged, is_acknowledged) = host.replication.write(host.machine.member, mark);
-        let may_go_on = is_acknowledged || !host.settings.keeps(Rule::MarkIsAcknowledged);
-        if may_go_on { Ok(Some(logged)) } else { Err(Cause::NoStandby) }
     }
 
-    /// Makes a record durable.
-    pub(super) fn persist(&mut self, host: &mut Host, record: Record) {
-        let before = host.machine.record.map_or(0, |found| found.revision);
-        self.revision = before.max(self.revision) + 1;
-        let logged = if self.way == Way::Shared {
-            host.replication.mark(host.machine.member).unwrap_or(0)
-        } else {
-            record.logged
-        };
-        host.machine.record = Some(Record { revision: self.revision, logged, ..record });
-        self.life = record.life;
+    /// Where IDs begin with a lease that was found; `None` if the server cannot go on with it.
+    pub fn start_of_lease(&self, host: &mut Host, lease: &Lease, now: UnixMs) -> Option<LeaseStart> {
+        let mark = self.mark(host, usize::MAX);
+        mark.start_of_lease(lease.numbers, lease.begins, |_| now).expect("a disk that can be read")
     }
 
-    /// Lets the generator use a durable mark.
-    pub(super) fn publish(&mut self, host: &Host, needed: Tick, now: UnixMs, mark: UnixMs) {
-        let needed = self.layout.time_of(needed);
-        self.extended = Self::extension(host, needed, mark.saturating_sub(needed));
-        let soft_limit = reservation::soft_limit(now, needed, mark);
-        self.generator.cover(self.layout.first_tick_from(soft_limit), self.layout.first_tick_from(mark));
+    /// A worker that this server must not have, since it seems to be a copy of one that has it.
+    pub fn worker_of_original(&self, host: &mut Host, now: UnixMs) -> Option<Numbers> {
+        self.mark(host, usize::MAX).worker_of_original(|_| now).expect("a disk that can be read")
     }
 
-    /// The server dies here.
-    pub fn die(&mut self, host: &mut Host, point: CrashPoint) {
+    /// The server dies, after so many writes of the extension of its mark that is under way; `None` if there is none.
+    pub fn die(&mut self, host: &mut Host, writes: Option<usize>) {
         self.keep(host);
-        if point == CrashPoint::Between || !self.generator.is_started() {
-            return;
-        }
-        let now = self.now(host) / 1000;
-        let Ok(wanted) = self.wanted(host, self.generator.covered_until(), now) else { return };
-        let Ok(logged) = self.log(host, wanted) else { return };
-        if point == CrashPoint::AfterDisk {
-            let found = host.machine.record.expect("a server that runs has a record");
-            self.persist(host, Record { mark: logged.map_or(wanted, |logged| wanted.min(logged)), ..found });
-        }
+        let Some(writes) = writes else { return };
+        let _ = if self.generator.is_started() {
+            self.extend(host, self.generator.covered_until(), writes)
+        } else {
+            self.start(host, writes)
+        };
     }
 
     /// The postmaster lowers the mark at a planned stop, when nothing else runs.
-    pub fn lower_mark(&mut self, host: &mut Host) {
-        let Some(found) = host.machine.record.filter(|_| self.generator.is_started()) else { return };
-        let lowest = self.layout.time_of(self.generator.last_tick() + 1);
-        if lowest < found.mark {
-            self.persist(host, Record { mark: lowest, ..found });
-        }
+    pub fn lower_mark(&self, host: &mut Host) {
+        self.mark(host, usize::MAX).lower().expect("the record is this server's");
     }
 
     /// Lowers the grant of the lease to the mark, so that the mark is not extended any more. Returns it.

@@ -4,8 +4,7 @@ use super::Simulation;
 use crate::events::Event;
 use crate::faults;
 use crate::fleet::{Former, Role};
-use crate::server::CrashPoint;
-use crate::settings::Way;
+use crate::settings::{RESERVE_AHEAD_MS, Way};
 use crate::tally::Count;
 use crate::time::{MINUTE, Micros, SECOND};
 
@@ -114,7 +113,7 @@ impl Simulation {
         self.fleet.nodes[node].role = Role::Primary;
         self.count(node, Count::Failovers);
         self.crowd(cluster);
-        self.start_server(node);
+        self.start_server(node, true);
     }
 
     /// A machine goes on that had stood still.
@@ -139,12 +138,14 @@ impl Simulation {
             return;
         }
         self.settle(self.fleet.nodes[node].cluster);
-        self.on_server(node, |host, server| server.die(host, CrashPoint::Between));
+        self.on_server(node, |host, server| server.die(host, None));
         self.end_server(node);
         let found = &mut self.fleet.nodes[node];
         found.role = Role::Away;
         found.is_cut_off = false;
-        let is_right = |since| found.clock_right_since <= since;
+        // A server whose IDs are ahead of its clock goes on when the clock comes near them.
+        let mark = found.machine.record.map_or(0, |record| record.mark);
+        let is_right = |since| found.clock_right_since <= since && mark <= since / 1000 + 2 * RESERVE_AHEAD_MS;
         if let Some((former, is_right)) = found.former.take().map(|former| (former, is_right(former.since))) {
             let went_on = former.last_id.map_or(0, |last| last - former.since);
             let split_brains = &mut self.tally(node).split_brains;

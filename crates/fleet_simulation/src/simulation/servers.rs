@@ -5,28 +5,31 @@ use crate::events::Event;
 use crate::faults;
 use crate::fleet::Role;
 use crate::registry_client::Client;
-use crate::server::{CrashPoint, Server};
+use crate::server::Server;
 use crate::settings::Way;
 use crate::tally::Count;
 use crate::time::SECOND;
 use snowflake_core::forward_jump::ForwardJumpGuard;
 
+/// How many writes a start has: WAL, its standbys, the life, the record, and the life again.
+const FIRST_WRITES: usize = 5;
+
 impl Simulation {
     /// A server starts, if nothing has happened to its node since that was planned.
     pub(super) fn start(&mut self, node: usize, life: u32) {
         if self.fleet.nodes[node].life == life && self.fleet.nodes[node].role == Role::Primary {
-            self.start_server(node);
+            self.start_server(node, false);
         }
     }
 
-    /// A server starts as a primary.
-    pub(super) fn start_server(&mut self, node: usize) {
+    /// A server starts as a primary, or is promoted.
+    pub(super) fn start_server(&mut self, node: usize, was_standby: bool) {
         let way = self.fleet.clusters[self.fleet.nodes[node].cluster].way;
         let datacenter = self.fleet.clusters[self.fleet.nodes[node].cluster].datacenter;
         let (offset, numbers) = (self.fleet.nodes[node].kept_offset.take(), self.fleet.nodes[node].numbers);
         let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
         let guard = offset.map_or_else(|| host.new_guard(), |offset| ForwardJumpGuard::new(offset, 0));
-        *running.server = Some(Server::new(way, numbers, guard));
+        *running.server = Some(Server::new(way, numbers, was_standby, guard));
         if way == Way::Leased {
             *running.client = Some(Client::new(&mut host, datacenter));
         }
@@ -65,8 +68,8 @@ impl Simulation {
     /// A server dies, wherever it is in the extension of its mark.
     pub(super) fn kill(&mut self, node: usize) {
         self.count(node, Count::Crashes);
-        let point = [CrashPoint::Between, CrashPoint::AfterWal, CrashPoint::AfterDisk][self.chance.index(3)];
-        self.on_server(node, |host, server| server.die(host, point));
+        let writes = self.chance.happens(0.7).then(|| self.chance.index(FIRST_WRITES));
+        self.on_server(node, |host, server| server.die(host, writes));
         self.end_server(node);
     }
 

@@ -1,0 +1,164 @@
+//! What a simulated server keeps on its disk and in WAL.
+
+use super::Grant;
+use crate::machine::Host;
+use crate::settings::{Rule, Way};
+use snowflake_core::UnixMs;
+use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::lease::LeaseStart;
+use snowflake_core::life::{LastLife, Life};
+use snowflake_core::mark::{Refusal, Storage};
+use snowflake_core::record::Record;
+use snowflake_core::wal_page::InWal;
+
+/// A disk, which fails after some writes, and WAL.
+#[derive(Debug)]
+pub struct Disk<'a, 'h> {
+    /// The machine.
+    pub host: &'a mut Host<'h>,
+    /// How the server gets its worker.
+    pub way: Way,
+    /// The worker, once it is known.
+    pub numbers: Option<Numbers>,
+    /// The lease.
+    pub grant: Option<Grant>,
+    /// Whether the server was promoted.
+    pub was_standby: bool,
+    /// How many writes there are until the server dies.
+    pub writes_left: usize,
+    /// Whether the mark is read as it is.
+    pub is_believed: bool,
+    /// The life that was prepared.
+    pub prepared: Option<Life>,
+}
+
+/// Why there is no mark.
+#[derive(Debug)]
+pub enum Failure {
+    /// By the rules of the mark.
+    Refused(Refusal),
+    /// The registry has leased no worker yet.
+    NoLease,
+    /// No standby acknowledges the mark in WAL.
+    NoStandby,
+    /// The start margin has not passed.
+    StartMargin,
+    /// The server has died.
+    Died,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Disk<'_, '_> {
+    fn write(&mut self) -> Result<(), Failure> {
+        self.writes_left = self.writes_left.checked_sub(1).ok_or(Failure::Died)?;
+        Ok(())
+    }
+}
+
+impl Storage for Disk<'_, '_> {
+    type Error = Failure;
+
+    fn monotonic_ms(&self) -> u64 {
+        self.host.monotonic() / 1000
+    }
+
+    fn numbers(&self) -> Result<Numbers, Failure> {
+        self.numbers.ok_or(Failure::NoLease)
+    }
+
+    fn identity(&self, _directory: Inode, numbers: Numbers) -> Result<Identity, Failure> {
+        Ok(self.host.machine.identity(numbers))
+    }
+
+    fn was_standby(&self) -> bool {
+        self.was_standby
+    }
+
+    fn lease(&self) -> Result<Option<LeaseStart>, Failure> {
+        match self.way {
+            Way::Own | Way::Shared => Ok(None),
+            Way::Leased => self.grant.map(|grant| Some(grant.start)).ok_or(Failure::NoLease),
+        }
+    }
+
+    fn usable_until(&self) -> Result<UnixMs, Failure> {
+        let keeps = self.way == Way::Leased && self.host.settings.keeps(Rule::MarkWithinGrant);
+        Ok(if keeps { self.grant.map_or(0, |grant| grant.until) } else { UnixMs::MAX })
+    }
+
+    fn directory(&self) -> Result<Inode, Failure> {
+        Ok(self.host.machine.directory)
+    }
+
+    fn read_record(&self) -> Result<Option<Record>, Failure> {
+        let found = self.host.machine.record;
+        Ok(if self.is_believed { found } else { found.map(|record| Record { mark: 0, ..record }) })
+    }
+
+    fn is_damaged(_error: &Failure) -> bool {
+        false
+    }
+
+    fn add_record(&mut self, record: &Record) -> Result<Inode, Failure> {
+        self.replace_record(record)
+    }
+
+    fn replace_record(&mut self, record: &Record) -> Result<Inode, Failure> {
+        self.write()?;
+        self.host.machine.record = Some(*record);
+        Ok(self.host.machine.directory)
+    }
+
+    fn read_life(&self) -> Result<Option<LastLife>, Failure> {
+        Ok(self.host.machine.life)
+    }
+
+    fn prepare_life(&mut self, life: Life, _directory: Inode) -> Result<(), Failure> {
+        self.write()?;
+        self.prepared = Some(life);
+        Ok(())
+    }
+
+    fn commit_life(&mut self) -> Result<(), Failure> {
+        self.write()?;
+        self.host.machine.life = self.prepared.take().map(|life| LastLife { life, elsewhere: false });
+        Ok(())
+    }
+
+    fn new_life(&mut self) -> u64 {
+        self.host.chance.between(1, u64::MAX)
+    }
+
+    fn read_wal(&self, numbers: Numbers) -> Result<InWal, Failure> {
+        let found = self.host.replication.of(self.host.machine.member, numbers);
+        let counts = self.host.settings.keeps(Rule::BeginsAboveMarkInWal);
+        Ok(if counts { found } else { InWal { mark: found.mark.map(|_| 1), ..found } })
+    }
+
+    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, Failure> {
+        self.write()?;
+        Ok(self.host.replication.write(self.host.machine.member, numbers, mark))
+    }
+
+    fn wait_for_standbys(&mut self) -> Result<(), Failure> {
+        self.write()?;
+        let may_go_on = self.host.replication.is_acknowledged(self.host.machine.member)
+            || !self.host.settings.keeps(Rule::MarkIsAcknowledged);
+        if may_go_on { Ok(()) } else { Err(Failure::NoStandby) }
+    }
+
+    fn forget_in_wal(&mut self, _numbers: Numbers) -> Result<(), Failure> {
+        unreachable!("marks always go through WAL")
+    }
+
+    fn tell_of_wal(&mut self, failure: Option<Failure>) {
+        assert!(failure.is_none_or(|failure| matches!(failure, Failure::Died)), "WAL is never damaged");
+    }
+
+    fn sign(&mut self) {}
+}

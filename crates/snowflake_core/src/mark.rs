@@ -1,0 +1,370 @@
+//! The durable mark: when it is extended, how far, and what is written in which order.
+//!
+//! A server does all this under a lock, in one of several processes. So what they know of the mark is a [`MarkState`] of
+//! atomics. Files, WAL and clocks are behind a [`Storage`]: the extension has PostgreSQL's, the simulation its own.
+//!
+//! - **I1**: every timestamp issued is below the mark, which was flushed before: [`Mark::extend`].
+//! - **I2**: after every start, the first timestamp is at or above the mark that was found: [`Mark::start`].
+//! - **I3**: the mark of a leased worker never passes the grant: [`Storage::usable_until`].
+
+mod keeper;
+mod start;
+mod state;
+
+pub use keeper::{KeeperSchedule, Work, is_due, period_ms};
+pub use start::{Begin, Plan};
+pub use state::MarkState;
+
+use crate::generator::Generator;
+use crate::identity::{Identity, Inode, Numbers};
+use crate::layout::{Layout, TimeError};
+use crate::lease::{self, LeaseStart};
+use crate::life::{LastLife, Life};
+use crate::record::{OtherMarks, Record};
+use crate::reservation::{self, Extension};
+use crate::start_table::MarkConflict;
+use crate::wal_page::InWal;
+use crate::{Tick, UnixMs};
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Whether the mark is in WAL before it is on disk: `snowflake_pg.wal_mark`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalMark {
+    /// It is not written there. One that is there counts.
+    Off,
+    /// It is. A failure is told, and IDs go on.
+    Prefer,
+    /// It is, and nothing is issued before synchronous standbys have it.
+    Require,
+}
+
+impl fmt::Display for WalMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+        })
+    }
+}
+
+/// What a server is configured to.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkSettings {
+    /// The layout of the IDs.
+    pub layout: Layout,
+    /// `snowflake_pg.reserve_ahead`, in milliseconds.
+    pub reserve_ahead_ms: u64,
+    /// `snowflake_pg.max_borrow`, in milliseconds.
+    pub max_borrow_ms: u64,
+    /// Whether a full tick is followed by ticks that are ahead of the clock: `sequence_exhaustion = borrow`.
+    pub borrows_ticks: bool,
+    /// See [`reservation::start_margin_ms`].
+    pub start_margin_ms: u64,
+    /// `snowflake_pg.wal_mark`.
+    pub wal_mark: WalMark,
+}
+
+/// Why there is no mark, apart from what a storage has met.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// The clock is outside the layout, or the layout has no tick that is so late.
+    Clock(UnixMs, TimeError),
+    /// The grant of the lease ends before the tick that is needed.
+    LeaseEnded,
+    /// Another directory or record has taken the place of the one that this server wrote.
+    Replaced,
+    /// The mark that was found does not tell where to begin.
+    Conflict {
+        /// Why.
+        conflict: MarkConflict,
+        /// The record that was found.
+        found: Option<Box<Record>>,
+        /// The source of this server's IDs.
+        own: Box<Identity>,
+    },
+    /// IDs would begin here, where the layout has ended.
+    LayoutEndsBefore {
+        /// The layout.
+        layout: Layout,
+        /// When IDs would begin.
+        begin: UnixMs,
+    },
+}
+
+/// The clocks, files and WAL of a server. A write that fails has left what was there before, or what was to be written.
+pub trait Storage {
+    /// Why something could not be done.
+    type Error: From<Refusal>;
+
+    /// What a monotonic clock shows, in milliseconds.
+    fn monotonic_ms(&self) -> u64;
+
+    /// The data center and the worker of this server.
+    fn numbers(&self) -> Result<Numbers, Self::Error>;
+    /// What identifies this server with that worker and that directory.
+    fn identity(&self, directory: Inode, numbers: Numbers) -> Result<Identity, Self::Error>;
+    /// Whether this server has been a standby until it was promoted.
+    fn was_standby(&self) -> bool;
+    /// Where IDs of the lease begin; `None` for a worker that is not leased. An error while a lease is missing.
+    fn lease(&self) -> Result<Option<LeaseStart>, Self::Error>;
+    /// The grant of the lease; `UnixMs::MAX` for a worker that is not leased. An error if the worker may not be used.
+    fn usable_until(&self) -> Result<UnixMs, Self::Error>;
+
+    /// The directory of the mark, as it is now.
+    fn directory(&self) -> Result<Inode, Self::Error>;
+    /// The record in the directory.
+    fn read_record(&self) -> Result<Option<Record>, Self::Error>;
+    /// Whether this error says that the record is damaged.
+    fn is_damaged(error: &Self::Error) -> bool;
+    /// Flushes a record beside the last one. Returns the inode of the directory.
+    fn add_record(&mut self, record: &Record) -> Result<Inode, Self::Error>;
+    /// Flushes a record in the place of whatever is there. Returns the inode of the directory.
+    fn replace_record(&mut self, record: &Record) -> Result<Inode, Self::Error>;
+
+    /// What the data directory knows of the record that it wrote last.
+    fn read_life(&self) -> Result<Option<LastLife>, Self::Error>;
+    /// Flushes a life beside the last one, with the directory of its record.
+    fn prepare_life(&mut self, life: Life, directory: Inode) -> Result<(), Self::Error>;
+    /// Makes the life that was prepared the last one.
+    fn commit_life(&mut self) -> Result<(), Self::Error>;
+    /// A random number, never 0.
+    fn new_life(&mut self) -> u64;
+
+    /// What WAL says of a worker.
+    fn read_wal(&self, numbers: Numbers) -> Result<InWal, Self::Error>;
+    /// Flushes the mark of a worker to WAL, unless a higher one is there. Returns the mark that counts then.
+    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, Self::Error>;
+    /// Waits until synchronous standbys have what was written.
+    fn wait_for_standbys(&mut self) -> Result<(), Self::Error>;
+    /// Removes the mark of a worker from WAL.
+    fn forget_in_wal(&mut self, numbers: Numbers) -> Result<(), Self::Error>;
+    /// Is told how each write to WAL came out, if IDs go on in any case.
+    fn tell_of_wal(&mut self, failure: Option<Self::Error>);
+
+    /// Signs the lock on the directory: this server issues IDs, or waits for its clock.
+    fn sign(&mut self);
+}
+
+/// The mark of a server. All that changes it is called under the lock.
+#[derive(Debug)]
+pub struct Mark<'a, S> {
+    /// What the mark covers.
+    pub generator: &'a Generator,
+    /// What the processes know of it.
+    pub state: &'a MarkState,
+    /// What the server is configured to.
+    pub settings: MarkSettings,
+    /// Where it is kept.
+    pub storage: S,
+    /// When the write to WAL began that the next write to disk belongs to.
+    began_ms: Option<u64>,
+}
+
+/// Whether a call needs a further mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Another one extends it, or has done so.
+    None,
+    /// It is near. A failure becomes an error at the mark.
+    Early,
+    /// The tick is not below it.
+    Now,
+}
+
+/// What the tick of a call needs, which the generator does not cover or which is near the mark.
+pub fn need(generator: &Generator, tick: Tick) -> Need {
+    if tick >= generator.covered_until() {
+        Need::Now
+    } else if generator.take_on_extension() {
+        Need::Early
+    } else {
+        Need::None
+    }
+}
+
+impl<'a, S: Storage> Mark<'a, S> {
+    /// The mark of a server.
+    pub fn new(generator: &'a Generator, state: &'a MarkState, settings: MarkSettings, storage: S) -> Self {
+        Self { generator, state, settings, storage, began_ms: None }
+    }
+
+    /// Extends the mark past `tick()`, unless another process has extended it past `limit`.
+    ///
+    /// The mark goes to WAL, then to disk, and is used only then.
+    pub fn extend(&mut self, tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<(), S::Error> {
+        if self.generator.covered_until() > limit {
+            return Ok(());
+        }
+        let generator = self.generator;
+        let needed = || tick().max(generator.last_tick());
+        let directory = self.check_directory()?;
+        let identity = self.storage.identity(directory, self.storage.numbers()?)?;
+        let found = self.own_record()?;
+        let mark = self.log(identity.numbers, self.wanted(needed(), now)?)?;
+        // A call that has ended meanwhile must not move the mark to where it wanted it.
+        let mark = mark.min(self.wanted(needed(), now)?);
+        // If the record is lost, all other workers begin above the highest mark that one of them had.
+        let lost = || OtherMarks::all_at(self.state.others.load(Relaxed));
+        let others = found.map_or_else(lost, |found| found.others);
+        let previous_life = found.map_or(0, |found| found.previous_life);
+        let life = self.state.life.load(Relaxed);
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
+        self.persist(found.as_ref(), record)?;
+        self.publish(needed(), now, mark);
+        Ok(())
+    }
+
+    /// Lowers the mark to just above what was issued, when the server stops and no other process runs.
+    pub fn lower(&mut self) -> Result<(), S::Error> {
+        if !self.generator.is_started() {
+            return Ok(());
+        }
+        let lowest = self.settings.layout.time_of(self.generator.last_tick() + 1);
+        self.check_directory()?;
+        if let Some(found) = self.own_record()?
+            && lowest < found.mark
+        {
+            self.persist(Some(&found), Record { mark: lowest, ..found })?;
+        }
+        Ok(())
+    }
+
+    /// The mark that covers this tick, `reserve_ahead` ahead of the clock or more.
+    fn wanted(&self, tick: Tick, now: UnixMs) -> Result<UnixMs, S::Error> {
+        let MarkSettings { layout, reserve_ahead_ms, max_borrow_ms, borrows_ticks, .. } = self.settings;
+        if tick > layout.last_tick() {
+            return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }).into());
+        }
+        let limit = self.limit()?;
+        let reserve_ms = reservation::reserve_ms(reserve_ahead_ms, max_borrow_ms, self.state.last_writes_ms());
+        let mark = layout.time_of(self.generator.covered_until());
+        let next = self.extension(layout.time_of(tick), 0);
+        let borrow_ms = if borrows_ticks { max_borrow_ms } else { 0 };
+        let step_ms = reservation::step_ms(self.state.extension(), next, now, reserve_ahead_ms, borrow_ms);
+        let mark = reservation::next_mark(now, next.needed, mark, reserve_ms, step_ms);
+        // In ticks of the layout, so not beyond its end.
+        let mark = layout.time_of(layout.first_tick_from(mark)).min(limit);
+        if mark > next.needed { Ok(mark) } else { Err(Refusal::LeaseEnded.into()) }
+    }
+
+    /// The mark may not be above this time, which is the beginning of a tick.
+    fn limit(&self) -> Result<UnixMs, S::Error> {
+        Ok(lease::limit(&self.settings.layout, self.storage.usable_until()?))
+    }
+
+    fn extension(&self, needed: UnixMs, step_ms: u64) -> Extension {
+        Extension { at: self.storage.monotonic_ms(), needed, step_ms }
+    }
+
+    /// Takes a mark to WAL, if marks go there. Returns the mark that may be written to disk: the grant of a lease can have
+    /// been lowered meanwhile.
+    fn log(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, S::Error> {
+        self.began_ms = Some(self.storage.monotonic_ms());
+        match self.settings.wal_mark {
+            WalMark::Off => {}
+            WalMark::Prefer => {
+                let failure = self.write_wal(numbers, mark).err();
+                self.storage.tell_of_wal(failure);
+            }
+            WalMark::Require => {
+                self.write_wal(numbers, mark)?;
+                self.storage.wait_for_standbys()?;
+                self.storage.tell_of_wal(None);
+            }
+        }
+        Ok(mark.min(self.limit()?))
+    }
+
+    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {
+        let counts = self.storage.write_wal(numbers, mark)?;
+        self.state.in_wal.store(counts, Relaxed);
+        Ok(())
+    }
+
+    fn goes_through_wal(&self) -> bool {
+        self.settings.wal_mark != WalMark::Off
+    }
+
+    /// Makes the first record of a life durable, and has the data directory keep that life. Returns the inode of the
+    /// directory.
+    ///
+    /// The record comes first, and names the life before, too: whenever the server dies, the two fit. If there is no room
+    /// for the new life, the record stays as it is: a server that is started again and again must not raise its mark.
+    pub fn persist_first(
+        &mut self,
+        found: Option<&Record>,
+        mark: UnixMs,
+        identity: Identity,
+        others: OtherMarks,
+        last_life: Option<LastLife>,
+    ) -> Result<Inode, S::Error> {
+        let (life, previous_life) = (self.storage.new_life(), last_life.map_or(0, |last| last.life.number));
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
+        let revision = LastLife::revision_of_next(last_life, found);
+        self.state.revision.fetch_max(revision, Relaxed);
+        // WAL knows of this life if it has a mark that is as high as this.
+        let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
+        let life = Life { number: record.life, revision, numbers: record.identity.numbers, wal_mark };
+        self.storage.prepare_life(life, record.identity.directory)?;
+        let written = self.persist(found, record)?;
+        if !written.same_inode(&record.identity.directory) {
+            self.storage.prepare_life(life, written)?;
+        }
+        self.storage.commit_life()?;
+        Ok(written)
+    }
+
+    /// Makes a record durable after the one that was found, with the next revision and with what is known to be in WAL.
+    /// Keeps how long that took, with WAL. Returns the inode of the directory.
+    fn persist(&mut self, found: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
+        let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
+        let state = self.state;
+        let before = found.map_or(0, |found| found.revision);
+        let revision = before.max(state.revision.load(Relaxed)) + 1;
+        let logged = if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 };
+        let record = Record { revision, logged, ..record };
+        let has_failed = state.write_failed.swap(true, Relaxed);
+        let adds = !has_failed && before > 0 && revision == before + 1;
+        let written = if adds { self.storage.add_record(&record) } else { self.storage.replace_record(&record) }?;
+        state.write_failed.store(false, Relaxed);
+        state.revision.store(revision, Relaxed);
+        state.life.store(record.life, Relaxed);
+        state.others.store(record.others.highest(), Relaxed);
+        state.keep_write_ms(self.storage.monotonic_ms().saturating_sub(began_ms));
+        Ok(written)
+    }
+
+    /// Lets the generator use a durable mark.
+    fn publish(&self, needed: Tick, now: UnixMs, mark: UnixMs) {
+        let layout = &self.settings.layout;
+        let needed = layout.time_of(needed);
+        self.state.keep_extension(self.extension(needed, mark.saturating_sub(needed)));
+        let soft_limit = reservation::soft_limit(now, needed, mark);
+        self.generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
+    }
+
+    /// The directory; an error if another one has replaced the one of the start.
+    fn check_directory(&self) -> Result<Inode, S::Error> {
+        let directory = self.storage.directory()?;
+        if directory.same_inode(&self.state.directory()) { Ok(directory) } else { Err(Refusal::Replaced.into()) }
+    }
+
+    /// The record that this server wrote last; an error if there is another one. A lost or damaged record may be replaced,
+    /// and is `None`.
+    fn own_record(&self) -> Result<Option<Record>, S::Error> {
+        let Some(record) = self.read_unless_damaged()? else { return Ok(None) };
+        // After a failure the record can be the one whose write has failed.
+        let is_the_last =
+            record.life == self.state.life.load(Relaxed) && record.revision >= self.state.revision.load(Relaxed);
+        if is_the_last { Ok(Some(record)) } else { Err(Refusal::Replaced.into()) }
+    }
+
+    fn read_unless_damaged(&self) -> Result<Option<Record>, S::Error> {
+        match self.storage.read_record() {
+            Err(error) if S::is_damaged(&error) => Ok(None),
+            found => found,
+        }
+    }
+}

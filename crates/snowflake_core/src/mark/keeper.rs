@@ -1,0 +1,63 @@
+//! When the keeper, a background worker, extends the mark: early, so that no call waits for the disk.
+
+use crate::UnixMs;
+
+/// How long until the keeper looks again, in milliseconds. While nobody asks for IDs, the mark may come nearer, but not as
+/// near as where a backend extends it.
+pub const fn period_ms(reserve_ahead_ms: u64, is_in_use: bool) -> u64 {
+    reserve_ahead_ms * if is_in_use { 4 } else { 5 } / 8
+}
+
+/// Whether a quarter of the reservation is used up, by the latest of what the clock shows and of what was issued.
+pub const fn is_due(mark: UnixMs, latest: UnixMs, reserve_ahead_ms: u64) -> bool {
+    mark.saturating_sub(latest) < reserve_ahead_ms * 3 / 4
+}
+
+/// What the keeper does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Sleeps for this many milliseconds; `None` is until a backend wakes it.
+    Sleep(Option<u64>),
+    /// Starts the generator, or extends the mark if that [is due](is_due) or if a backend wants it.
+    Look,
+}
+
+/// What the keeper remembers. Times are of a monotonic clock, in milliseconds.
+#[derive(Debug, Default)]
+pub struct KeeperSchedule {
+    /// How many IDs had been issued when it looked last.
+    issued: u64,
+    /// When it found last that IDs had been issued.
+    used: Option<u64>,
+    /// When it looks again.
+    next: Option<u64>,
+    /// Whether IDs were issued since it had looked before.
+    is_in_use: bool,
+}
+
+impl KeeperSchedule {
+    /// What to do now, when so many IDs were issued.
+    pub fn wake(&mut self, now: u64, issued: u64, is_started: bool, is_wanted: bool, keep_warm_ms: u64) -> Work {
+        self.is_in_use = issued != self.issued;
+        if self.is_in_use {
+            self.used = Some(now);
+        }
+        if is_started && !self.is_in_use && !is_wanted {
+            // It was woken early, and looks again at its time.
+            let left = self.next.and_then(|next| next.checked_sub(now)).filter(|&left| left > 0);
+            let is_warm = self.used.is_some_and(|used| now - used < keep_warm_ms);
+            if left.is_some() || !is_warm {
+                return Work::Sleep(left);
+            }
+        }
+        self.issued = issued;
+        Work::Look
+    }
+
+    /// How long to sleep after that.
+    pub fn rest(&mut self, now: u64, reserve_ahead_ms: u64) -> u64 {
+        let period = period_ms(reserve_ahead_ms, self.is_in_use);
+        self.next = Some(now + period);
+        period
+    }
+}

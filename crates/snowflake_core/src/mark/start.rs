@@ -1,0 +1,221 @@
+//! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::start_table) decides.
+
+use super::{Mark, Refusal, Storage, WalMark};
+use crate::identity::{Identity, Numbers};
+use crate::layout::Layout;
+use crate::lease::LeaseStart;
+use crate::life::LastLife;
+use crate::record::{OtherMarks, Record};
+use crate::start_table::{StartContext, StartPoint, decide};
+use crate::{Tick, UnixMs};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a start has found, and where IDs begin.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The source of the IDs.
+    pub own: Identity,
+    /// What the clock shows.
+    pub now: UnixMs,
+    found: Option<Record>,
+    last_life: Option<LastLife>,
+    point: StartPoint,
+}
+
+impl Plan {
+    /// The first tick. Tick 0 is never issued: a generator that has not been started holds position 0.
+    fn first_tick(&self, layout: &Layout) -> Tick {
+        layout.first_tick_from(self.point.floor).max(1)
+    }
+}
+
+/// How a start came out.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    /// Nothing may be issued before this time.
+    Pending(UnixMs),
+    /// The same, from here on: there is no certain mark.
+    Waiting(StartPoint),
+    /// IDs begin here.
+    At {
+        /// Where, and why.
+        point: StartPoint,
+        /// Whether that was told before, since the server had to wait.
+        was_pending: bool,
+        /// Whether the file system has put another directory in the place of the one with the mark that was found, as an
+        /// overlay does with one of its lower layer.
+        was_copied_up: bool,
+    },
+}
+
+impl<S: Storage> Mark<'_, S> {
+    /// Reads the mark in the directory, which this server has locked, and decides where IDs begin. `now` is what the clock
+    /// shows to a server that finds this record.
+    pub fn plan(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, S::Error> {
+        let (lease, layout) = (self.storage.lease()?, self.settings.layout);
+        let own = self.storage.identity(self.storage.directory()?, self.storage.numbers()?)?;
+        // Before the record, which is written first: another process may start the generator now.
+        let last_life = self.storage.read_life()?;
+        let found = self.storage.read_record()?;
+        let now = now(found.as_ref());
+        let context = self.context(own.numbers, now, last_life, lease)?;
+        let mut point = decide(found.as_ref(), &own, &context).map_err(|conflict| Refusal::Conflict {
+            conflict,
+            found: found.map(Box::new),
+            own: Box::new(own),
+        })?;
+        let known = found.map_or(0, |record| record.mark_of(own.numbers));
+        let start_not_before = self.state.start_not_before.load(Relaxed);
+        if point.reason.relies_on_clock() && start_not_before > 0 {
+            // A mark that has come meanwhile counts, too.
+            point.floor = start_not_before.max(known).max(context.wal.map_or(0, |wal| wal.rest));
+        }
+        // Not by the clock, and not by what this server has issued.
+        let is_pushed = point.floor > known;
+        if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
+            return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
+        }
+        Ok(Plan { own, now, found, last_life, point })
+    }
+
+    /// What matters at a start of this worker, apart from the record. What is wrong with WAL is told when marks are written
+    /// there, unless they must go there.
+    pub fn context(
+        &self,
+        numbers: Numbers,
+        now: UnixMs,
+        last_life: Option<LastLife>,
+        lease: Option<LeaseStart>,
+    ) -> Result<StartContext, S::Error> {
+        let mut wal = match self.storage.read_wal(numbers) {
+            Err(failure) if self.settings.wal_mark == WalMark::Require => return Err(failure),
+            found => found.unwrap_or_default(),
+        };
+        // Not what this server itself has written there in a start that then has failed: each would begin further ahead.
+        let [found, logged] = [0, 1].map(|i| self.state.unfinished_start[i].load(Relaxed));
+        if logged > 0 && wal.mark == Some(logged) {
+            wal.mark = Some(found).filter(|&mark| mark > 0);
+        }
+        Ok(StartContext { wal: Some(wal), lease, ..self.context_without_registry(now, last_life) })
+    }
+
+    /// What matters without a registry, and without what WAL knows.
+    fn context_without_registry(&self, now: UnixMs, last_life: Option<LastLife>) -> StartContext {
+        StartContext {
+            now,
+            start_margin_ms: self.settings.start_margin_ms,
+            wal: None,
+            was_standby: self.storage.was_standby(),
+            last_life,
+            lease: None,
+        }
+    }
+
+    /// Where a server begins that has found a lease of its own of this worker; `None` if it cannot go on with that, since
+    /// its mark is lost, damaged or not its own. Without what WAL knows.
+    pub fn start_of_lease(
+        &self,
+        numbers: Numbers,
+        begins: UnixMs,
+        now: impl FnOnce(Option<&Record>) -> UnixMs,
+    ) -> Result<Option<LeaseStart>, S::Error> {
+        let own = self.storage.identity(self.storage.directory()?, numbers)?;
+        let last_life = self.storage.read_life()?;
+        let found = match self.storage.read_record() {
+            Err(error) if S::is_damaged(&error) => return Ok(None),
+            found => found?,
+        };
+        let has_begun = found.is_some_and(|record| record.mark_of(numbers) > 0)
+            || last_life.is_some_and(|last| last.life.numbers == numbers);
+        if !has_begun {
+            return Ok(Some(LeaseStart::First(begins)));
+        }
+        let start = decide(found.as_ref(), &own, &self.context_without_registry(now(found.as_ref()), last_life));
+        Ok(start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(begins)))
+    }
+
+    /// A worker that this server must not have, since it seems to be a copy or a promoted standby of one that has it.
+    pub fn worker_of_original(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Option<Numbers>, S::Error> {
+        let Some(record) = self.read_unless_damaged()? else { return Ok(None) };
+        let numbers = record.identity.numbers;
+        let own = self.storage.identity(self.storage.directory()?, numbers)?;
+        let context = self.context_without_registry(now(Some(&record)), self.storage.read_life()?);
+        let is_own =
+            own.directory.same_inode(&record.identity.directory) && decide(Some(&record), &own, &context).is_ok();
+        Ok((!is_own).then_some(numbers))
+    }
+
+    /// The mark of this server, of whichever worker; 0 if it has none.
+    pub fn own_mark(&self) -> Result<UnixMs, S::Error> {
+        let directory = self.storage.directory()?;
+        let found = self.storage.read_record()?.filter(|record| record.identity.directory.same_inode(&directory));
+        Ok(found.map_or(0, |record| record.mark))
+    }
+
+    /// Under the lock: starts the generator above everything that this server may have issued before.
+    ///
+    /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right
+    /// one, with the right mark, may come back. For the same reason a server without a mark waits until its clock has
+    /// passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so that it waits again
+    /// after a crash.
+    pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
+        let (plan, layout, state) = (self.plan(|_| now)?, self.settings.layout, self.state);
+        if self.is_pending(&plan) {
+            let until = state.not_before();
+            if until > 0 {
+                return Ok(Begin::Pending(until));
+            }
+            self.storage.sign();
+            state.start_not_before.store(plan.point.floor, Relaxed);
+            return Ok(Begin::Waiting(plan.point));
+        }
+        let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
+        let first = plan.first_tick(&layout);
+        let Plan { own, found, last_life, point, .. } = plan;
+        let wanted = self.wanted(first, now)?;
+        let mark = self.log_first(own.numbers, wanted)?;
+        if mark <= layout.time_of(first) {
+            return Err(Refusal::LeaseEnded.into());
+        }
+        // It will not be kept any more: a server that is promoted later must not believe it.
+        if !self.goes_through_wal() && self.storage.read_wal(own.numbers).is_ok_and(|wal| wal.mark.is_some()) {
+            self.storage.forget_in_wal(own.numbers)?;
+            state.in_wal.store(0, Relaxed);
+        }
+        let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
+        let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;
+        self.storage.sign();
+        state.keep_directory(written);
+        // From now on a clock that is set back is only behind.
+        let was_pending = state.start_not_before.swap(0, Relaxed) > 0;
+        state.reset_not_before.store(0, Relaxed);
+        state.unfinished_start[1].store(0, Relaxed);
+        self.generator.start(first, now_tick);
+        self.publish(first, now, mark);
+        Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&own.directory) })
+    }
+
+    /// Whether there is no certain mark, and the start margin has not passed; or one that was reset to far ahead.
+    fn is_pending(&self, plan: &Plan) -> bool {
+        let start_not_before = self.state.start_not_before.load(Relaxed);
+        let has_to_wait = start_not_before == 0 || plan.now < start_not_before;
+        plan.now < self.state.reset_not_before.load(Relaxed) || plan.point.reason.relies_on_clock() && has_to_wait
+    }
+
+    /// Takes the first mark to WAL. What an attempt has written there that has failed afterwards is not written again.
+    fn log_first(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, S::Error> {
+        let [found, logged] = &self.state.unfinished_start;
+        let before = logged.load(Relaxed);
+        if before >= mark {
+            return Ok(mark.min(self.limit()?));
+        }
+        if self.goes_through_wal() && before == 0 {
+            let wal = self.storage.read_wal(numbers).unwrap_or_default();
+            found.store(wal.mark.unwrap_or(0), Relaxed);
+            self.state.in_wal.store(wal.highest(), Relaxed);
+        }
+        let mark = self.log(numbers, mark)?;
+        logged.store(if self.goes_through_wal() { self.state.in_wal.load(Relaxed) } else { 0 }, Relaxed);
+        Ok(mark)
+    }
+}

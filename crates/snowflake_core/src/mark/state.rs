@@ -1,0 +1,84 @@
+//! What the processes of a server know of its mark, in shared memory.
+
+use crate::UnixMs;
+use crate::identity::Inode;
+use crate::reservation::Extension;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Written under the lock of the mark, and read by all.
+#[derive(Debug, Default)]
+pub struct MarkState {
+    /// A server without a certain mark issues nothing before this time; 0 once it has passed.
+    pub(super) start_not_before: AtomicU64,
+    /// The same for one whose mark was reset by hand to far ahead of the clock: until the generator starts, another reset
+    /// can take that back.
+    pub(super) reset_not_before: AtomicU64,
+    /// How long the last two writes took, in milliseconds; the last one first.
+    last_writes_ms: [AtomicU64; 2],
+    /// The last [`Extension`].
+    extension: [AtomicU64; 3],
+    /// The inode of the directory, since the generator has started.
+    directory: [AtomicU64; 2],
+    /// The revision of the record that was written last.
+    pub(super) revision: AtomicU64,
+    /// The number of its life.
+    pub(super) life: AtomicU64,
+    /// The highest mark of another worker in it.
+    pub(super) others: AtomicU64,
+    /// Whether the last write has failed.
+    pub(super) write_failed: AtomicBool,
+    /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none.
+    pub(super) in_wal: AtomicU64,
+    /// The mark in WAL before a start that has failed, and the one that this has written there; 0 for none.
+    pub(super) unfinished_start: [AtomicU64; 2],
+}
+
+impl MarkState {
+    /// The time before which nothing is issued, of a server that waits for it; 0 if none does.
+    pub fn not_before(&self) -> UnixMs {
+        self.start_not_before.load(Relaxed).max(self.reset_not_before.load(Relaxed))
+    }
+
+    /// Whether the mark was reset by hand, and nothing may be issued for now.
+    pub fn is_reset(&self) -> bool {
+        self.reset_not_before.load(Relaxed) > 0
+    }
+
+    /// Lets nothing be issued before this time, after a reset of the mark by hand; 0 is at once.
+    pub fn wait_after_reset(&self, until: UnixMs) {
+        self.reset_not_before.store(until, Relaxed);
+    }
+
+    /// How long the last two writes of the mark took, in milliseconds; the last one first.
+    pub fn last_writes_ms(&self) -> [u64; 2] {
+        [0, 1].map(|i| self.last_writes_ms[i].load(Relaxed))
+    }
+
+    pub(super) fn keep_write_ms(&self, took: u64) {
+        let [last, before] = &self.last_writes_ms;
+        before.store(last.swap(took, Relaxed), Relaxed);
+    }
+
+    pub(super) fn extension(&self) -> Extension {
+        let [at, needed, step_ms] = [0, 1, 2].map(|i| self.extension[i].load(Relaxed));
+        Extension { at, needed, step_ms }
+    }
+
+    pub(super) fn keep_extension(&self, Extension { at, needed, step_ms }: Extension) {
+        for (kept, number) in self.extension.iter().zip([at, needed, step_ms]) {
+            kept.store(number, Relaxed);
+        }
+    }
+
+    pub(super) fn directory(&self) -> Inode {
+        let [number, born_ns] = [0, 1].map(|i| self.directory[i].load(Relaxed));
+        Inode { number, born_ns }
+    }
+
+    pub(super) fn keep_directory(&self, Inode { number, born_ns }: Inode) {
+        for (kept, number) in self.directory.iter().zip([number, born_ns]) {
+            kept.store(number, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A disk that can fail at any write, and WAL on it.
+
+use snowflake_core::UnixMs;
+use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::layout::Layout;
+use snowflake_core::lease::LeaseStart;
+use snowflake_core::life::{LastLife, Life};
+use snowflake_core::mark::{Refusal, Storage};
+use snowflake_core::record::Record;
+use snowflake_core::wal_page::{InWal, WalPage};
+
+const DIRECTORY: Inode = Inode { number: 1, born_ns: 1 };
+
+pub struct Disk {
+    layout: Layout,
+    /// A monotonic clock.
+    pub elapsed: u64,
+    pub works: bool,
+    /// How many writes succeed before the server dies.
+    pub writes_left: usize,
+    record: Option<Record>,
+    life: Option<LastLife>,
+    prepared: Option<Life>,
+    lives: u64,
+    wal: WalPage,
+}
+
+#[derive(Debug)]
+pub enum Failure {
+    Refused(Refusal),
+    Disk,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Disk {
+    pub fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            elapsed: 0,
+            works: true,
+            writes_left: usize::MAX,
+            record: None,
+            life: None,
+            prepared: None,
+            lives: 0,
+            wal: WalPage::default(),
+        }
+    }
+
+    /// The mark.
+    pub fn mark(&self) -> Option<UnixMs> {
+        self.record.map(|record| record.mark)
+    }
+
+    /// Loses the state file. WAL stays: without it there is no database.
+    pub fn lose(&mut self) {
+        self.record = None;
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        self.writes_left = self.writes_left.checked_sub(1).ok_or(Failure::Disk)?;
+        if self.works { Ok(()) } else { Err(Failure::Disk) }
+    }
+}
+
+impl Storage for &mut Disk {
+    type Error = Failure;
+
+    fn monotonic_ms(&self) -> u64 {
+        self.elapsed
+    }
+
+    fn numbers(&self) -> Result<Numbers, Failure> {
+        Ok((0, 1))
+    }
+
+    fn identity(&self, directory: Inode, numbers: Numbers) -> Result<Identity, Failure> {
+        Ok(Identity { system_identifier: 1, timeline: 1, directory, numbers, layout: self.layout })
+    }
+
+    fn was_standby(&self) -> bool {
+        false
+    }
+
+    fn lease(&self) -> Result<Option<LeaseStart>, Failure> {
+        Ok(None)
+    }
+
+    fn usable_until(&self) -> Result<UnixMs, Failure> {
+        Ok(UnixMs::MAX)
+    }
+
+    fn directory(&self) -> Result<Inode, Failure> {
+        Ok(DIRECTORY)
+    }
+
+    fn read_record(&self) -> Result<Option<Record>, Failure> {
+        Ok(self.record)
+    }
+
+    fn is_damaged(_error: &Failure) -> bool {
+        false
+    }
+
+    fn add_record(&mut self, record: &Record) -> Result<Inode, Failure> {
+        assert_eq!(self.record.map(|last| last.revision + 1), Some(record.revision), "beside the last one");
+        self.replace_record(record)
+    }
+
+    fn replace_record(&mut self, record: &Record) -> Result<Inode, Failure> {
+        self.write()?;
+        self.record = Some(*record);
+        Ok(DIRECTORY)
+    }
+
+    fn read_life(&self) -> Result<Option<LastLife>, Failure> {
+        Ok(self.life)
+    }
+
+    fn prepare_life(&mut self, life: Life, _directory: Inode) -> Result<(), Failure> {
+        self.write()?;
+        self.prepared = Some(life);
+        Ok(())
+    }
+
+    fn commit_life(&mut self) -> Result<(), Failure> {
+        self.write()?;
+        self.life = self.prepared.take().map(|life| LastLife { life, elsewhere: false });
+        Ok(())
+    }
+
+    fn new_life(&mut self) -> u64 {
+        self.lives += 1;
+        self.lives
+    }
+
+    fn read_wal(&self, numbers: Numbers) -> Result<InWal, Failure> {
+        Ok(self.wal.of(numbers))
+    }
+
+    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, Failure> {
+        self.write()?;
+        self.wal.raise(numbers, mark, self.layout, usize::MAX);
+        Ok(self.wal.of(numbers).highest())
+    }
+
+    fn wait_for_standbys(&mut self) -> Result<(), Failure> {
+        self.write()
+    }
+
+    fn forget_in_wal(&mut self, numbers: Numbers) -> Result<(), Failure> {
+        self.write()?;
+        self.wal.forget(numbers);
+        Ok(())
+    }
+
+    fn tell_of_wal(&mut self, _failure: Option<Failure>) {}
+
+    fn sign(&mut self) {}
+}

@@ -1,0 +1,139 @@
+//! The [`Storage`] of the mark: the state directory, the data directory, and WAL.
+
+use crate::clock;
+use crate::durable::state_file::StateDirectory;
+use crate::durable::{citus_group, directory_lock, identity, lease, life_file, wal};
+use crate::errors::{IssueError, StateFileError, summary};
+use crate::shared::{Shared, shared};
+use crate::sleep::{self, WaitEvent};
+use crate::worker;
+use pgrx::{PgLogLevel, pg_sys};
+use snowflake_core::UnixMs;
+use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::layout::Layout;
+use snowflake_core::lease::LeaseStart;
+use snowflake_core::life::{LastLife, Life};
+use snowflake_core::mark::Storage;
+use snowflake_core::record::Record;
+use snowflake_core::wal_page::InWal;
+use std::sync::atomic::Ordering;
+
+/// Where this server keeps its mark.
+pub struct Disk {
+    /// The state directory.
+    pub directory: StateDirectory,
+    layout: Layout,
+    /// The end of what was written to WAL last.
+    position: pg_sys::XLogRecPtr,
+}
+
+impl Disk {
+    /// The state directory of a server with this layout.
+    pub fn new(directory: StateDirectory, layout: Layout) -> Self {
+        Self { directory, layout, position: 0 }
+    }
+}
+
+fn write(work: impl FnOnce() -> Result<Inode, StateFileError>) -> Result<Inode, IssueError> {
+    let written = sleep::shown(WaitEvent::MarkWrite, work)?;
+    shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
+    Ok(written)
+}
+
+impl Storage for Disk {
+    type Error = IssueError;
+
+    fn monotonic_ms(&self) -> u64 {
+        clock::microseconds(clock::since_boot()) / 1000
+    }
+
+    fn numbers(&self) -> Result<Numbers, IssueError> {
+        Ok(worker::numbers()?.0)
+    }
+
+    fn identity(&self, directory: Inode, numbers: Numbers) -> Result<Identity, IssueError> {
+        Ok(identity::of(directory, numbers, self.layout))
+    }
+
+    fn was_standby(&self) -> bool {
+        worker::starts_as_standby()
+    }
+
+    fn lease(&self) -> Result<Option<LeaseStart>, IssueError> {
+        lease::start()
+    }
+
+    fn usable_until(&self) -> Result<UnixMs, IssueError> {
+        citus_group::check()?;
+        Ok(lease::usable_until())
+    }
+
+    fn directory(&self) -> Result<Inode, IssueError> {
+        Ok(self.directory.inode()?)
+    }
+
+    fn read_record(&self) -> Result<Option<Record>, IssueError> {
+        Ok(self.directory.read()?)
+    }
+
+    fn is_damaged(error: &IssueError) -> bool {
+        matches!(error, IssueError::StateFile(StateFileError::Damaged { .. }))
+    }
+
+    fn add_record(&mut self, record: &Record) -> Result<Inode, IssueError> {
+        write(|| self.directory.add(record))
+    }
+
+    fn replace_record(&mut self, record: &Record) -> Result<Inode, IssueError> {
+        write(|| self.directory.replace(record))
+    }
+
+    fn read_life(&self) -> Result<Option<LastLife>, IssueError> {
+        Ok(life_file::read(&self.directory)?)
+    }
+
+    fn prepare_life(&mut self, life: Life, directory: Inode) -> Result<(), IssueError> {
+        Ok(life_file::prepare(life, directory)?)
+    }
+
+    fn commit_life(&mut self) -> Result<(), IssueError> {
+        Ok(life_file::commit()?)
+    }
+
+    fn new_life(&mut self) -> u64 {
+        life_file::new_number()
+    }
+
+    fn read_wal(&self, numbers: Numbers) -> Result<InWal, IssueError> {
+        wal::read(numbers)
+    }
+
+    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, IssueError> {
+        let (counts, position) = wal::write(numbers, self.layout, mark)?;
+        self.position = position;
+        Ok(counts)
+    }
+
+    fn wait_for_standbys(&mut self) -> Result<(), IssueError> {
+        wal::wait_for_standbys(self.position)
+    }
+
+    fn forget_in_wal(&mut self, numbers: Numbers) -> Result<(), IssueError> {
+        wal::forget(numbers)
+    }
+
+    /// Shows in the view what is wrong with the mark in WAL, if anything is, and logs it once a minute.
+    fn tell_of_wal(&mut self, failure: Option<IssueError>) {
+        let Shared { wal_failure, wal_warnings, .. } = shared();
+        match failure {
+            Some(failure) => {
+                wal_failure.write(&summary::log_recorded(failure, PgLogLevel::LOG_SERVER_ONLY, wal_warnings.is_due()));
+            }
+            None => wal_failure.write(""),
+        }
+    }
+
+    fn sign(&mut self) {
+        directory_lock::sign(&self.directory);
+    }
+}
