@@ -29,6 +29,7 @@ mod refusals;
 mod registry;
 mod setup;
 mod shards;
+mod simulation;
 mod snowflake_type;
 mod sql_surface;
 mod startup_log;

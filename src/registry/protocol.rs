@@ -6,6 +6,7 @@ use crate::remote::Remote;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
+use snowflake_core::lease::io::{Claim, Claimed, Grant, Renewal};
 use snowflake_core::lease::{Lease, LeaseStart, Token};
 use std::ffi::{CStr, CString};
 use std::str::FromStr;
@@ -46,61 +47,23 @@ pub struct About {
     pub begins: Option<UnixMs>,
 }
 
-/// Which worker a server wants.
-pub struct Claim {
-    /// The token of the new lease.
-    pub new_token: Token,
-    /// The data center.
-    pub datacenter: u64,
-    /// The worker that the server is configured with; `None` if any will do.
-    pub configured: Option<u64>,
-    /// The greatest one that the layout has room for.
-    pub greatest: u64,
-    /// One that the server must not have.
-    pub avoided: Option<u32>,
-}
-
-/// A new lease of a worker.
-pub struct Claimed {
-    /// The worker.
-    pub worker: u32,
-    /// How its IDs begin, and where.
-    pub start: (fn(UnixMs) -> LeaseStart, UnixMs),
-    /// What was granted.
-    pub grant: Grant,
+/// What the registry says beside its answer.
+#[derive(Default)]
+pub struct Notes {
     /// Who has the worker that the server had before, if it still is somebody's.
     pub other: Option<String>,
-}
-
-/// What was granted.
-pub struct Grant {
-    /// Timestamps below this time.
-    pub until: UnixMs,
-    /// The proof of it.
-    pub receipt: [u8; 32],
-    /// The state of the registry.
-    pub revision: u64,
     /// A server that has a lease and another layout.
-    pub other_layout: Option<String>,
+    pub layout: Option<String>,
     /// A server that has had the same worker for the same time.
     pub conflict: Option<String>,
 }
 
-/// What comes of a renewal.
-pub enum Renewed {
-    /// It was granted.
-    Granted(Grant),
-    /// The server does not have the worker any more.
-    Refused {
-        /// Why, as sentences.
-        reason: String,
-        /// What to do; may be empty.
-        hint: String,
-        /// Whether it will never have it again, whatever becomes of the registry.
-        is_final: bool,
-        /// Whether another server has it for the same time, so that this one must issue nothing more.
-        must_stop: bool,
-    },
+impl Notes {
+    fn of(answer: &Answer) -> Self {
+        let [other, layout, conflict] =
+            [c"other", c"layout_note", c"conflict_note"].map(|column| answer.value(0, column));
+        Self { other, layout, conflict }
+    }
 }
 
 impl Session {
@@ -143,40 +106,36 @@ impl Session {
     }
 
     /// Leases a worker. Where the server had a lease, its worker if that is free.
-    pub fn claim(&mut self, had: Option<&Lease>, claim: &Claim, about: &About) -> Result<Claimed, Failure> {
+    pub fn claim(&mut self, had: Option<&Lease>, claim: &Claim, about: &About) -> Result<(Claimed, Notes), Failure> {
         let parameters = [
             presented(had),
-            Some(uuid(claim.new_token)),
-            Some(claim.datacenter.to_string()),
-            claim.configured.map(|worker| worker.to_string()),
-            Some(claim.greatest.to_string()),
+            Some(uuid(claim.token)),
+            Some(claim.wish.datacenter.to_string()),
+            claim.wish.worker.map(|worker| worker.to_string()),
+            Some(claim.wish.greatest.to_string()),
             claim.avoided.map(|worker| worker.to_string()),
         ];
         let answer = self.ask_about("server_claim", &parameters, about)?;
-        let is_first = is_true(&answer, c"is_first");
-        Ok(Claimed {
-            worker: required(&answer, c"worker")?,
-            start: (if is_first { LeaseStart::First } else { LeaseStart::At }, required(&answer, c"begins")?),
-            grant: grant(&answer)?,
-            other: answer.value(0, c"other"),
-        })
+        let begins = required(&answer, c"begins")?;
+        let start = if is_true(&answer, c"is_first") { LeaseStart::First(begins) } else { LeaseStart::At(begins) };
+        let claimed = Claimed { worker: required(&answer, c"worker")?, start, grant: grant(&answer)? };
+        Ok((claimed, Notes::of(&answer)))
     }
 
     /// Extends a lease, which has the other one of its tokens from then on.
-    pub fn renew(&mut self, lease: &Lease, about: &About) -> Result<Renewed, Failure> {
+    pub fn renew(&mut self, lease: &Lease, about: &About) -> Result<(Renewal<Failure>, Notes), Failure> {
         let answer = self.ask_about("server_renew", &renewal(lease), about)?;
-        Ok(match answer.value(0, c"granted") {
-            Some(_) => Renewed::Granted(grant(&answer)?),
-            None => {
-                let text = |column| answer.value(0, column).unwrap_or_default();
-                Renewed::Refused {
-                    reason: text(c"refusal"),
-                    hint: text(c"hint"),
-                    is_final: is_true(&answer, c"is_final"),
-                    must_stop: is_true(&answer, c"must_stop"),
-                }
+        let renewal = if answer.value(0, c"granted").is_some() {
+            Renewal::Granted(grant(&answer)?)
+        } else {
+            let text = |column| answer.value(0, column).unwrap_or_default();
+            Renewal::Refused {
+                failure: Failure { detail: text(c"refusal"), hint: text(c"hint"), ..Failure::local("") },
+                is_final: is_true(&answer, c"is_final"),
+                must_stop: is_true(&answer, c"must_stop"),
             }
-        })
+        };
+        Ok((renewal, Notes::of(&answer)))
     }
 
     /// Ends a lease early, which is the lowered one from then on: the server issues nothing beyond that. Its new token is not
@@ -260,8 +219,6 @@ fn grant(answer: &Answer) -> Result<Grant, Failure> {
         until: required(answer, c"granted")?,
         receipt: bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| unexpected(c"receipt"))?,
         revision: required(answer, c"at_revision")?,
-        other_layout: answer.value(0, c"layout_note"),
-        conflict: answer.value(0, c"conflict_note"),
     })
 }
 

@@ -3,12 +3,12 @@
 use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::machine::{Host, Machine};
-use crate::registry_client::Client;
 use crate::replication::Replication;
 use crate::server::{Cause, Server};
 use crate::settings::{Settings, Way};
 use crate::time::{BEGIN, Micros};
 use snowflake_core::identity::{Inode, Numbers};
+use snowflake_core::lease::client::Client;
 
 /// What a node is in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //!
 //! `snowflake_core`: the generator, the guard against jumps of the clock, the layout, and all that decides about the mark:
 //! where a server begins, when it extends the mark, and what it writes in which order. [`server`] has the disk on which
-//! that happens. [`registry`] has the rules of the SQL, and [`registry_client`] those of the background worker.
+//! that happens. So is the registry client, with a network of [`registry_client`]. [`registry`] has the rules of the SQL.
 //!
 //! # What goes wrong
 //!

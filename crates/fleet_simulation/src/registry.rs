@@ -7,10 +7,8 @@ use crate::settings::{LEASE_MS, Rule, Settings};
 use crate::time::Micros;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
-use snowflake_core::lease::{LeaseStart, Token};
-
-/// How long before its end a server may claim a lease of its own anew, in milliseconds.
-const MARGIN_MS: u64 = 60_000;
+use snowflake_core::lease::io::{Claim, Claimed, Grant};
+use snowflake_core::lease::{Lease, LeaseStart, Token, margin_ms};
 
 /// The greatest worker of a data center.
 const GREATEST_WORKER: u32 = 31;
@@ -32,32 +30,6 @@ pub struct About {
     pub clock: UnixMs,
     /// All its timestamps are below; 0 if there are none.
     pub issued_until: UnixMs,
-}
-
-/// A claim of a worker.
-#[derive(Clone, Copy, Debug)]
-pub struct Claim {
-    /// The tokens that the server had.
-    pub presented: Option<[Token; 2]>,
-    /// The one that it will have.
-    pub new_token: Token,
-    /// Its data center.
-    pub datacenter: u32,
-    /// The worker that it must not have, unless it was leased before.
-    pub avoided: Option<u32>,
-}
-
-/// A lease that was claimed.
-#[derive(Clone, Copy, Debug)]
-pub struct Claimed {
-    /// The worker.
-    pub worker: u32,
-    /// Where its IDs begin.
-    pub begins: UnixMs,
-    /// The same, for the start table.
-    pub start: LeaseStart,
-    /// Where its IDs end.
-    pub granted_until: UnixMs,
 }
 
 /// Why a server gets no lease.
@@ -102,42 +74,48 @@ impl Registry {
     }
 
     /// `server_claim()`.
-    pub fn claim(&mut self, now: Micros, claim: &Claim, about: &About) -> Result<Claimed, Refusal> {
-        let now_ms = self.now_ms(now);
-        let repeated = |row: &Option<Row>| row.is_some_and(|row| row.token == claim.new_token);
-        if let Some(worker) = self.datacenter(claim.datacenter).iter().position(repeated) {
+    pub fn claim(
+        &mut self,
+        now: Micros,
+        had: Option<&Lease>,
+        claim: &Claim,
+        about: &About,
+    ) -> Result<Claimed, Refusal> {
+        let (now_ms, datacenter) = (self.now_ms(now), claim.wish.datacenter);
+        let repeated = |row: &Option<Row>| row.is_some_and(|row| row.token == claim.token);
+        if let Some(worker) = self.datacenter(datacenter).iter().position(repeated) {
             let worker = u32::try_from(worker).expect("32 workers");
-            let row = self.row((claim.datacenter, worker)).expect("it was found");
+            let row = self.row((datacenter, worker)).expect("it was found");
             return Ok(claimed(worker, &row));
         }
         let worker =
-            self.claim_own(now_ms, claim).or_else(|| self.claim_any(now_ms, claim)).ok_or(Refusal::NoneFree)?;
-        let found = *self.row((claim.datacenter, worker));
+            self.claim_own(now_ms, had, claim).or_else(|| self.claim_any(now_ms, claim)).ok_or(Refusal::NoneFree)?;
+        let found = *self.row((claim.wish.datacenter, worker));
         let keeps = self.settings.keeps(Rule::NextBeginsAtGrant);
         let begins = found.map_or(0, |row| if keeps { row.granted_until } else { row.begins });
         let granted_until = grant_for(about.clock, now_ms)?.max(found.map_or(0, |row| row.granted_until));
         let was_used = found.is_some_and(|row| row.is_used || row.was_used);
-        let row = Row { token: claim.new_token, begins, granted_until, is_used: true, was_used };
-        *self.row((claim.datacenter, worker)) = Some(row);
+        let row = Row { token: claim.token, begins, granted_until, is_used: true, was_used };
+        *self.row((claim.wish.datacenter, worker)) = Some(row);
         Ok(claimed(worker, &row))
     }
 
     /// The worker that the server had, if it is free.
-    fn claim_own(&mut self, now_ms: UnixMs, claim: &Claim) -> Option<u32> {
-        let presented = claim.presented?;
+    fn claim_own(&mut self, now_ms: UnixMs, had: Option<&Lease>, claim: &Claim) -> Option<u32> {
+        let presented = had?.tokens;
         let is_own = |(worker, row): &(u32, Row)| {
             presented.contains(&row.token)
                 && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
-                && row.granted_until <= now_ms + MARGIN_MS.min(LEASE_MS / 10)
+                && row.granted_until <= now_ms + margin_ms(LEASE_MS)
         };
-        known(self.datacenter(claim.datacenter)).find(is_own).map(|(worker, _)| worker)
+        known(self.datacenter(claim.wish.datacenter)).find(is_own).map(|(worker, _)| worker)
     }
 
     /// A worker that nobody had before; else the one whose lease ended first.
     fn claim_any(&mut self, now_ms: UnixMs, claim: &Claim) -> Option<u32> {
         // An hour early, if the rule is broken.
         let now_ms = if self.settings.keeps(Rule::FreeAfterGrant) { now_ms } else { now_ms + LEASE_MS };
-        let rows = self.datacenter(claim.datacenter);
+        let rows = self.datacenter(claim.wish.datacenter);
         let is_new = |worker: &u32| rows[*worker as usize].is_none() && Some(*worker) != claim.avoided;
         let is_free = |(worker, row): &(u32, Row)| {
             row.granted_until <= now_ms && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
@@ -146,42 +124,36 @@ impl Registry {
         (0..=GREATEST_WORKER).find(is_new).or_else(|| first_ended().map(|(worker, _)| worker))
     }
 
-    /// `server_renew()`. Returns the new end of the grant.
-    pub fn renew(&mut self, now: Micros, held: &Held, new_token: Token, about: &About) -> Result<UnixMs, Refusal> {
+    /// `server_renew()`.
+    pub fn renew(&mut self, now: Micros, held: &Lease, about: &About) -> Result<Grant, Refusal> {
         let now_ms = self.now_ms(now);
-        let row = self.held_row(held).ok_or(Refusal::Superseded)?;
+        let row = self.held_row(held)?;
         row.granted_until = row.granted_until.max(grant_for(about.clock, now_ms)?);
-        row.token = new_token;
+        row.token = held.tokens[1];
         row.is_used = true;
-        Ok(row.granted_until)
+        Ok(grant(row))
     }
 
-    /// `server_release()`. Returns the new end of the grant.
-    pub fn release(&mut self, held: &Held, new_token: Token, lowered: UnixMs, about: &About) -> Option<UnixMs> {
+    /// `server_release()`.
+    pub fn release(&mut self, held: &Lease, lowered: &Lease, about: &About) -> Result<Grant, Refusal> {
         let row = self.held_row(held)?;
-        let ends = lowered.max(about.issued_until).max(row.begins).min(held.until);
-        row.is_used = lowered.max(about.issued_until) > row.begins;
-        row.granted_until = ends.min(row.granted_until);
-        row.token = new_token;
-        Some(row.granted_until)
+        let used = lowered.granted_until.max(about.issued_until);
+        row.is_used = used > row.begins;
+        row.granted_until = used.max(row.begins).min(held.granted_until).min(row.granted_until);
+        row.token = lowered.tokens[1];
+        Ok(grant(row))
     }
 
     /// `is_holder()`, where the registry was never restored.
-    fn held_row(&mut self, held: &Held) -> Option<&mut Row> {
-        let is_holder = |row: &&mut Row| held.until >= row.begins && held.presented.contains(&row.token);
-        self.row(held.numbers).as_mut().filter(is_holder)
+    fn held_row(&mut self, held: &Lease) -> Result<&mut Row, Refusal> {
+        let is_holder = |row: &&mut Row| held.granted_until >= row.begins && held.tokens.contains(&row.token);
+        self.row(held.numbers).as_mut().filter(is_holder).ok_or(Refusal::Superseded)
     }
 }
 
-/// A lease that a server presents.
-#[derive(Clone, Copy, Debug)]
-pub struct Held {
-    /// The data center and the worker.
-    pub numbers: Numbers,
-    /// The server's tokens.
-    pub presented: [Token; 2],
-    /// How far the lease reaches, as the server knows it.
-    pub until: UnixMs,
+/// With a receipt that the registry would know.
+fn grant(row: &Row) -> Grant {
+    Grant { until: row.granted_until, receipt: [1; 32], revision: 1 }
 }
 
 fn known(rows: &[Option<Row>; 32]) -> impl Iterator<Item = (u32, Row)> {
@@ -190,7 +162,7 @@ fn known(rows: &[Option<Row>; 32]) -> impl Iterator<Item = (u32, Row)> {
 
 fn claimed(worker: u32, row: &Row) -> Claimed {
     let start = if row.was_used { LeaseStart::At } else { LeaseStart::First };
-    Claimed { worker, begins: row.begins, start: start(row.begins), granted_until: row.granted_until }
+    Claimed { worker, start: start(row.begins), grant: grant(row) }
 }
 
 /// The end of a lease that is granted now.

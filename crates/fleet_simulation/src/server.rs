@@ -154,6 +154,11 @@ impl Server {
         self.grant = Some(Grant { start, until: lease.granted_until });
     }
 
+    /// The worker that was leased.
+    pub fn leased_numbers(&self) -> Option<Numbers> {
+        self.grant.and(self.numbers)
+    }
+
     /// Changes how far the lease reaches.
     pub fn grant_until(&mut self, until: UnixMs) {
         self.grant.iter_mut().for_each(|grant| grant.until = until);

@@ -30,6 +30,26 @@ pub const POLICY: Policy = Policy {
     history_ticks: 2000,
 };
 
+/// All of them, as pg_settings shows a default: `tests/simulation.rs` compares.
+pub fn parameters() -> [(&'static str, String); 13] {
+    let SequenceStart::Random(start_max) = POLICY.sequence_start else { unreachable!("above") };
+    [
+        ("layout", "twitter".to_owned()),
+        ("reserve_ahead", RESERVE_AHEAD_MS.to_string()),
+        ("max_borrow", MAX_BORROW_MS.to_string()),
+        ("max_wait", MAX_WAIT_MS.to_string()),
+        ("start_margin", LEAST_START_MARGIN_MS.to_string()),
+        ("max_forward_jump", (MAX_FORWARD_JUMP / 1000).to_string()),
+        ("keep_warm", (KEEP_WARM / SECOND).to_string()),
+        ("registry_lease", (LEASE_MS / 1000).to_string()),
+        ("clock_regression", POLICY.clock_regression.to_string()),
+        ("sequence_exhaustion", POLICY.sequence_exhaustion.to_string()),
+        ("sequence_start", POLICY.sequence_start.to_string().split(' ').next().unwrap_or_default().to_owned()),
+        ("sequence_start_max", start_max.to_string()),
+        ("wal_mark", mark_settings(Way::Own).wal_mark.to_string()),
+    ]
+}
+
 /// The layout of all IDs: 32 data centers, with 32 workers each.
 pub fn layout() -> Layout {
     "twitter".parse().expect("a preset")

@@ -25,6 +25,9 @@
 //!   └───────────────┴───────┘
 //! ```
 
+pub mod client;
+pub mod io;
+
 use crate::UnixMs;
 use crate::identity::{Inode, Numbers};
 use crate::layout::{Layout, TimeError};
@@ -50,6 +53,11 @@ pub struct Place {
     pub directory: u64,
 }
 
+impl Place {
+    /// Where no server runs.
+    pub const NOWHERE: Self = Self { boot: 0, device: 0, directory: 0 };
+}
+
 /// What a server keeps of its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -70,6 +78,13 @@ pub struct Lease {
     pub place: Place,
 }
 
+impl Lease {
+    /// The grant that a server does with whose mark is this, when it was granted so much.
+    pub fn lowered_to(&self, mark: UnixMs, granted_until: UnixMs) -> UnixMs {
+        mark.max(self.begins).min(granted_until)
+    }
+}
+
 /// Where a server with a lease begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStart {
@@ -80,6 +95,21 @@ pub enum LeaseStart {
     First(UnixMs),
     /// Here, above everything that was granted before.
     At(UnixMs),
+}
+
+impl LeaseStart {
+    /// Where the lease begins.
+    pub fn begins(self) -> UnixMs {
+        match self {
+            Self::Continued(begins) | Self::First(begins) | Self::At(begins) => begins,
+        }
+    }
+}
+
+/// How long before its end a server may claim a lease of its own anew, and how far beyond a restore of the registry a grant
+/// must reach that counts, in milliseconds: `snowflake_registry.margin()`.
+pub const fn margin_ms(lease_ms: u64) -> u64 {
+    if lease_ms < 600_000 { lease_ms / 10 } else { 60_000 }
 }
 
 /// The mark of a worker that may be used until this time may not be above this one, which is the beginning of a tick.

@@ -1,6 +1,6 @@
 //! In the durable mark, the trusted clock, shared memory and what issues IDs.
 
-use super::Against::{Core, Servers, ServersAndSimulation};
+use super::Against::{Core, Servers};
 use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
@@ -29,7 +29,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        self.persist(found.as_ref(), record)?;\n        self.publish(needed(), now, mark);\n",
             "        self.publish(needed(), now, mark);\n        self.persist(found.as_ref(), record)?;\n",
         )],
-        against: ServersAndSimulation { tests: "faults:: row_05" },
+        against: Servers { tests: "faults:: row_05" },
     },
     Mutant {
         name: "the mark is published although no standby has acknowledged it",

@@ -31,9 +31,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the next holder of a worker begins at its clock",
         edits: &[(
-            "src/registry/client/exchange.rs",
-            "publish(numbers, first(begins),",
-            "publish(numbers, first(begins - begins),",
+            "crates/snowflake_core/src/lease/client.rs",
+            "        io.begin(&lease, start);\n        io.tell(Event::Leased(&lease));",
+            "        io.begin(&lease, if start == LeaseStart::At(lease.begins) { LeaseStart::At(0) } else { start });\n        io.tell(Event::Leased(&lease));",
         )],
         against: Servers { tests: "registry:: the_next_holder" },
     },
@@ -71,19 +71,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a worker that the registry does not know begins without a margin",
-        edits: &[(
-            "src/registry/protocol.rs",
-            "if is_first { LeaseStart::First } else { LeaseStart::At }",
-            "if is_first { LeaseStart::At } else { LeaseStart::At }",
-        )],
+        edits: &[("src/registry/protocol.rs", "{ LeaseStart::First(begins) } else", "{ LeaseStart::At(begins) } else")],
         against: Servers { tests: "registry:: a_copy_with_a_registry" },
     },
     Mutant {
         name: "the token of a renewal is on disk only after the answer",
         edits: &[(
-            "src/registry/client/exchange.rs",
-            "    lease_file::write(directory, &lease).map_err(IssueError::from)?;\n    Ok(lease)",
-            "    Ok(lease)",
+            "crates/snowflake_core/src/lease/client.rs",
+            "    DurableLease::write(io, Lease { tokens, ..*lease })\n",
+            "    Ok(DurableLease(Lease { tokens, ..*lease }))\n",
         )],
         against: Servers { tests: "registry:: before_it_has_the_answer" },
     },
@@ -104,9 +100,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server that was refused never asks again",
         edits: &[(
-            "src/registry/client/exchange.rs",
-            "is_superseded.store(refusal.is_some(), Ordering::Relaxed);",
-            "is_superseded.fetch_or(refusal.is_some(), Ordering::Relaxed);\n        if shared().lease.is_superseded.load(Ordering::Relaxed) {\n            return Err(Failure::local(\"never again\"));\n        }",
+            "crates/snowflake_core/src/lease/client.rs",
+            "        let renewed = self.renew_by(io, &mut session, lease)?;\n",
+            "        if self.is_superseded {\n            return Err(io.lost_lease());\n        }\n        let renewed = self.renew_by(io, &mut session, lease)?;\n",
         )],
         against: Servers { tests: "registry:: forbidden_and_allowed" },
     },
@@ -122,36 +118,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a release leaves no receipt",
         edits: &[(
-            "src/registry/client/farewell.rs",
-            "            let _ = lease_file::write(&directory, &lease);",
-            "            let _ = (&directory, &lease);",
+            "crates/snowflake_core/src/lease/client.rs",
+            "let _ = io.write_lease(&Lease { tokens: [tokens[1]; 2], granted_until, receipt, revision, ..lowered });",
+            "let _ = (granted_until, receipt, revision);",
         )],
         against: Servers { tests: "registry:: while_all_servers_were_stopped" },
     },
     Mutant {
         name: "a server that has lost its worker asks for it again",
-        edits: &[(
-            "src/registry/client/exchange.rs",
-            "                if is_final || must_stop {",
-            "                if must_stop {",
-        )],
+        edits: &[("crates/snowflake_core/src/lease/client.rs", "if is_final || must_stop {", "if must_stop {")],
         against: Servers { tests: "registry:: never_gets_its_lease_back" },
     },
     Mutant {
         name: "a release is not above the mark on disk",
         edits: &[(
-            "src/registry/client/farewell.rs",
-            "mark::open().ok()?.own_mark().ok()?",
-            "mark::open().ok()?.own_mark().ok()? / 2",
+            "src/registry/client/io.rs",
+            "mark::open().ok()?.reached().ok()?",
+            "mark::open().ok()?.reached().ok()? / 2",
         )],
         against: Servers { tests: "registry:: releases_nothing_below" },
     },
     Mutant {
         name: "a copy gets the number of its original",
         edits: &[(
-            "src/registry/client/exchange.rs",
-            "filter(|_| configured.is_none());",
-            "filter(|_| configured.is_some());",
+            "crates/snowflake_core/src/lease/client.rs",
+            "if wish.worker.is_none() { io.worker_of_original()? }",
+            "if wish.worker.is_some() { io.worker_of_original()? }",
         )],
         against: Servers { tests: "registry:: that_joins_a_new_registry" },
     },
@@ -176,9 +168,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease is used on another machine",
         edits: &[(
-            "src/registry/client/exchange.rs",
-            "Some(lease) if Some(lease.place) == place && self.is_wanted(&lease) => {",
-            "Some(lease) if self.is_wanted(&lease) => {",
+            "crates/snowflake_core/src/lease/client.rs",
+            "found.filter(|lease| Some(lease.place) == place)",
+            "found.filter(|_| place.is_some())",
         )],
         against: Servers { tests: "registry:: a_machine_that_is_booted" },
     },
@@ -253,7 +245,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server whose worker was given away goes on to the end of its lease",
         edits: &[(
-            "src/registry/client/exchange.rs",
+            "crates/snowflake_core/src/lease/client.rs",
             "if must_stop && self.lease.is_some() {",
             "if must_stop && self.lease.is_none() {",
         )],
@@ -262,18 +254,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease is lowered for a registry that does not answer",
         edits: &[(
-            "src/registry/client/farewell.rs",
-            "        let Ok(session) = answered else {\n",
-            "        let Ok(session) = answered.inspect_err(|_| drop(self.lower_grant(&held, until).map(|mark| {\n            StateDirectory::open(&gucs::state_directory()).map(|directory| {\n                lease_file::write(&directory, &Lease { granted_until: mark, receipt: [0; 32], ..held })\n            })\n        }))) else {\n",
+            "crates/snowflake_core/src/lease/client.rs",
+            "            return io.tell(Event::NotTold(&held));",
+            "            let lowered = io.lower_grant(&held).unwrap_or(0);\n            let _ = io.write_lease(&Lease { granted_until: lowered, receipt: [0; 32], ..*held });\n            return io.tell(Event::NotTold(&held));",
         )],
         against: Servers { tests: "registry:: restarted_before_it_has_noticed" },
     },
     Mutant {
         name: "a released lease is used again without the registry",
         edits: &[(
-            "src/registry/client/farewell.rs",
-            "lease_file::write(&directory, &lease).is_ok()",
-            "lease_file::write(&directory, &held).is_ok()",
+            "crates/snowflake_core/src/lease/client.rs",
+            "if io.write_lease(&lowered).is_err() {",
+            "if io.write_lease(&held).is_err() {",
         )],
         against: Servers { tests: "registry:: does_not_hear_whether" },
     },
@@ -407,16 +399,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a running server changes its worker",
         edits: &[(
-            "src/registry/client/exchange.rs",
-            "        if shared().lease.worker().is_some() {",
-            "        if shared().lease.worker().is_none() {",
+            "crates/snowflake_core/src/lease/client.rs",
+            "if let Some(numbers) = io.numbers() {",
+            "if let Some(numbers) = io.numbers().filter(|_| false) {",
         )],
         against: Servers { tests: "registry:: never_changes_its_worker" },
     },
     Mutant {
         name: "a clock that is off is not compared",
         edits: &[(
-            "src/registry/client/exchange.rs",
+            "src/registry/client/io.rs",
             "saturating_sub(error) > allowed;",
             "saturating_sub(error) > u64::MAX.max(allowed);",
         )],

@@ -100,13 +100,15 @@ impl Server {
     }
 
     /// Where IDs begin with a lease that was found; `None` if the server cannot go on with it.
-    pub fn start_of_lease(&self, host: &mut Host, lease: &Lease, now: UnixMs) -> Option<LeaseStart> {
+    pub fn start_of_lease(&self, host: &mut Host, lease: &Lease) -> Option<LeaseStart> {
+        let now = self.now_at_start(host);
         let mark = self.mark(host, usize::MAX);
         mark.start_of_lease(lease.numbers, lease.begins, |_| now).expect("a disk that can be read")
     }
 
     /// A worker that this server must not have, since it seems to be a copy of one that has it.
-    pub fn worker_of_original(&self, host: &mut Host, now: UnixMs) -> Option<Numbers> {
+    pub fn worker_of_original(&self, host: &mut Host) -> Option<Numbers> {
+        let now = self.now_at_start(host);
         self.mark(host, usize::MAX).worker_of_original(|_| now).expect("a disk that can be read")
     }
 
@@ -127,10 +129,9 @@ impl Server {
     }
 
     /// Lowers the grant of the lease to the mark, so that the mark is not extended any more. Returns it.
-    pub fn lower_grant(&mut self, begins: UnixMs, found: UnixMs) -> UnixMs {
-        let mark =
-            if self.generator.is_started() { self.layout.time_of(self.generator.covered_until()) } else { found };
-        let until = mark.max(begins).min(self.grant.map_or(0, |grant| grant.until));
+    pub fn lower_grant(&mut self, host: &mut Host, lease: &Lease) -> UnixMs {
+        let reached = self.mark(host, usize::MAX).reached().expect("a disk that can be read");
+        let until = lease.lowered_to(reached, self.grant.map_or(0, |grant| grant.until));
         self.grant_until(until);
         until
     }

@@ -6,9 +6,11 @@ use crate::events::Event;
 use crate::faults;
 use crate::fleet::{Role, Running};
 use crate::registry::{Refusal, Registry};
-use crate::registry_client::{Line, Outcome};
+use crate::registry_client::{ClientIo, Failure, Line};
+use crate::server::Cause;
 use crate::tally::Count;
 use crate::time::{HOUR, MINUTE, Micros, SECOND};
+use snowflake_core::lease::client::Client;
 
 /// How often the answer to a request is lost.
 const LOST_ANSWERS: f64 = 0.01;
@@ -40,49 +42,59 @@ impl Simulation {
 
     /// The same, woken by a call that needs a lease. Returns whether there is a new one.
     pub(super) fn ask_if_due(&mut self, node: usize) -> bool {
-        let (is_lost, is_cut_off) = (self.chance.happens(LOST_ANSWERS), self.fleet.nodes[node].is_cut_off);
-        let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
-        let Running { server: Some(server), client: Some(client) } = running else { return false };
-        if !client.is_due(&host, server) {
-            return false;
-        }
-        let outcome = client.ask(&mut host, server, line(&mut self.registry, is_cut_off, is_lost));
-        let (next, is_over) = (client.next(), client.is_over());
-        let life = self.fleet.nodes[node].life;
-        self.note(node, outcome);
+        let (now, life) = (self.now, self.fleet.nodes[node].life);
+        let asked = self.with_client(node, |client, io| {
+            if !client.is_due(io) {
+                return None;
+            }
+            let outcome = client.ask(io);
+            if let Some(cause) = outcome.err().map_or(Some(Cause::RegistryAway), Failure::cause) {
+                io.server.set_trouble(cause);
+            }
+            Some((outcome, io.has_claimed, client.next() * 1000, client.is_over()))
+        });
+        let Some(Some((outcome, has_claimed, next, is_over))) = asked else { return false };
+        self.note(node, outcome, has_claimed);
         if is_over {
-            self.events.at(self.now + OPERATOR, Event::Operator(node, life));
+            self.events.at(now + OPERATOR, Event::Operator(node, life));
         } else {
-            self.events.at(next.max(self.now + 1), Event::Client(node, life));
+            self.events.at(next.max(now + 1), Event::Client(node, life));
         }
-        matches!(outcome, Outcome::Claimed | Outcome::Renewed)
+        outcome.is_ok()
     }
 
-    fn note(&mut self, node: usize, outcome: Outcome) {
+    /// Does something with a node's registry client, if there is one.
+    fn with_client<T>(&mut self, node: usize, work: impl FnOnce(&mut Client, &mut ClientIo) -> T) -> Option<T> {
+        let (is_lost, is_cut_off) = (self.chance.happens(LOST_ANSWERS), self.fleet.nodes[node].is_cut_off);
+        let datacenter = self.fleet.clusters[self.fleet.nodes[node].cluster].datacenter;
+        let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
+        let Running { server: Some(server), client: Some(client) } = running else { return None };
+        let (host, line) = (&mut host, line(&mut self.registry, is_cut_off, is_lost));
+        Some(work(client, &mut ClientIo { host, server, datacenter, line, has_claimed: false }))
+    }
+
+    fn note(&mut self, node: usize, outcome: Result<(), Failure>, has_claimed: bool) {
         self.count(node, Count::Requests);
         let waits_since = &mut self.fleet.nodes[node].waits_since;
         match outcome {
-            Outcome::Claimed => {
+            Ok(()) if has_claimed => {
                 let waited = waits_since.take().map(|since| self.now - since);
                 waited.into_iter().for_each(|time| self.tally(node).worker_waits.add(time));
                 self.count(node, Count::Claims);
                 self.crowd_around(node);
             }
-            Outcome::Renewed => self.count(node, Count::Renewals),
-            Outcome::Away => self.count(node, Count::Unanswered),
-            Outcome::Refused(Refusal::NoneFree) => {
+            Ok(()) => self.count(node, Count::Renewals),
+            Err(Failure::Away | Failure::Unheard) => self.count(node, Count::Unanswered),
+            Err(Failure::Refused(Refusal::NoneFree)) => {
                 waits_since.get_or_insert(self.now);
             }
-            Outcome::Refused(_) => {}
+            Err(Failure::Refused(_)) => {}
         }
     }
 
     /// A server that is stopped as planned gives its lease back.
     pub(super) fn release_lease(&mut self, node: usize) {
-        let (is_lost, is_cut_off) = (self.chance.happens(LOST_ANSWERS), self.fleet.nodes[node].is_cut_off);
-        let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
-        if let Running { server: Some(server), client: Some(client) } = running {
-            client.release(&mut host, server, line(&mut self.registry, is_cut_off, is_lost));
+        if self.with_client(node, |client, io| client.release(io)).is_some() {
             self.count(node, Count::Requests);
         }
     }

@@ -4,12 +4,13 @@ use super::Simulation;
 use crate::events::Event;
 use crate::faults;
 use crate::fleet::Role;
-use crate::registry_client::Client;
+use crate::registry_client::{ClientIo, Line};
 use crate::server::Server;
 use crate::settings::Way;
 use crate::tally::Count;
 use crate::time::SECOND;
 use snowflake_core::forward_jump::ForwardJumpGuard;
+use snowflake_core::lease::client::Client;
 
 /// How many writes a start has: WAL, its standbys, the life, the record, and the life again.
 const FIRST_WRITES: usize = 5;
@@ -31,7 +32,10 @@ impl Simulation {
         let guard = offset.map_or_else(|| host.new_guard(), |offset| ForwardJumpGuard::new(offset, 0));
         *running.server = Some(Server::new(way, numbers, was_standby, guard));
         if way == Way::Leased {
-            *running.client = Some(Client::new(&mut host, datacenter));
+            let server = running.server.as_mut().expect("it has just begun");
+            let host = &mut host;
+            let mut io = ClientIo { host, server, datacenter, line: Line::Down, has_claimed: false };
+            *running.client = Some(Client::new(&mut io));
         }
         let found = &mut self.fleet.nodes[node];
         found.life += 1;

@@ -152,6 +152,15 @@ impl<S: Storage> Mark<'_, S> {
         Ok(found.map_or(0, |record| record.mark))
     }
 
+    /// What the mark covers; before the generator's start, what is on disk.
+    pub fn reached(&self) -> Result<UnixMs, S::Error> {
+        if self.generator.is_started() {
+            Ok(self.settings.layout.time_of(self.generator.covered_until()))
+        } else {
+            self.own_mark()
+        }
+    }
+
     /// Under the lock: starts the generator above everything that this server may have issued before.
     ///
     /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right

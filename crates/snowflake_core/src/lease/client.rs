@@ -1,0 +1,316 @@
+//! The registry client of a server: when it asks the registry, what for, and what it keeps of the answer.
+//!
+//! A grant is on disk before it is used, and lowered on disk before it is given back. So whatever is lost on the way, every
+//! timestamp is below what the registry has granted. Files, clocks and the network are behind an [`Io`]: the extension has
+//! PostgreSQL's, the simulation its own.
+
+use super::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal};
+use super::{Lease, LeaseStart, Place, Token};
+use crate::UnixMs;
+use std::ops::Deref;
+
+/// How long after a failure the registry is asked again, in milliseconds: from and up to.
+const RETRY_MS: [u64; 2] = [1_000, 10_000];
+
+/// The same after it has refused to renew the lease.
+const RETRY_REFUSED_MS: u64 = 60_000;
+
+/// A lease that is on disk. Only such a one may be used.
+#[derive(Clone, Copy, Debug)]
+pub struct DurableLease(Lease);
+
+impl DurableLease {
+    fn write<I: Io>(io: &mut I, lease: Lease) -> Result<Self, I::Failure> {
+        io.write_lease(&lease)?;
+        Ok(Self(lease))
+    }
+}
+
+impl Deref for DurableLease {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.0
+    }
+}
+
+/// What a registry client knows. Times without a date are of a monotonic clock, in milliseconds.
+#[derive(Debug)]
+pub struct Client {
+    /// The lease in force.
+    lease: Option<DurableLease>,
+    /// How long it was when it was granted.
+    term_ms: u64,
+    /// The token of the next claim. The same one is sent again if the answer is lost. No renewal has it: the registry would
+    /// not tell the two apart.
+    claim_token: Token,
+    /// The mark that the server has found at its start.
+    found_mark: UnixMs,
+    /// Whether the registry has given the worker to another server. It is not asked again: in a failover it could forget.
+    is_over: bool,
+    /// Whether it has refused the last renewal.
+    is_superseded: bool,
+    /// When the registry was asked last.
+    asked: Option<u64>,
+    /// When it is asked again.
+    next: u64,
+    /// How long it is not asked, even if IDs are needed.
+    rest_ms: u64,
+    /// How many times in a row it was asked in vain.
+    failures: u32,
+}
+
+impl Client {
+    /// The client of a server that starts, or whose client has ended.
+    pub fn new(io: &mut impl Io) -> Self {
+        Self {
+            lease: None,
+            term_ms: io.lease_ms(),
+            claim_token: io.new_token(),
+            found_mark: 0,
+            is_over: false,
+            is_superseded: false,
+            asked: None,
+            next: io.monotonic_ms(),
+            rest_ms: RETRY_MS[0],
+            failures: 0,
+        }
+    }
+
+    /// The lease in force.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_deref()
+    }
+
+    /// When the registry is asked next, if nothing happens.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Has it asked at once.
+    pub fn hurry(&mut self, io: &impl Io) {
+        self.next = io.monotonic_ms();
+    }
+
+    /// Whether the server can only be restarted.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether the registry has refused the last renewal.
+    pub fn is_superseded(&self) -> bool {
+        self.is_superseded
+    }
+
+    /// The latest of what the clock shows, of the last timestamp issued, and of the mark that was found.
+    pub fn latest(&self, io: &impl Io) -> UnixMs {
+        io.latest(self.found_mark)
+    }
+
+    /// Whether the registry is to be asked now: at the time, or when the lease is short.
+    pub fn is_due(&self, io: &impl Io) -> bool {
+        let now = io.monotonic_ms();
+        let has_rested = self.asked.is_none_or(|asked| now - asked >= self.rest_ms);
+        let latest = self.latest(io);
+        let is_short = self.lease.is_none_or(|lease| lease.granted_until.saturating_sub(latest) < self.term_ms / 2);
+        !self.is_over && (now >= self.next || has_rested && is_short)
+    }
+
+    /// Asks for what is due.
+    pub fn ask<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
+        self.asked = Some(io.monotonic_ms());
+        let outcome = match self.lease {
+            Some(lease) => self.renew(io, lease),
+            None => self.start(io),
+        };
+        self.schedule::<I>(io.monotonic_ms(), outcome.as_ref().err());
+        outcome
+    }
+
+    fn schedule<I: Io>(&mut self, now: u64, failure: Option<&I::Failure>) {
+        let Some(failure) = failure else {
+            self.failures = 0;
+            self.rest_ms = RETRY_MS[0];
+            // After a third of the lease. Servers that have started at once do not come back at once: up to a tenth earlier
+            // or later.
+            let spread = u64::try_from(self.lease.map_or(0, |lease| lease.tokens[0]) & 0xFFFF).unwrap_or(0);
+            self.next = now + self.term_ms / 3 * (9 * 65536 + 2 * spread) / (10 * 65536);
+            return;
+        };
+        let at_most = RETRY_MS[1].min((self.term_ms / 10).max(RETRY_MS[0]));
+        let twice_as_long = RETRY_MS[0] << self.failures.min(10);
+        let pause = if self.is_superseded { RETRY_REFUSED_MS } else { twice_as_long.min(at_most) };
+        self.failures = self.failures.saturating_add(1);
+        self.next = now + pause;
+        // A registry that has answered will not answer otherwise so soon.
+        let has_answered = self.is_superseded || I::is_answer(failure);
+        self.rest_ms = if has_answered { pause } else { pause.min(RETRY_MS[0]) };
+    }
+
+    /// Begins with the lease that the server has, or leases a worker.
+    fn start<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
+        io.lock()?;
+        self.found_mark = io.own_mark();
+        if let Some(numbers) = io.numbers() {
+            // This client has ended, and the server goes on.
+            let found = io.read_lease()?.filter(|lease| lease.numbers == numbers);
+            let lease = DurableLease(found.ok_or_else(|| io.lost_lease())?);
+            self.keep(io, lease);
+            return self.renew(io, lease);
+        }
+        let outcome = self.begin(io);
+        if outcome.is_err() {
+            io.unlock();
+        }
+        outcome
+    }
+
+    fn begin<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
+        let (found, place) = (io.read_lease()?, io.place());
+        if let Some(lease) = found.filter(|lease| Some(lease.place) == place)
+            && io.wish().is_ok_and(|wish| wish.is_for(lease.numbers))
+            && let Some(start) = io.start_of_lease(&lease)?
+            && self.go_on(io, DurableLease(lease), start)?
+        {
+            return Ok(());
+        }
+        let mut session = io.connect(found.as_ref(), Occasion::Start { is_optional: false })?;
+        let wish = io.wish()?;
+        // A number that people have given is theirs to give.
+        let original = if wish.worker.is_none() { io.worker_of_original()? } else { None };
+        let avoided = original.filter(|numbers| numbers.0 == wish.datacenter).map(|numbers| numbers.1);
+        let claim = Claim { wish, token: self.claim_token, avoided };
+        let Claimed { worker, start, grant } = io.claim(&mut session, found.as_ref(), &claim, self.latest(io))?;
+        let lease = Lease {
+            numbers: (wish.datacenter, worker),
+            tokens: [self.claim_token; 2],
+            begins: start.begins(),
+            granted_until: grant.until,
+            receipt: grant.receipt,
+            revision: grant.revision,
+            place: place.unwrap_or(Place::NOWHERE),
+        };
+        let lease = DurableLease::write(io, lease)?;
+        self.keep(io, lease);
+        io.begin(&lease, start);
+        io.tell(Event::Leased(&lease));
+        Ok(())
+    }
+
+    /// Begins with a lease that the server had before; false if the registry does not renew it. Without the registry, while
+    /// the lease lasts: that is an error, too.
+    fn go_on<I: Io>(&mut self, io: &mut I, mut lease: DurableLease, start: LeaseStart) -> Result<bool, I::Failure> {
+        let is_optional = self.latest(io) < lease.granted_until;
+        let renewed = io.connect(Some(&lease), Occasion::Start { is_optional }).and_then(|mut session| {
+            lease = with_next_token(io, lease)?;
+            self.renew_by(io, &mut session, lease)
+        });
+        match renewed {
+            Ok(Ok(renewed)) => {
+                io.begin(&renewed, start);
+                io.tell(Event::Continued(&renewed));
+                Ok(true)
+            }
+            Ok(Err(refusal)) => {
+                io.tell(Event::NotRenewed(&lease, &refusal));
+                Ok(false)
+            }
+            Err(failure) => {
+                if !io.must_not_start() && self.latest(io) < lease.granted_until {
+                    self.keep(io, lease);
+                    io.begin(&lease, start);
+                    io.tell(Event::Alone(&lease));
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Extends the lease in force.
+    fn renew<I: Io>(&mut self, io: &mut I, lease: DurableLease) -> Result<(), I::Failure> {
+        let mut session = io.connect(Some(&lease), Occasion::Renewal)?;
+        let lease = with_next_token(io, lease)?;
+        self.lease = Some(lease);
+        let renewed = self.renew_by(io, &mut session, lease)?;
+        self.is_superseded = renewed.is_err();
+        io.show_superseded(self.is_superseded);
+        io.extend(&renewed?);
+        Ok(())
+    }
+
+    /// Asks for a longer lease, and makes it durable. The inner error is why the registry refuses.
+    fn renew_by<I: Io>(
+        &mut self,
+        io: &mut I,
+        session: &mut I::Session,
+        lease: DurableLease,
+    ) -> Result<Result<DurableLease, I::Failure>, I::Failure> {
+        match io.renew(session, &lease, self.latest(io))? {
+            Renewal::Refused { failure, is_final, must_stop } => {
+                if must_stop && self.lease.is_some() {
+                    io.lower_grant(&lease);
+                    io.tell(Event::Stopped(&lease, &failure));
+                }
+                if is_final || must_stop {
+                    // No start and no registry take it for this server's any more. It is used to its end.
+                    io.write_lease(&Lease { place: Place::NOWHERE, receipt: [0; 32], ..*lease })?;
+                    self.is_over = self.lease.is_some();
+                }
+                Ok(Err(failure))
+            }
+            Renewal::Granted(Grant { until, receipt, revision }) => {
+                // The clock of a grant can have been another one: a grant is never shorter than before.
+                let granted_until = until.max(lease.granted_until);
+                let tokens = [lease.tokens[1]; 2];
+                let renewed = DurableLease::write(io, Lease { tokens, granted_until, receipt, revision, ..*lease })?;
+                self.keep(io, renewed);
+                Ok(Ok(renewed))
+            }
+        }
+    }
+
+    fn keep(&mut self, io: &impl Io, lease: DurableLease) {
+        let left_ms = lease.granted_until.saturating_sub(self.latest(io));
+        self.term_ms = left_ms.clamp(1000, io.lease_ms());
+        self.lease = Some(lease);
+    }
+
+    /// At a planned stop: lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the
+    /// lease ends.
+    ///
+    /// Only to a registry that answers: the lease is lowered before it is told, and cannot be raised again, as another
+    /// server may have the worker by then. Where it does not answer, the server keeps its lease, as in a crash: the next
+    /// start may have to do without the registry, too.
+    pub fn release(&mut self, io: &mut impl Io) {
+        let Some(held) = self.lease.filter(|_| self.failures == 0) else { return };
+        let Ok(mut session) = io.connect(Some(&held), Occasion::Release) else {
+            return io.tell(Event::NotTold(&held));
+        };
+        let Some(granted_until) = io.lower_grant(&held) else { return };
+        // The next renewal has another token: a release that arrives after it must not lower what it grants.
+        let tokens = [held.tokens[0], io.new_token()];
+        let lowered = Lease { tokens, granted_until, receipt: [0; 32], ..*held };
+        if io.write_lease(&lowered).is_err() {
+            return;
+        }
+        match io.release(&mut session, &held, &lowered, self.latest(io)) {
+            Ok(Grant { until: granted_until, receipt, revision }) => {
+                io.tell(Event::Released(&held));
+                // So that the next start can tell whether the registry was put back to before the release.
+                let _ = io.write_lease(&Lease { tokens: [tokens[1]; 2], granted_until, receipt, revision, ..lowered });
+            }
+            Err(_) => io.tell(Event::Unheard(&held)),
+        }
+    }
+}
+
+/// The lease with the token of its next renewal, which is on disk: the answer can be lost, and this process too. Then the
+/// server has the token that the registry has.
+fn with_next_token<I: Io>(io: &mut I, lease: DurableLease) -> Result<DurableLease, I::Failure> {
+    let [token, next] = lease.tokens;
+    if next != token {
+        return Ok(lease);
+    }
+    let tokens = [token, io.new_token()];
+    DurableLease::write(io, Lease { tokens, ..*lease })
+}

@@ -1,0 +1,192 @@
+//! What a registry client has around it.
+
+use super::client::DurableLease;
+use super::{Lease, LeaseStart, Place, Token};
+use crate::UnixMs;
+use crate::identity::Numbers;
+
+/// Why the registry is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// The server starts. Its clock must be right.
+    Start {
+        /// Whether it can begin without an answer.
+        is_optional: bool,
+    },
+    /// The lease is to be longer.
+    Renewal,
+    /// The server stops as planned.
+    Release,
+}
+
+/// Which worker a server is configured to lease.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// Its data center.
+    pub datacenter: u32,
+    /// The number that it is to have; `None` if any will do.
+    pub worker: Option<u32>,
+    /// The greatest one that the layout has room for.
+    pub greatest: u32,
+}
+
+impl Wish {
+    /// Whether it is for this worker.
+    pub(super) fn is_for(self, (datacenter, worker): Numbers) -> bool {
+        self.datacenter == datacenter && self.worker.is_none_or(|wanted| wanted == worker) && worker <= self.greatest
+    }
+}
+
+/// What is asked for a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// What the server is configured to.
+    pub wish: Wish,
+    /// The token of the new lease.
+    pub token: Token,
+    /// A worker that the server must not have.
+    pub avoided: Option<u32>,
+}
+
+/// What the registry has granted.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant {
+    /// Timestamps below this time.
+    pub until: UnixMs,
+    /// The proof of it.
+    pub receipt: [u8; 32],
+    /// The state of the registry.
+    pub revision: u64,
+}
+
+/// A worker that was claimed.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed {
+    /// Its number.
+    pub worker: u32,
+    /// Where its IDs begin.
+    pub start: LeaseStart,
+    /// Where they end.
+    pub grant: Grant,
+}
+
+/// What comes of a renewal.
+#[derive(Debug)]
+pub enum Renewal<F> {
+    /// It was granted.
+    Granted(Grant),
+    /// The server does not have the worker any more.
+    Refused {
+        /// Why.
+        failure: F,
+        /// Whether it will never have it again, whatever becomes of the registry.
+        is_final: bool,
+        /// Whether another server has it for the same time, so that this one must issue nothing more.
+        must_stop: bool,
+    },
+}
+
+/// What is to be logged.
+#[derive(Debug)]
+pub enum Event<'a, F> {
+    /// A worker was leased.
+    Leased(&'a Lease),
+    /// The server has begun with the lease that it had, which was renewed.
+    Continued(&'a Lease),
+    /// The server has begun with the lease that it had, without the registry.
+    Alone(&'a Lease),
+    /// The lease that the server had is not renewed.
+    NotRenewed(&'a Lease, &'a F),
+    /// The worker was given to another server for the same time.
+    Stopped(&'a Lease, &'a F),
+    /// The worker was given back.
+    Released(&'a Lease),
+    /// The registry could not be told of the stop.
+    NotTold(&'a Lease),
+    /// The registry has not answered. It may have given the worker to another server.
+    Unheard(&'a Lease),
+}
+
+/// The clocks, the files, the server and the registry that a client has to do with.
+pub trait Io {
+    /// Why something could not be done.
+    type Failure;
+    /// A connection to the registry, which knows of the lease that was presented.
+    type Session;
+
+    /// What a monotonic clock shows, in milliseconds.
+    fn monotonic_ms(&self) -> u64;
+    /// The latest of what the clock shows, of the last timestamp issued, and of this mark before the generator's start: what
+    /// a grant must be beyond.
+    fn latest(&self, found_mark: UnixMs) -> UnixMs;
+    /// `snowflake_pg.registry_lease`, in milliseconds.
+    fn lease_ms(&self) -> u64;
+    /// A random number.
+    fn new_token(&mut self) -> Token;
+    /// Which worker the server is to lease.
+    fn wish(&self) -> Result<Wish, Self::Failure>;
+
+    /// Locks the state directory for a start.
+    fn lock(&mut self) -> Result<(), Self::Failure>;
+    /// Gives the lock up: the start has failed.
+    fn unlock(&mut self);
+    /// Where this server runs; `None` if that is not known.
+    fn place(&self) -> Option<Place>;
+    /// The mark of this server; 0 if it has none, or a damaged one, which counts when it is repaired.
+    fn own_mark(&self) -> UnixMs;
+    /// The lease in the state directory.
+    fn read_lease(&self) -> Result<Option<Lease>, Self::Failure>;
+    /// Flushes a lease to the state directory.
+    fn write_lease(&mut self, lease: &Lease) -> Result<(), Self::Failure>;
+    /// See [`Mark::start_of_lease`](crate::mark::Mark::start_of_lease).
+    fn start_of_lease(&mut self, lease: &Lease) -> Result<Option<LeaseStart>, Self::Failure>;
+    /// See [`Mark::worker_of_original`](crate::mark::Mark::worker_of_original).
+    fn worker_of_original(&mut self) -> Result<Option<Numbers>, Self::Failure>;
+
+    /// The worker that the running server uses; `None` before it has one. It never changes.
+    fn numbers(&self) -> Option<Numbers>;
+    /// The error if the lease of that worker is not in the state directory any more.
+    fn lost_lease(&self) -> Self::Failure;
+    /// Lets the server begin.
+    fn begin(&mut self, lease: &DurableLease, start: LeaseStart);
+    /// Lets the running server go on.
+    fn extend(&mut self, lease: &DurableLease);
+    /// Lowers the grant to [where the mark is](Lease::lowered_to), so that the mark is not extended any more. Returns it;
+    /// `None` if that takes too long.
+    fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs>;
+    /// Shows whether the registry has said that the worker is not this server's any more.
+    fn show_superseded(&mut self, is_superseded: bool);
+
+    /// Connects to the registry, presents the lease, and compares the clocks.
+    fn connect(&mut self, lease: Option<&Lease>, occasion: Occasion) -> Result<Self::Session, Self::Failure>;
+    /// Leases a worker; the one of the lease that the server had, if that is free.
+    fn claim(
+        &mut self,
+        session: &mut Self::Session,
+        had: Option<&Lease>,
+        claim: &Claim,
+        latest: UnixMs,
+    ) -> Result<Claimed, Self::Failure>;
+    /// Extends a lease, which has the other one of its tokens from then on.
+    fn renew(
+        &mut self,
+        session: &mut Self::Session,
+        lease: &Lease,
+        latest: UnixMs,
+    ) -> Result<Renewal<Self::Failure>, Self::Failure>;
+    /// Ends a lease early: it is the lowered one from then on.
+    fn release(
+        &mut self,
+        session: &mut Self::Session,
+        held: &Lease,
+        lowered: &Lease,
+        latest: UnixMs,
+    ) -> Result<Grant, Self::Failure>;
+    /// Whether the clock is too far from the registry's for a start, by the last answer.
+    fn must_not_start(&self) -> bool;
+    /// Whether the registry has answered, although with this failure.
+    fn is_answer(failure: &Self::Failure) -> bool;
+
+    /// Logs what has happened.
+    fn tell(&mut self, event: Event<'_, Self::Failure>);
+}

@@ -1,0 +1,345 @@
+//! The [`Io`] of the registry client: the state directory, shared memory, the clocks, and the registry.
+
+use super::check_interrupts;
+use crate::config::gucs;
+use crate::config::gucs::registry::ClockOffset;
+use crate::durable::mark;
+use crate::durable::state_file::StateDirectory;
+use crate::durable::{lease_file, lock, start};
+use crate::errors::{IssueError, warning};
+use crate::libpq::Failure;
+use crate::registry::protocol::{About, Session, new_token, worker_of};
+use crate::server_encoding::shown;
+use crate::shared::shared;
+use crate::shared::throttle::Throttle;
+use crate::{clock, trusted_clock, worker};
+use pgrx::{PgLogLevel, log, pg_sys};
+use snowflake_core::identity::Numbers;
+use snowflake_core::layout::Layout;
+use snowflake_core::lease::client::DurableLease;
+use snowflake_core::lease::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal, Wish};
+use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
+use snowflake_core::{UnixMs, display_time};
+use std::ffi::CString;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long an exchange with the registry may take.
+const EXCHANGE: Duration = Duration::from_secs(20);
+
+/// The same when the server can begin without it, or is to stop. A registry that does not answer must not hold it up.
+const BRIEF: Duration = Duration::from_secs(2);
+
+/// How long the registry has to accept a connection when the server stops.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What this server has to do with its lease.
+pub(super) struct ServerIo {
+    layout: Layout,
+    must_not_start: bool,
+    clock_warnings: Throttle,
+    layout_warnings: Throttle,
+    refusal_warnings: Throttle,
+}
+
+impl ServerIo {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            must_not_start: false,
+            clock_warnings: Throttle::default(),
+            layout_warnings: Throttle::default(),
+            refusal_warnings: Throttle::default(),
+        }
+    }
+
+    fn about(&self, lease: Option<&Lease>, latest: UnixMs) -> About {
+        let generator = &shared().generator;
+        let has_issued = generator.counts().issued > 0;
+        let name = gucs::raw_setting(c"cluster_name").unwrap_or_default().to_string_lossy().into_owned();
+        About {
+            layout: self.layout.to_string(),
+            server: Some(name).filter(|name| !name.is_empty()),
+            // SAFETY: reads shared memory that every backend is attached to.
+            system: unsafe { pg_sys::GetSystemIdentifier() },
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            // SAFETY: fixed when the server starts.
+            port: unsafe { pg_sys::PostPortNumber },
+            lease_ms: self.lease_ms(),
+            clock: latest,
+            issued_until: if has_issued { self.layout.time_of(generator.last_tick() + 1) } else { 0 },
+            begins: lease.map(|lease| lease.begins),
+        }
+    }
+
+    /// Records how far the clock is off, and warns if that is far. An error if the server must not start then.
+    fn check_clock(&mut self, session: &Session) -> Result<(), Failure> {
+        let (offset, error) = (session.clock_offset_ms, session.clock_error_ms);
+        shared().lease.record_clock_offset(offset);
+        let allowed = gucs::registry::max_clock_offset_ms();
+        let is_off = offset.unsigned_abs().saturating_sub(error) > allowed;
+        self.must_not_start = is_off && gucs::registry::clock_offset() == ClockOffset::Error;
+        if !is_off {
+            self.clock_warnings.reset();
+            return Ok(());
+        }
+        let which = if offset > 0 { "ahead of" } else { "behind" };
+        let message = format!("the clock is {} ms {which} the registry's", offset.unsigned_abs());
+        let detail = format!("snowflake_pg.max_clock_offset is {allowed} ms.");
+        let hint = "Check the clocks of this server and of the registry.";
+        if self.must_not_start {
+            return Err(Failure { detail, hint: hint.to_owned(), ..Failure::local(message) });
+        }
+        if self.clock_warnings.is_due() {
+            warning(&message).set_detail(detail).set_hint(hint).report(PgLogLevel::WARNING);
+        }
+        Ok(())
+    }
+
+    /// IDs of two layouts can be equal.
+    fn warn_of_layout(&self, other: Option<String>) {
+        if let Some(other) = other.filter(|_| self.layout_warnings.is_due()) {
+            warning("another server of the registry has another layout")
+                .set_detail(format!(
+                    "{} This server has {}. IDs of two layouts can be equal.",
+                    shown(&other),
+                    self.layout
+                ))
+                .set_hint("Set the same snowflake_pg.layout on all servers of a fleet.")
+                .report(PgLogLevel::WARNING);
+        }
+    }
+
+    fn warn_of_refusal(&self, lease: &Lease, refusal: &str) {
+        if self.refusal_warnings.is_due() {
+            warning(&not_renewed(lease))
+                .set_detail(format!(
+                    "{} The state directory is a copy, was put back to an earlier state, or the lease was over.",
+                    shown(refusal)
+                ))
+                .report(PgLogLevel::WARNING);
+        }
+    }
+}
+
+fn directory() -> Result<StateDirectory, Failure> {
+    Ok(StateDirectory::open(&gucs::state_directory()).map_err(IssueError::from)?)
+}
+
+fn not_renewed(lease: &Lease) -> String {
+    format!("the registry does not renew the lease of {}", worker_of(lease.numbers))
+}
+
+impl Io for ServerIo {
+    type Failure = Failure;
+    type Session = Session;
+
+    fn monotonic_ms(&self) -> u64 {
+        clock::microseconds(clock::since_boot()) / 1000
+    }
+
+    fn latest(&self, found_mark: UnixMs) -> UnixMs {
+        let is_started = shared().generator.is_started();
+        let last = if is_started { shared().last_timestamp(&self.layout) } else { found_mark };
+        trusted_clock::now_ms_above(last).max(last)
+    }
+
+    fn lease_ms(&self) -> u64 {
+        u64::try_from(gucs::registry::registry_lease().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn new_token(&mut self) -> Token {
+        new_token()
+    }
+
+    fn wish(&self) -> Result<Wish, Failure> {
+        let (datacenter, worker) = (worker::datacenter_number()?, worker::configured()?);
+        let greatest = *self.layout.workers().end();
+        if worker.is_some_and(|number| number > greatest) {
+            return Err(Failure::local("the layout has no room for the worker ID"));
+        }
+        let small = |number: u64| u32::try_from(number).expect("a number of the layout");
+        Ok(Wish { datacenter: small(datacenter), worker: worker.map(small), greatest: small(greatest) })
+    }
+
+    fn lock(&mut self) -> Result<(), Failure> {
+        start::lock_directory()?;
+        Ok(())
+    }
+
+    fn unlock(&mut self) {
+        start::let_others_lock();
+    }
+
+    fn place(&self) -> Option<Place> {
+        lease_file::place(&directory().ok()?)
+    }
+
+    fn own_mark(&self) -> UnixMs {
+        mark::open().and_then(|server| server.own_mark()).unwrap_or(0)
+    }
+
+    fn read_lease(&self) -> Result<Option<Lease>, Failure> {
+        Ok(lease_file::read(&directory()?).map_err(IssueError::from)?)
+    }
+
+    fn write_lease(&mut self, lease: &Lease) -> Result<(), Failure> {
+        Ok(lease_file::write(&directory()?, lease).map_err(IssueError::from)?)
+    }
+
+    fn start_of_lease(&mut self, lease: &Lease) -> Result<Option<LeaseStart>, Failure> {
+        Ok(mark::open()?.start_of_lease(lease.numbers, lease.begins, start::now_at_start)?)
+    }
+
+    fn worker_of_original(&mut self) -> Result<Option<Numbers>, Failure> {
+        Ok(mark::open()?.worker_of_original(start::now_at_start)?)
+    }
+
+    fn numbers(&self) -> Option<Numbers> {
+        shared().lease.numbers()
+    }
+
+    fn lost_lease(&self) -> Failure {
+        Failure::local("the file with the lease of this server is lost")
+    }
+
+    fn begin(&mut self, lease: &DurableLease, start: LeaseStart) {
+        shared().lease.publish(lease.numbers, start, lease.granted_until);
+    }
+
+    fn extend(&mut self, lease: &DurableLease) {
+        shared().lease.grant(lease.granted_until);
+    }
+
+    fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs> {
+        let until = Instant::now() + BRIEF;
+        while Instant::now() < until {
+            if let Some(_lock) = lock::try_take() {
+                let reached = mark::open().ok()?.reached().ok()?;
+                let lowered = lease.lowered_to(reached, shared().lease.granted_until());
+                shared().lease.grant(lowered);
+                return Some(lowered);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    fn show_superseded(&mut self, is_superseded: bool) {
+        shared().lease.is_superseded.store(is_superseded, Ordering::Relaxed);
+    }
+
+    fn connect(&mut self, lease: Option<&Lease>, occasion: Occasion) -> Result<Session, Failure> {
+        let conninfo = gucs::registry::registry();
+        if conninfo.is_empty() {
+            return Err(gucs::registry::unset());
+        }
+        let text = CString::new(conninfo.as_str()).unwrap_or_default();
+        if let Some((reason, hint)) = gucs::registry::objection(&text) {
+            let hint = hint.to_string_lossy().into_owned();
+            return Err(Failure { hint, ..Failure::local(reason.to_string_lossy()) });
+        }
+        let now = Instant::now();
+        let within = |time| Session::begin(&conninfo, lease, now + time, check_interrupts);
+        match occasion {
+            Occasion::Start { is_optional } => {
+                let session = within(if is_optional { BRIEF } else { EXCHANGE })?;
+                self.check_clock(&session)?;
+                Ok(session)
+            }
+            Occasion::Renewal => {
+                let session = within(EXCHANGE)?;
+                // A server that runs goes on.
+                let _ = self.check_clock(&session);
+                Ok(session)
+            }
+            Occasion::Release => Ok(Session::begin(&conninfo, lease, now + FAREWELL, || Ok(()))?.until(now + BRIEF)),
+        }
+    }
+
+    fn claim(
+        &mut self,
+        session: &mut Session,
+        had: Option<&Lease>,
+        claim: &Claim,
+        latest: UnixMs,
+    ) -> Result<Claimed, Failure> {
+        let (claimed, notes) = session.claim(had, claim, &self.about(None, latest))?;
+        if let (Some(lease), Some(other)) = (had, notes.other) {
+            self.warn_of_refusal(lease, &format!("The last server that has leased it is {other}."));
+        }
+        self.warn_of_layout(notes.layout);
+        Ok(claimed)
+    }
+
+    fn renew(&mut self, session: &mut Session, lease: &Lease, latest: UnixMs) -> Result<Renewal<Failure>, Failure> {
+        let (mut renewal, notes) = session.renew(lease, &self.about(Some(lease), latest))?;
+        if let Renewal::Refused { failure, .. } = &mut renewal {
+            failure.message = not_renewed(lease);
+            if failure.hint.is_empty() {
+                failure.hint = if worker::configured().is_ok_and(|number| number.is_some()) {
+                    "Configure another worker ID, and restart this server.".to_owned()
+                } else {
+                    "Restart this server, so that it leases another worker.".to_owned()
+                };
+            }
+        }
+        self.warn_of_layout(notes.layout);
+        if let Some(conflict) = notes.conflict {
+            warning("the worker of this server was leased to another server for the same time")
+                .set_detail(shown(&conflict))
+                .set_hint("Look for IDs that both have issued. The registry has told the other server to stop.")
+                .report(PgLogLevel::WARNING);
+        }
+        Ok(renewal)
+    }
+
+    fn release(
+        &mut self,
+        session: &mut Session,
+        held: &Lease,
+        lowered: &Lease,
+        latest: UnixMs,
+    ) -> Result<Grant, Failure> {
+        session.release(held, lowered, &self.about(Some(held), latest))
+    }
+
+    fn must_not_start(&self) -> bool {
+        self.must_not_start
+    }
+
+    fn is_answer(failure: &Failure) -> bool {
+        failure.sqlstate.is_some()
+    }
+
+    fn tell(&mut self, event: Event<'_, Failure>) {
+        let until = |lease: &Lease| display_time(lease.granted_until);
+        match event {
+            Event::Leased(lease) => {
+                log!("snowflake_pg: leased {}, until {}", worker_of(lease.numbers), until(lease));
+            }
+            Event::Continued(lease) => {
+                log!("snowflake_pg: renewed the lease of {}, until {}", worker_of(lease.numbers), until(lease));
+            }
+            Event::Alone(lease) => {
+                let (worker, until) = (worker_of(lease.numbers), until(lease));
+                log!("snowflake_pg: begins with the lease of {worker}, until {until}, without the registry");
+            }
+            Event::NotRenewed(lease, refusal) => self.warn_of_refusal(lease, &refusal.detail),
+            Event::Stopped(lease, refusal) => {
+                warning(&format!("{} is leased to another server for the same time", worker_of(lease.numbers)))
+                    .set_detail(format!("{} This server issues no more IDs.", shown(&refusal.detail)))
+                    .set_hint("Look for IDs that both have issued, and restart this server.")
+                    .report(PgLogLevel::WARNING);
+            }
+            Event::Released(lease) => log!("snowflake_pg: released {}", worker_of(lease.numbers)),
+            Event::NotTold(lease) => {
+                log!("snowflake_pg: could not tell the registry that {} is released", worker_of(lease.numbers));
+            }
+            Event::Unheard(lease) => {
+                let worker = worker_of(lease.numbers);
+                log!("snowflake_pg: could not tell the registry that {worker} is released, and does without the rest");
+            }
+        }
+    }
+}
