@@ -32,7 +32,7 @@ const RESTART: Duration = Duration::from_secs(1);
 
 /// How long an exchange may go on when the server stops. If the answer to a claim is lost, nobody has the worker until the
 /// lease ends.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Asks the postmaster for a registry client, if the worker of this server is leased. Only while preloading.
 pub fn register() {

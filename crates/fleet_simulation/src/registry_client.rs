@@ -10,6 +10,7 @@ use snowflake_core::identity::Numbers;
 use snowflake_core::lease::client::DurableLease;
 use snowflake_core::lease::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
+use snowflake_core::mark::Found;
 
 /// The way to the registry, at a moment.
 #[derive(Debug)]
@@ -113,10 +114,8 @@ impl Io for ClientIo<'_, '_> {
         Some(self.host.machine.place())
     }
 
-    fn own_mark(&self) -> UnixMs {
-        let machine = &self.host.machine;
-        let own = machine.record.filter(|record| record.identity.directory.same_inode(&machine.directory));
-        own.map_or(0, |record| record.mark)
+    fn find_mark(&mut self) -> Result<Found, Failure> {
+        Ok(self.server.find_mark(self.host))
     }
 
     fn read_lease(&self) -> Result<Option<Lease>, Failure> {
@@ -126,14 +125,6 @@ impl Io for ClientIo<'_, '_> {
     fn write_lease(&mut self, lease: &Lease) -> Result<(), Failure> {
         self.host.machine.lease = Some(*lease);
         Ok(())
-    }
-
-    fn start_of_lease(&mut self, lease: &Lease) -> Result<Option<LeaseStart>, Failure> {
-        Ok(self.server.start_of_lease(self.host, lease))
-    }
-
-    fn worker_of_original(&mut self) -> Result<Option<Numbers>, Failure> {
-        Ok(self.server.worker_of_original(self.host))
     }
 
     fn numbers(&self) -> Option<Numbers> {

@@ -7,10 +7,12 @@
 //! - **I2**: after every start, the first timestamp is at or above the mark that was found: [`Mark::start`].
 //! - **I3**: the mark of a leased worker never passes the grant: [`Storage::usable_until`].
 
+mod found;
 mod keeper;
 mod start;
 mod state;
 
+pub use found::Found;
 pub use keeper::{KeeperSchedule, Work, is_due, period_ms};
 pub use start::{Begin, Plan};
 pub use state::MarkState;

@@ -19,6 +19,7 @@ use snowflake_core::layout::Layout;
 use snowflake_core::lease::client::DurableLease;
 use snowflake_core::lease::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
+use snowflake_core::mark::Found;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CString;
 use std::sync::atomic::Ordering;
@@ -175,8 +176,8 @@ impl Io for ServerIo {
         lease_file::place(&directory().ok()?)
     }
 
-    fn own_mark(&self) -> UnixMs {
-        mark::open().and_then(|server| server.own_mark()).unwrap_or(0)
+    fn find_mark(&mut self) -> Result<Found, Failure> {
+        Ok(mark::open()?.find(start::now_at_start)?)
     }
 
     fn read_lease(&self) -> Result<Option<Lease>, Failure> {
@@ -185,14 +186,6 @@ impl Io for ServerIo {
 
     fn write_lease(&mut self, lease: &Lease) -> Result<(), Failure> {
         Ok(lease_file::write(&directory()?, lease).map_err(IssueError::from)?)
-    }
-
-    fn start_of_lease(&mut self, lease: &Lease) -> Result<Option<LeaseStart>, Failure> {
-        Ok(mark::open()?.start_of_lease(lease.numbers, lease.begins, start::now_at_start)?)
-    }
-
-    fn worker_of_original(&mut self) -> Result<Option<Numbers>, Failure> {
-        Ok(mark::open()?.worker_of_original(start::now_at_start)?)
     }
 
     fn numbers(&self) -> Option<Numbers> {

@@ -86,9 +86,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server that was killed before its first mark leases another worker",
         edits: &[(
-            "crates/snowflake_core/src/mark/start.rs",
-            "            return Ok(Some(LeaseStart::First(begins)));",
-            "            return Ok(None);",
+            "crates/snowflake_core/src/mark/found.rs",
+            "            return Some(LeaseStart::First(lease.begins));",
+            "            return None;",
         )],
         against: Servers { tests: "registry:: killed_again_and_again" },
     },
@@ -142,8 +142,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a copy gets the number of its original",
         edits: &[(
             "crates/snowflake_core/src/lease/client.rs",
-            "if wish.worker.is_none() { io.worker_of_original()? }",
-            "if wish.worker.is_some() { io.worker_of_original()? }",
+            "if wish.worker.is_none() { mark.worker_of_original() }",
+            "if wish.worker.is_some() { mark.worker_of_original() }",
         )],
         against: Servers { tests: "registry:: that_joins_a_new_registry" },
     },

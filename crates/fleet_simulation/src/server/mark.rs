@@ -5,9 +5,8 @@ use crate::machine::Host;
 use crate::server::storage::{Disk, Failure};
 use crate::settings::{KEEP_WARM, RESERVE_AHEAD_MS, Rule, mark_settings};
 use crate::time::Micros;
-use snowflake_core::identity::Numbers;
-use snowflake_core::lease::{Lease, LeaseStart};
-use snowflake_core::mark::{Begin, Mark, Need, Refusal, is_due, need, period_ms};
+use snowflake_core::lease::Lease;
+use snowflake_core::mark::{Begin, Found, Mark, Need, Refusal, is_due, need, period_ms};
 use snowflake_core::{Tick, UnixMs};
 
 /// How often the keeper looks while IDs are issued.
@@ -99,17 +98,10 @@ impl Server {
         }
     }
 
-    /// Where IDs begin with a lease that was found; `None` if the server cannot go on with it.
-    pub fn start_of_lease(&self, host: &mut Host, lease: &Lease) -> Option<LeaseStart> {
+    /// What is in the state directory.
+    pub fn find_mark(&self, host: &mut Host) -> Found {
         let now = self.now_at_start(host);
-        let mark = self.mark(host, usize::MAX);
-        mark.start_of_lease(lease.numbers, lease.begins, |_| now).expect("a disk that can be read")
-    }
-
-    /// A worker that this server must not have, since it seems to be a copy of one that has it.
-    pub fn worker_of_original(&self, host: &mut Host) -> Option<Numbers> {
-        let now = self.now_at_start(host);
-        self.mark(host, usize::MAX).worker_of_original(|_| now).expect("a disk that can be read")
+        self.mark(host, usize::MAX).find(|_| now).expect("a disk that can be read")
     }
 
     /// The server dies, after so many writes of the extension of its mark that is under way; `None` if there is none.

@@ -7,6 +7,7 @@
 use super::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal};
 use super::{Lease, LeaseStart, Place, Token};
 use crate::UnixMs;
+use crate::identity::Numbers;
 use std::ops::Deref;
 
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
@@ -150,13 +151,8 @@ impl Client {
     /// Begins with the lease that the server has, or leases a worker.
     fn start<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
         io.lock()?;
-        self.found_mark = io.own_mark();
         if let Some(numbers) = io.numbers() {
-            // This client has ended, and the server goes on.
-            let found = io.read_lease()?.filter(|lease| lease.numbers == numbers);
-            let lease = DurableLease(found.ok_or_else(|| io.lost_lease())?);
-            self.keep(io, lease);
-            return self.renew(io, lease);
+            return self.take_up(io, numbers);
         }
         let outcome = self.begin(io);
         if outcome.is_err() {
@@ -165,11 +161,22 @@ impl Client {
         outcome
     }
 
+    /// Takes up the lease of a server that runs: the client before this one has ended.
+    fn take_up<I: Io>(&mut self, io: &mut I, numbers: Numbers) -> Result<(), I::Failure> {
+        self.found_mark = io.find_mark()?.own_mark();
+        let found = io.read_lease()?.filter(|lease| lease.numbers == numbers);
+        let lease = DurableLease(found.ok_or_else(|| io.lost_lease())?);
+        self.keep(io, lease);
+        self.renew(io, lease)
+    }
+
     fn begin<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
+        let mark = io.find_mark()?;
+        self.found_mark = mark.own_mark();
         let (found, place) = (io.read_lease()?, io.place());
         if let Some(lease) = found.filter(|lease| Some(lease.place) == place)
             && io.wish().is_ok_and(|wish| wish.is_for(lease.numbers))
-            && let Some(start) = io.start_of_lease(&lease)?
+            && let Some(start) = mark.start_of_lease(&lease)
             && self.go_on(io, DurableLease(lease), start)?
         {
             return Ok(());
@@ -177,7 +184,7 @@ impl Client {
         let mut session = io.connect(found.as_ref(), Occasion::Start { is_optional: false })?;
         let wish = io.wish()?;
         // A number that people have given is theirs to give.
-        let original = if wish.worker.is_none() { io.worker_of_original()? } else { None };
+        let original = if wish.worker.is_none() { mark.worker_of_original() } else { None };
         let avoided = original.filter(|numbers| numbers.0 == wish.datacenter).map(|numbers| numbers.1);
         let claim = Claim { wish, token: self.claim_token, avoided };
         let Claimed { worker, start, grant } = io.claim(&mut session, found.as_ref(), &claim, self.latest(io))?;

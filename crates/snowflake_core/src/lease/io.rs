@@ -4,6 +4,7 @@ use super::client::DurableLease;
 use super::{Lease, LeaseStart, Place, Token};
 use crate::UnixMs;
 use crate::identity::Numbers;
+use crate::mark::Found;
 
 /// Why the registry is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,16 +133,12 @@ pub trait Io {
     fn unlock(&mut self);
     /// Where this server runs; `None` if that is not known.
     fn place(&self) -> Option<Place>;
-    /// The mark of this server; 0 if it has none, or a damaged one, which counts when it is repaired.
-    fn own_mark(&self) -> UnixMs;
+    /// What is in the state directory.
+    fn find_mark(&mut self) -> Result<Found, Self::Failure>;
     /// The lease in the state directory.
     fn read_lease(&self) -> Result<Option<Lease>, Self::Failure>;
     /// Flushes a lease to the state directory.
     fn write_lease(&mut self, lease: &Lease) -> Result<(), Self::Failure>;
-    /// See [`Mark::start_of_lease`](crate::mark::Mark::start_of_lease).
-    fn start_of_lease(&mut self, lease: &Lease) -> Result<Option<LeaseStart>, Self::Failure>;
-    /// See [`Mark::worker_of_original`](crate::mark::Mark::worker_of_original).
-    fn worker_of_original(&mut self) -> Result<Option<Numbers>, Self::Failure>;
 
     /// The worker that the running server uses; `None` before it has one. It never changes.
     fn numbers(&self) -> Option<Numbers>;

@@ -96,60 +96,8 @@ impl<S: Storage> Mark<'_, S> {
         if logged > 0 && wal.mark == Some(logged) {
             wal.mark = Some(found).filter(|&mark| mark > 0);
         }
-        Ok(StartContext { wal: Some(wal), lease, ..self.context_without_registry(now, last_life) })
-    }
-
-    /// What matters without a registry, and without what WAL knows.
-    fn context_without_registry(&self, now: UnixMs, last_life: Option<LastLife>) -> StartContext {
-        StartContext {
-            now,
-            start_margin_ms: self.settings.start_margin_ms,
-            wal: None,
-            was_standby: self.storage.was_standby(),
-            last_life,
-            lease: None,
-        }
-    }
-
-    /// Where a server begins that has found a lease of its own of this worker; `None` if it cannot go on with that, since
-    /// its mark is lost, damaged or not its own. Without what WAL knows.
-    pub fn start_of_lease(
-        &self,
-        numbers: Numbers,
-        begins: UnixMs,
-        now: impl FnOnce(Option<&Record>) -> UnixMs,
-    ) -> Result<Option<LeaseStart>, S::Error> {
-        let own = self.storage.identity(self.storage.directory()?, numbers)?;
-        let last_life = self.storage.read_life()?;
-        let found = match self.storage.read_record() {
-            Err(error) if S::is_damaged(&error) => return Ok(None),
-            found => found?,
-        };
-        let has_begun = found.is_some_and(|record| record.mark_of(numbers) > 0)
-            || last_life.is_some_and(|last| last.life.numbers == numbers);
-        if !has_begun {
-            return Ok(Some(LeaseStart::First(begins)));
-        }
-        let start = decide(found.as_ref(), &own, &self.context_without_registry(now(found.as_ref()), last_life));
-        Ok(start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(begins)))
-    }
-
-    /// A worker that this server must not have, since it seems to be a copy or a promoted standby of one that has it.
-    pub fn worker_of_original(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Option<Numbers>, S::Error> {
-        let Some(record) = self.read_unless_damaged()? else { return Ok(None) };
-        let numbers = record.identity.numbers;
-        let own = self.storage.identity(self.storage.directory()?, numbers)?;
-        let context = self.context_without_registry(now(Some(&record)), self.storage.read_life()?);
-        let is_own =
-            own.directory.same_inode(&record.identity.directory) && decide(Some(&record), &own, &context).is_ok();
-        Ok((!is_own).then_some(numbers))
-    }
-
-    /// The mark of this server, of whichever worker; 0 if it has none.
-    pub fn own_mark(&self) -> Result<UnixMs, S::Error> {
-        let directory = self.storage.directory()?;
-        let found = self.storage.read_record()?.filter(|record| record.identity.directory.same_inode(&directory));
-        Ok(found.map_or(0, |record| record.mark))
+        let (start_margin_ms, was_standby) = (self.settings.start_margin_ms, self.storage.was_standby());
+        Ok(StartContext { now, start_margin_ms, wal: Some(wal), was_standby, last_life, lease })
     }
 
     /// What the mark covers; before the generator's start, what is on disk.
@@ -157,7 +105,7 @@ impl<S: Storage> Mark<'_, S> {
         if self.generator.is_started() {
             Ok(self.settings.layout.time_of(self.generator.covered_until()))
         } else {
-            self.own_mark()
+            Ok(self.find(|_| 0)?.own_mark())
         }
     }
 

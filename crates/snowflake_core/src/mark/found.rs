@@ -1,0 +1,76 @@
+//! What a server finds in its state directory that leases its worker, before the registry has answered.
+
+use super::{Mark, Storage};
+use crate::UnixMs;
+use crate::identity::{Identity, Numbers};
+use crate::lease::{Lease, LeaseStart};
+use crate::record::Record;
+use crate::start_table::{StartContext, decide};
+
+/// A record, or none, and all that decides what it is good for, but for WAL.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The source of this server's IDs, but for the worker.
+    own: Identity,
+    record: Option<Record>,
+    is_damaged: bool,
+    context: StartContext,
+}
+
+impl<S: Storage> Mark<'_, S> {
+    /// Reads the state directory. `now` is what the clock shows to a server that finds this record.
+    pub fn find(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Found, S::Error> {
+        let own = self.storage.identity(self.storage.directory()?, Numbers::default())?;
+        // Before the record, which is written first: another process may start the generator now.
+        let last_life = self.storage.read_life()?;
+        let (record, is_damaged) = match self.storage.read_record() {
+            Err(error) if S::is_damaged(&error) => (None, true),
+            found => (found?, false),
+        };
+        let context = StartContext {
+            now: now(record.as_ref()),
+            start_margin_ms: self.settings.start_margin_ms,
+            wal: None,
+            was_standby: self.storage.was_standby(),
+            last_life,
+            lease: None,
+        };
+        Ok(Found { own, record, is_damaged, context })
+    }
+}
+
+impl Found {
+    /// The mark of this server, of whichever worker; 0 if it has none, or a damaged one, which counts when it is repaired.
+    pub fn own_mark(&self) -> UnixMs {
+        self.record.filter(|record| self.is_here(record)).map_or(0, |record| record.mark)
+    }
+
+    /// Where a server begins with a lease of its own; `None` if it cannot go on with that, since its mark is lost, damaged or
+    /// not its own.
+    pub fn start_of_lease(&self, lease: &Lease) -> Option<LeaseStart> {
+        let numbers = lease.numbers;
+        let has_begun = self.record.is_some_and(|record| record.mark_of(numbers) > 0)
+            || self.context.last_life.is_some_and(|last| last.life.numbers == numbers);
+        if self.is_damaged {
+            return None;
+        }
+        if !has_begun {
+            return Some(LeaseStart::First(lease.begins));
+        }
+        let start = decide(self.record.as_ref(), &Identity { numbers, ..self.own }, &self.context);
+        start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(lease.begins))
+    }
+
+    /// A worker that this server must not have, since it seems to be a copy or a promoted standby of one that has it.
+    pub fn worker_of_original(&self) -> Option<Numbers> {
+        let record = self.record?;
+        let numbers = record.identity.numbers;
+        let is_own =
+            self.is_here(&record) && decide(Some(&record), &Identity { numbers, ..self.own }, &self.context).is_ok();
+        (!is_own).then_some(numbers)
+    }
+
+    fn is_here(&self, record: &Record) -> bool {
+        self.own.directory.same_inode(&record.identity.directory)
+    }
+}
