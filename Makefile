@@ -268,7 +268,8 @@ bench-record:
 		{ echo "==> The last run was not of a commit: commit, and type make bench first"; exit 1; }
 	rm -rf docs/benchmarks
 	mkdir docs/benchmarks
-	cp target/bench/results.md target/bench/results.json target/bench/*.svg docs/benchmarks/
+	cp target/bench/results.md target/bench/*.svg docs/benchmarks/
+	@echo "==> Keep target/bench/results.json, too: the next release has it"
 
 bench-core: setup
 	@echo "==> Measuring the steps of an ID without PostgreSQL (two minutes)"
