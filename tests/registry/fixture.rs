@@ -1,6 +1,6 @@
 //! Servers that share a registry.
 
-use testbed::{Builder, Cluster, Registry, Witness, value};
+use testbed::{Builder, Cluster, Registry, Witness, error, value};
 
 /// The worker of a server, and where it comes from.
 pub const WORKER: &str = "SELECT worker_id || ' from ' || worker_id_source FROM snowflake_status";
@@ -67,4 +67,29 @@ pub fn about(lease_ms: u32) -> String {
     format!(
         "jsonb_build_object('lease_ms', {lease_ms}, 'clock', 0, 'clock_offset', 0, 'issued', 0, 'layout', '', 'host', 'thief')"
     )
+}
+
+/// How the answer to a server begins that gets no worker since the registry was restored.
+pub const REFUSED: &str = "Registry: Registry was restored or has failed over. Leases may have been lost. \
+                       It gives no worker to another server before ";
+
+/// Sends a server to another registry.
+pub fn send_to(server: &Cluster, registry: &Registry) {
+    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.reload();
+}
+
+/// Starts a server that must get no worker, since the registry was restored.
+pub fn assert_refused(registry: &Registry) {
+    let server = start(member(registry));
+    let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with(REFUSED)), "{refused:?}\n{}", server.log());
+}
+
+/// Waits until a server has renewed its lease.
+pub fn wait_for_renewal(registry: &Registry, worker: &str) {
+    let renewed = "renewed > to_timestamp(restored_at / 1000.0)";
+    registry.wait_until(&format!(
+        "SELECT EXISTS (SELECT FROM snowflake_registry.lease, snowflake_registry.registry WHERE worker_id = {worker} AND {renewed})"
+    ));
 }

@@ -129,7 +129,7 @@ pub const MUTANTS: &[Mutant] = &[
             "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
             "context",
         )],
-        against: Servers { tests: "adopt:: runs_code" },
+        against: Servers { tests: "adopt:: runs_code | partitions:: owner" },
     },
     Mutant {
         name: "anybody can run a command as anybody",
@@ -265,15 +265,6 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "partitions are made as who calls, with all the rights of a superuser",
         edits: &[("src/functions/partitions/parent.rs", "        let _owner = As::begin(self.owner);\n", "")],
-        against: Servers { tests: "partitions:: owner" },
-    },
-    Mutant {
-        name: "the owner's code may have something run later as who had partitions made",
-        edits: &[(
-            "src/functions/run_as.rs",
-            "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
-            "context",
-        )],
         against: Servers { tests: "partitions:: owner" },
     },
 ];

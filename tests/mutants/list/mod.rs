@@ -7,6 +7,7 @@ mod fleet;
 mod functions;
 mod leases;
 mod reading;
+mod registry;
 
 /// A check that is removed.
 pub struct Mutant {
@@ -37,6 +38,7 @@ pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
         fleet::MUTANTS,
         config::MUTANTS,
         leases::MUTANTS,
+        registry::MUTANTS,
         reading::MUTANTS,
     ]
     .into_iter()

@@ -1,0 +1,123 @@
+//! With marks in WAL.
+
+use super::*;
+
+#[test]
+fn the_mark_of_the_write_ahead_log_counts_where_the_own_one_is_missing_or_of_an_older_timeline() {
+    let context = &StartContext { wal: in_wal(NOW + 9000), ..CONTEXT };
+    assert_eq!(decide(None, &own(), context).unwrap().floor, NOW + 11_000);
+    let mut record = record(MARK, own());
+    record.identity.timeline = 2;
+    assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, NOW + 11_000);
+    let old = &StartContext { wal: in_wal(NOW - 9000), ..CONTEXT };
+    assert_eq!(decide(Some(&record), &own(), old).unwrap().floor, PAST_THE_MARGIN);
+}
+
+#[test]
+fn no_worker_begins_below_what_counts_for_all_in_wal() {
+    let wal = Some(InWal { rest: NOW + 9000, ..InWal::default() });
+    let context = StartContext { wal, ..CONTEXT };
+    let beginning = StartPoint { floor: NOW + 11_000, reason: StartReason::Missing };
+    assert_eq!(decide(None, &own(), &context), Ok(beginning));
+}
+
+/// Its marks are known from WAL up to one that it has written itself, or that it found there.
+#[test]
+fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wal() {
+    let begins_at = |wal_mark, mark| {
+        let context = StartContext { wal: in_wal(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
+        decide(Some(&record(mark, own())), &own(), &context).unwrap()
+    };
+    let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
+    assert_eq!(begins_at(LOGGED, MARK), restart, "the mark was lowered at a planned stop");
+    let continued = |floor| StartPoint { floor, reason: StartReason::Continued };
+    assert_eq!(begins_at(LOGGED + 1, MARK), continued(LOGGED + 1), "a write that was cut off");
+    assert_eq!(begins_at(NOW + 9000, MARK), continued(NOW + 9000));
+    let ahead = StartPoint { floor: NOW + 9000, reason: StartReason::Restart };
+    assert_eq!(begins_at(NOW + 9000, NOW + 9000), ahead);
+}
+
+/// The lowest marks are left out of a full page, and count for all that are not on it.
+#[test]
+fn a_restart_of_a_worker_that_is_not_listed_in_wal_begins_at_its_mark() {
+    let begins_at = |rest| {
+        let (wal, last_life) = (Some(InWal { rest, ..InWal::default() }), Some(life(LIFE)));
+        let context = StartContext { wal, last_life, ..CONTEXT };
+        let with = |logged| decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap();
+        [LOGGED, 0].map(with)
+    };
+    let start = |reason| move |floor| StartPoint { floor, reason };
+    let (restart, continued) = (start(StartReason::Restart), start(StartReason::Continued));
+    assert_eq!(begins_at(NOW + 9000), [continued(NOW + 9000); 2]);
+    assert_eq!(begins_at(LOGGED), [restart(MARK), continued(LOGGED)]);
+    let lost = start(StartReason::WalSetBack)(PAST_THE_MARGIN);
+    assert_eq!(begins_at(0), [lost, restart(MARK)], "nothing is in WAL");
+}
+
+/// The other server may have gone on with the same worker, and nobody knows how far.
+#[test]
+fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows() {
+    let nothing = Some(InWal::default());
+    let decided = |wal, differ: fn(&mut Identity), last_life| {
+        let mut identity = Identity { timeline: 2, ..own() };
+        differ(&mut identity);
+        decide(Some(&record(MARK, identity)), &own(), &StartContext { wal, last_life, ..CONTEXT })
+    };
+    for differ in [|_: &mut Identity| (), copied] {
+        assert_eq!(decided(nothing, differ, None), Err(MarkConflict::Promoted));
+        assert!(decided(in_wal(NOW), differ, None).is_ok());
+        assert!(decided(None, differ, None).is_ok(), "leased");
+    }
+    assert_eq!(decided(nothing, |_| (), Some(life(LIFE))), Err(MarkConflict::Promoted), "in place");
+    let with = decided(nothing, |old| old.numbers = (1, 6), None);
+    assert_eq!(with.map(|start| start.reason), Ok(StartReason::OtherWorker), "with a worker of its own");
+    let context = StartContext { wal: nothing, ..CONTEXT };
+    let promoted = StartContext { was_standby: true, ..context };
+    assert_eq!(decide(None, &own(), &promoted), Err(MarkConflict::Promoted), "without a record");
+    assert_eq!(decide(None, &own(), &context).map(|start| start.reason), Ok(StartReason::Missing), "a new server");
+    let others = Some(InWal { layout: Some(own().layout), ..InWal::default() });
+    let beside = StartContext { wal: others, ..promoted };
+    assert_eq!(decide(None, &own(), &beside).map(|start| start.reason), Ok(StartReason::Missing), "its own worker");
+    let here = StartContext { last_life: Some(life(LIFE)), ..promoted };
+    assert_eq!(decide(None, &own(), &here).map(|start| start.reason), Ok(StartReason::Missing), "removed on purpose");
+}
+
+/// Somebody may have continued from there.
+#[test]
+fn a_restart_with_an_older_wal_than_its_writer_knew_begins_above_the_start_margin() {
+    let begins_at = |wal_mark, logged| {
+        let last_life = Some(life(LIFE));
+        let context = StartContext { wal: in_wal(wal_mark), last_life, ..CONTEXT };
+        decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap()
+    };
+    let by_registry = StartContext { last_life: Some(life(LIFE)), ..CONTEXT };
+    let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
+    assert_eq!(decide(Some(&record(MARK, own())), &own(), &by_registry), Ok(restart), "WAL does not count");
+    let set_back = |floor| StartPoint { floor, reason: StartReason::WalSetBack };
+    assert_eq!(begins_at(MARK - 1, LOGGED), set_back(PAST_THE_MARGIN));
+    assert_eq!(begins_at(NOW + 9000, u64::MAX), set_back(NOW + 11_000), "WAL was ahead once");
+}
+
+#[test]
+fn a_mark_in_wal_makes_up_for_a_record_that_is_not_the_last_one() {
+    let beginning = Ok(StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark });
+    let wal_mark = Some(NOW + 9000);
+    assert_eq!(found_after(Some(life(7)), wal_mark, nothing), beginning);
+    assert_eq!(found_after(None, wal_mark, |old| old.numbers = (1, 6)), beginning);
+    assert_eq!(found_after(None, wal_mark, copied), Err(MarkConflict::Copy), "not for a copy beside its original");
+}
+
+#[test]
+fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
+    let with = |wal_mark| LastLife { life: Life { wal_mark, ..life(7).life }, elsewhere: true };
+    let context = StartContext { wal: in_wal(NOW), ..CONTEXT };
+    for (logged, is_known) in [(0, false), (1, true), (NOW, true), (NOW + 1, false)] {
+        let last = Some(with(logged));
+        let context = StartContext { last_life: last, ..context };
+        assert_eq!(decide(None, &own(), &context).is_ok(), is_known, "{logged}");
+        assert_eq!(found_after(last, Some(NOW), nothing).is_ok(), is_known, "{logged}");
+    }
+    let of_another_worker = Life { numbers: (1, 6), ..with(1).life };
+    let last_life = Some(LastLife { life: of_another_worker, elsewhere: true });
+    assert_eq!(decide(None, &own(), &StartContext { last_life, ..context }), Err(MarkConflict::LeftBehind));
+}

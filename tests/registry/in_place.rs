@@ -1,0 +1,179 @@
+//! A registry that is put back in place, so that its address and its system identifier do not show it.
+
+use super::fixture::{assert_refused, member, send_to, shown, start, take_a_thousand, wait_for_renewal, worker_of};
+use std::fs;
+use std::process::Command;
+use testbed::{Cluster, Registry, Signal, Witness, test};
+
+/// Restored into the cluster that it was dumped from: nothing but the tables themselves shows it.
+#[test]
+fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_worker_to_a_new_server() {
+    let pg_dump = |registry: &Registry, options: &[&str]| {
+        let mut dump = Command::new(registry.bindir().join("pg_dump"));
+        let output = dump.args(options).envs(registry.environment()).output().expect("pg_dump");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    for (options, before) in [
+        (&["--schema=snowflake_registry"][..], "DROP SCHEMA snowflake_registry CASCADE"),
+        (&["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
+        (&["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
+        (&["--table=snowflake_registry.lease", "--data-only"], "DELETE FROM snowflake_registry.lease"),
+        (
+            &["--schema=snowflake_registry", "--data-only"],
+            "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry",
+        ),
+    ] {
+        let registry = Registry::start();
+        let dump = pg_dump(&registry, options);
+        let old = start(member(&registry));
+        assert_eq!(worker_of(&old), "0");
+        let mut witness = Witness::default();
+        take_a_thousand(&mut witness, &[&old]);
+
+        let script = registry.make_directory("dump").join("dump.sql");
+        fs::write(&script, dump).expect("a script");
+        let mut psql = registry.psql();
+        psql.args(["--set=ON_ERROR_STOP=1", "--command", before, "--file"]).arg(&script);
+        let output = psql.output().expect("psql");
+        assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+
+        // Before the first server asks again, and after.
+        assert_refused(&registry);
+        old.reload();
+        wait_for_renewal(&registry, "0");
+        take_a_thousand(&mut witness, &[&old]);
+        shown(&registry, "SELECT snowflake_registry.end_recovery()");
+        let new = start(member(&registry));
+        assert_eq!(worker_of(&new), "1", "{options:?}");
+        take_a_thousand(&mut witness, &[&new, &old]);
+        assert_eq!(witness.report().duplicates(), 0);
+    }
+}
+
+/// A copy of the database has the same tables, in the same files.
+#[test]
+fn a_registry_that_is_put_back_as_a_copy_of_its_database_gives_no_lost_worker_to_a_new_server() {
+    let registry = Registry::start();
+    let kept = start(member(&registry));
+    assert_eq!(worker_of(&kept), "0");
+    let mut dba = registry.config().dbname("template1").connect(testbed::postgres::NoTls).expect("a session");
+    let mut run =
+        |statement: &str| dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    registry.configure("max_connections", 100);
+    run("CREATE DATABASE before TEMPLATE postgres");
+    let lost = start(member(&registry));
+    assert_eq!(worker_of(&lost), "1");
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&lost]);
+    run("DROP DATABASE postgres WITH (FORCE)");
+    run("ALTER DATABASE before RENAME TO postgres");
+    assert_refused(&registry);
+    lost.reload();
+    wait_for_renewal(&registry, "1");
+    take_a_thousand(&mut witness, &[&lost]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Its storage is put back in place, so that neither its system identifier nor its timeline shows it.
+#[test]
+fn a_registry_whose_volume_is_put_back_is_noticed_by_what_servers_have_seen() {
+    let mut registry = Registry::start();
+    registry.stop(Signal::INT);
+    let mut older = Registry::on(Cluster::builder().copy_of(&registry));
+    registry.start();
+    let server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    registry.stop(Signal::INT);
+    older.start();
+    let mut witness = Witness::default();
+    send_to(&server, &older);
+    wait_for_renewal(&older, "0");
+    take_a_thousand(&mut witness, &[&server]);
+    assert_refused(&older);
+    assert_eq!(shown(&older, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t");
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Others have renewed their leases meanwhile, so that its last change has a higher number than the server has seen.
+#[test]
+fn a_registry_whose_volume_is_put_back_is_noticed_by_the_row_of_a_server_though_it_has_caught_up() {
+    let mut registry = Registry::start();
+    let other = start(member(&registry));
+    let server = start(member(&registry));
+    assert_eq!((&*worker_of(&other), &*worker_of(&server)), ("0", "1"));
+    registry.stop(Signal::INT);
+    let mut older = Registry::on(Cluster::builder().copy_of(&registry));
+    registry.start();
+    let until = shown(&server, "SELECT lease_until FROM snowflake_status");
+    server.reload();
+    server.wait_until(&format!("SELECT lease_until > '{until}' FROM snowflake_status"));
+    registry.stop(Signal::INT);
+    older.start();
+    let seen = "SELECT max(revision) FROM snowflake_registry.lease";
+    let before: i64 = shown(&older, seen).parse().expect("a revision");
+    send_to(&other, &older);
+    older.wait_until(&format!("SELECT ({seen}) > {before}"));
+    for _ in 0..3 {
+        let before = shown(&older, seen);
+        other.reload();
+        older.wait_until(&format!("SELECT ({seen}) > {before}"));
+    }
+    assert_eq!(shown(&older, "SELECT restored IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
+    let mut witness = Witness::default();
+    send_to(&server, &older);
+    wait_for_renewal(&older, "1");
+    take_a_thousand(&mut witness, &[&server, &other]);
+    assert_refused(&older);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// A snapshot of a running registry, whose sequences are ahead after the recovery.
+#[test]
+fn a_registry_that_is_put_back_to_a_snapshot_is_noticed_though_its_sequence_is_ahead() {
+    let mut registry = Registry::start();
+    registry.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
+    let first = start(member(&registry));
+    assert_eq!(worker_of(&first), "0");
+    let older = Cluster::builder().copy_of(&registry);
+    std::fs::remove_file(older.data().join("postmaster.pid")).expect("of the original");
+    let mut older = Registry::on(older);
+    let second = start(member(&registry));
+    assert_eq!(worker_of(&second), "1");
+    let before = shown(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 0");
+    first.reload();
+    let renewed = format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 0");
+    registry.wait_until(&renewed);
+    registry.stop(Signal::INT);
+    older.start();
+    send_to(&first, &older);
+    wait_for_renewal(&older, "0");
+    assert_refused(&older);
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&first, &second]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
+
+/// Its receipt of the release proves it.
+#[test]
+fn a_registry_that_was_put_back_while_all_servers_were_stopped_is_noticed() {
+    let mut registry = Registry::start();
+    registry.stop(Signal::INT);
+    let mut older = Registry::on(Cluster::builder().copy_of(&registry));
+    registry.start();
+    let mut server = start(member(&registry));
+    let mut witness = Witness::default();
+    take_a_thousand(&mut witness, &[&server]);
+    server.stop(Signal::INT);
+    registry.stop(Signal::INT);
+    older.start();
+    server.configure("snowflake_pg.registry", older.conninfo());
+    server.start();
+    older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
+    assert_refused(&older);
+    shown(&older, "SELECT snowflake_registry.end_recovery()");
+    server.reload();
+    worker_of(&server);
+    take_a_thousand(&mut witness, &[&server]);
+    assert_eq!(witness.report().duplicates(), 0);
+}
