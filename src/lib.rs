@@ -12,14 +12,15 @@
 //! - [`errors`]: why no ID can be issued, and what to do.
 //! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
 //! - [`config`]: variables and layouts.
-//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`host_number`], [`libpq`], [`remote`], [`os_error`],
-//!   [`server_encoding`]: what the system, PostgreSQL and libpq offer.
+//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`libpq`], [`remote`],
+//!   [`os_error`], [`server_encoding`]: what the system, PostgreSQL and libpq offer.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
 use config::{gucs, preload};
 use pgrx::prelude::*;
 
+mod background_worker;
 mod clock;
 mod config;
 mod durable;

@@ -6,6 +6,7 @@
 //! occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the wait for a
 //! synchronous standby cannot be cancelled.
 
+use crate::background_worker;
 use crate::config::gucs;
 use crate::durable::{citus_group, extend, lease, wal};
 use crate::errors::{IssueError, summary, warning};
@@ -15,7 +16,7 @@ use crate::shared::{Shared, shared};
 use crate::worker;
 use crate::{clock, sleep, trusted_clock};
 use once_cell::sync::OnceCell;
-use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
+use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
 use snowflake_core::layout::Layout;
 use snowflake_core::mark::{self, KeeperSchedule, Work};
@@ -34,21 +35,10 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What the keeper calls first.
 static AT_START: OnceCell<fn()> = OnceCell::new();
 
-/// Asks the postmaster for a keeper, which calls `at_start` first. Only while preloading. Not during pg_upgrade, which
-/// drops the database in which the keeper of a node of Citus would hold a session; no ID is issued then.
+/// Asks the postmaster for a keeper, which calls `at_start` first. Only while preloading.
 pub fn register(at_start: fn()) {
-    // SAFETY: set once, when the server starts.
-    if unsafe { pg_sys::IsBinaryUpgrade } {
-        return;
-    }
     AT_START.get_or_init(|| at_start);
-    BackgroundWorkerBuilder::new("snowflake_pg keeper")
-        .set_library("snowflake_pg")
-        .set_function("snowflake_pg_keeper")
-        .set_start_time(BgWorkerStartTime::RecoveryFinished)
-        .set_restart_time(Some(RESTART))
-        .enable_spi_access()
-        .load();
+    background_worker::register("snowflake_pg keeper", "snowflake_pg_keeper", RESTART);
 }
 
 /// Where the keeper begins.

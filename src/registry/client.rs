@@ -4,6 +4,7 @@
 //! A process of its own, since the keeper can wait for a synchronous standby, and backends must not wait for the network.
 //! [`snowflake_core::lease::client`] decides what it does.
 
+use crate::background_worker;
 use crate::config::gucs;
 use crate::durable::lock;
 use crate::errors::{sentences, warning};
@@ -15,7 +16,7 @@ use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::{sleep, worker};
 use io::ServerIo;
-use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
+use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, log};
 use snowflake_core::display_time;
@@ -36,17 +37,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Asks the postmaster for a registry client, if the worker of this server is leased. Only while preloading.
 pub fn register() {
-    // SAFETY: set once, when the server starts.
-    if unsafe { pg_sys::IsBinaryUpgrade } || !worker::needs_lease() || !worker::may_issue() {
-        return;
+    if worker::needs_lease() && worker::may_issue() {
+        background_worker::register("snowflake_pg registry client", "snowflake_pg_registry_client", RESTART);
     }
-    BackgroundWorkerBuilder::new("snowflake_pg registry client")
-        .set_library("snowflake_pg")
-        .set_function("snowflake_pg_registry_client")
-        .set_start_time(BgWorkerStartTime::RecoveryFinished)
-        .set_restart_time(Some(RESTART))
-        .enable_spi_access()
-        .load();
 }
 
 /// Where the registry client begins.

@@ -23,11 +23,7 @@ pub(super) unsafe extern "C-unwind" fn check_layout(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the address of the new value.
-    let value = unsafe { *new_value };
-    // SAFETY: the new value is a C string, since the default is not NULL.
-    let text = unsafe { CStr::from_ptr(value) };
-    preload::is_under_way() || accept(check_issuing(text).and_then(|layout| check_numbers(&layout)))
+    accepts(new_value, |text| check_numbers(&check_issuing(text)?))
 }
 
 /// The layout, if it can issue IDs now; else why not.
@@ -65,15 +61,10 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the address of the new value.
-    let value = unsafe { *new_value };
-    // SAFETY: the new value is a C string, since the default is not NULL.
-    let text = unsafe { CStr::from_ptr(value) };
-    let needs_no_check = || {
-        let resolved = resolve(&text.to_string_lossy());
-        matches!(resolved, Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus))
-    };
-    preload::is_under_way() || needs_no_check() || accept(check_source(text, Layout::workers))
+    accepts(new_value, |text| match resolve(&text.to_string_lossy()) {
+        Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus) => Ok(()),
+        found => check_number(found, Layout::workers),
+    })
 }
 
 /// Refuses a data center that this server could not have now.
@@ -83,17 +74,13 @@ pub(super) unsafe extern "C-unwind" fn check_datacenter(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the address of the new value.
-    let value = unsafe { *new_value };
-    // SAFETY: the new value is a C string, since the default is not NULL.
-    let text = unsafe { CStr::from_ptr(value) };
-    preload::is_under_way() || accept(check_source(text, Layout::datacenters))
+    accepts(new_value, |text| check_number(resolve(&text.to_string_lossy()), Layout::datacenters))
 }
 
-/// An error if a text gives no number on this host, or one that fits neither the layout in force nor the layout of the
-/// next start.
-fn check_source(text: &CStr, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
-    let found = resolve(&text.to_string_lossy()).map_err(|reason| reason.to_string())?;
+/// An error if no number was found on this host, or one that fits neither the layout in force nor the layout of the next
+/// start.
+fn check_number(found: Result<Resolved, Unresolved>, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
+    let found = found.map_err(|reason| reason.to_string())?;
     let number = found.number;
     let fits = |layout: &Layout| range(layout).contains(&number);
     let Ok(layout) = super::layout() else { return Ok(()) };
@@ -110,9 +97,20 @@ fn check_source(text: &CStr, range: fn(&Layout) -> RangeInclusive<u64>) -> Resul
     Err(format!("{what} {layout} allows {} to {}", range.start(), range.end()))
 }
 
-/// Accepts a value, or passes the DETAIL of its refusal to PostgreSQL.
-fn accept(checked: Result<(), String>) -> bool {
-    let Err(reason) = checked else { return true };
+/// The new value of a parameter with a text, as its hook gets it.
+pub(super) fn text_of<'a>(new_value: *mut *mut c_char) -> &'a CStr {
+    // SAFETY: PostgreSQL passes the address of the new value.
+    let value = unsafe { *new_value };
+    // SAFETY: the new value is a C string that outlives the hook, since the default is not NULL.
+    unsafe { CStr::from_ptr(value) }
+}
+
+/// Accepts a value, or passes the DETAIL of its refusal to PostgreSQL. At start it accepts any.
+fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), String>) -> bool {
+    if preload::is_under_way() {
+        return true;
+    }
+    let Err(reason) = check(text_of(new_value)) else { return true };
     let detail = CString::new(format!("{}.", shown(&reason))).unwrap_or_default();
     // SAFETY: copies a C string into PostgreSQL's memory.
     let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };

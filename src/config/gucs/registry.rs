@@ -1,5 +1,6 @@
 //! The parameters of the registry that leases workers.
 
+use super::checks::text_of;
 use super::{define_choice, define_number, milliseconds, text, words};
 use crate::config::preload;
 use crate::libpq::{self, Failure};
@@ -96,14 +97,14 @@ unsafe extern "C-unwind" fn check_registry(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes the address of the new value.
-    let value = unsafe { *new_value };
-    // SAFETY: the new value is a C string, since the default is not NULL.
-    let text = unsafe { CStr::from_ptr(value) };
+    let text = text_of(new_value);
     let Some((reason, hint)) = objection(text) else { return true };
     if preload::is_under_way() {
         if libpq::has_secret(text) {
-            // No view shows it then. SAFETY: PostgreSQL's own copy of the value, and none with a secret is shorter.
+            // No view shows it then.
+            // SAFETY: PostgreSQL passes the address of the new value.
+            let value = unsafe { *new_value };
+            // SAFETY: PostgreSQL's own copy of the value, and none with a secret is shorter.
             unsafe { ptr::copy_nonoverlapping(HIDDEN.as_ptr(), value, HIDDEN.count_bytes() + 1) };
         }
         return true;

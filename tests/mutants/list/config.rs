@@ -35,8 +35,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "ALTER SYSTEM takes a worker outside the layout",
         edits: &[(
             "src/config/gucs/checks.rs",
-            "needs_no_check() || accept(check_source(text, Layout::workers))",
-            "needs_no_check() || accept(check_source(text, Layout::workers).or(Ok(())))",
+            "found => check_number(found, Layout::workers),",
+            "found => check_number(found, Layout::workers).or(Ok(())),",
         )],
         against: Servers { tests: "refusals:: refused_by_alter_system_and" },
     },
