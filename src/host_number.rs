@@ -5,8 +5,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{SockaddrIn, SockaddrStorage};
 use rustix::system::uname;
 use snowflake_core::number_source::{
-    Network, NoNumber, NumberSource, SourceError, address_in, is_alone_in_its_set, number_at_end, number_of_host,
-    only_number,
+    Network, NoNumber, NumberSource, SourceError, address_in, number_of_host, number_of_variable, only_number,
 };
 use std::env;
 use std::fs::{self, File};
@@ -115,7 +114,7 @@ pub fn resolve(text: &str, data_directory: &Path) -> Result<Resolved, Unresolved
         }
         NumberSource::Environment(variable, offset) => {
             let Some(value) = env::var_os(&variable) else { return Err(Unresolved::NoVariable(variable)) };
-            match number_at_end(&value.to_string_lossy(), offset) {
+            match number_of_variable(&value.to_string_lossy(), offset) {
                 Ok(number) => (number, format!("env {variable}{}", plus(offset))),
                 Err(reason) => return Err(Unresolved::Variable { variable, reason }),
             }
@@ -130,13 +129,6 @@ pub fn resolve(text: &str, data_directory: &Path) -> Result<Resolved, Unresolved
         }
     };
     Ok(Resolved { number, source })
-}
-
-/// The name of this host, if this text takes a number from it that the hosts of all servers are likely to have.
-pub fn common_host_name(text: &str) -> Option<String> {
-    let name = uname().nodename().to_string_lossy().into_owned();
-    let takes_name = matches!(NumberSource::parse(text), Ok(NumberSource::HostName(_)));
-    Some(name).filter(|name| takes_name && is_alone_in_its_set(name))
 }
 
 /// The content of a file, which must not be in the data directory.

@@ -5,7 +5,7 @@ use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
 use crate::errors::{ConfigurationError, IssueError, error_report, warning};
-use crate::host_number::{self, Resolved};
+use crate::host_number::Resolved;
 use crate::server_encoding::shown;
 use crate::shared::shared;
 use crate::worker;
@@ -86,9 +86,6 @@ fn log_configuration() {
     {
         warn_of_alter_system(variable, &value);
     }
-    if let Some(name) = host_number::common_host_name(&gucs::worker_id()) {
-        warn_of_common_host_name(&name);
-    }
     if worker::starts_as_standby() && identity::is_shared_with_source() {
         warn_of_shared_worker();
     }
@@ -150,16 +147,6 @@ fn warn_of_alter_system(name: &CStr, value: &str) {
              and issues the same IDs.{overridden}"
         ))
         .set_hint(format!("Set {variable} in this server's own configuration, and use ALTER SYSTEM RESET {variable}."))
-        .report(PgLogLevel::WARNING);
-}
-
-fn warn_of_common_host_name(name: &str) {
-    warning("the host's name ends with -0, as all names of its fleet seem to do")
-        .set_detail(format!(
-            "Host \"{}\" has a name as Crunchy's operator gives, which makes a StatefulSet for each instance.",
-            shown(name)
-        ))
-        .set_hint("Set snowflake_pg.worker_id to another source; see docs/workers.md.")
         .report(PgLogLevel::WARNING);
 }
 

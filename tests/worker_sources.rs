@@ -53,20 +53,6 @@ fn servers_with_one_configuration_get_their_workers_from_their_host_names() {
     assert!(second.log().contains("datacenter_id = 4 (hostname pg-3 + 1)"), "{}", second.log());
 }
 
-/// All of them would be worker 0.
-#[test]
-fn a_host_name_as_an_operator_gives_to_every_instance_is_warned_of() {
-    if !can_name_hosts() {
-        println!("left out: only root can give hosts names");
-        return;
-    }
-    let server = start(fleet("hostname").host_name("hippo-instance1-bqdj-0"));
-    let warning = "WARNING:  snowflake_pg: the host's name ends with -0, as all names of its fleet seem to do";
-    assert!(server.log().contains(warning), "{}", server.log());
-    let other = start(fleet("hostname").host_name("pg-0"));
-    assert!(!other.log().contains("WARNING"), "{}", other.log());
-}
-
 /// The host says who a server is, and nothing in the data directory does.
 #[test]
 fn a_standby_of_a_server_with_the_same_configuration_has_its_own_worker() {
@@ -116,7 +102,10 @@ fn assert_not_determined(builder: Builder, worker: &str, reason: &str) {
             "F0000",
             "could not determine snowflake_pg.worker_id",
             Some(&*detail),
-            Some("Correct that, or set snowflake_pg.worker_id to another value, and restart the server.")
+            Some(
+                "Correct that, or set snowflake_pg.worker_id to a number, \"env:VARIABLE\" or \"file:/path\", and restart \
+                 the server."
+            )
         )
     );
     let log = cluster.log();
@@ -130,7 +119,7 @@ fn assert_not_determined(builder: Builder, worker: &str, reason: &str) {
 fn a_worker_that_cannot_be_determined_issues_nothing_and_says_what_was_looked_at() {
     let none = "Environment variable \"POD\" is not set for the server";
     assert_not_determined(fleet("env:POD"), "env:POD", none);
-    let secret = "Environment variable \"POD\" does not end with a number";
+    let secret = "Environment variable \"POD\" does not end with a number after \"-\", \".\" or a word of letters";
     assert_not_determined(fleet("env:POD").environment("POD", "secret"), "env:POD", secret);
     let missing = "Could not read file \"/nonexistent/worker\": No such file or directory";
     assert_not_determined(fleet("file:/nonexistent/worker"), "file:/nonexistent/worker", missing);
@@ -143,8 +132,8 @@ fn a_worker_that_cannot_be_determined_issues_nothing_and_says_what_was_looked_at
     let nowhere = "No IPv4 address of this host is in network 203.0.113.0/24";
     assert_not_determined(fleet("ipv4:203.0.113.0/24"), "ipv4:203.0.113.0/24", nowhere);
     if can_name_hosts() {
-        let name = "Host name \"db\" does not end with a number";
-        assert_not_determined(fleet("hostname").host_name("db"), "hostname", name);
+        let name = "Host name \"db-7a\" does not end with a number after \"-\", \".\" or a word of letters";
+        assert_not_determined(fleet("hostname").host_name("db-7a"), "hostname", name);
     }
 }
 

@@ -81,7 +81,10 @@ impl From<ConfigurationError> for ErrorReport {
             ConfigurationError::Unresolved { variable, text, reason } => {
                 error_report(ERRCODE_CONFIG_FILE_ERROR, format!("could not determine {variable}"))
                     .set_detail(format!("It is {}. {}.", quoted(&text), shown(&reason.to_string())))
-                    .set_hint(format!("Correct that, or set {variable} to another value, and restart the server."))
+                    .set_hint(format!(
+                        "Correct that, or set {variable} to a number, \"env:VARIABLE\" or \"file:/path\", and restart \
+                         the server."
+                    ))
             }
             ConfigurationError::NoGroup(reason) => {
                 error_report(ERRCODE_CONFIG_FILE_ERROR, "could not determine snowflake_pg.worker_id")

@@ -17,7 +17,7 @@
 //! What the host has is an argument here. A number never wraps: one that is too large is refused.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 
 mod network;
 
@@ -85,15 +85,12 @@ pub enum SourceError {
 /// Why what the host has gives no number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoNumber {
-    /// There is no digit at its end.
-    #[error("does not end with a number")]
-    NoDigits,
-    /// It is an address, or is made of one.
-    #[error("ends with a number that is only a part of an address")]
-    PartOfAddress,
-    /// Letters and digits are mixed before it, as in names that a machine has drawn.
-    #[error("ends with a number that is only a part of a word")]
-    PartOfWord,
+    /// There is none at its end, or only one that is a part of something longer.
+    #[error("does not end with a number after \"-\", \".\" or a word of letters")]
+    NotAtEnd,
+    /// It ends with an address.
+    #[error("ends with four numbers, as an address does")]
+    Address,
     /// It is something else than a number.
     #[error("is not a number")]
     NotANumber,
@@ -214,56 +211,44 @@ fn number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|&number| all_digits && number <= GREATEST)
 }
 
-/// The number at the end of a text, plus `offset`.
-pub fn number_at_end(text: &str, offset: u64) -> Result<u64, NoNumber> {
-    let start = text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    if start == text.len() {
-        return Err(NoNumber::NoDigits);
-    } else if is_made_of_address(text) {
-        return Err(NoNumber::PartOfAddress);
-    }
-    let word = text[..start].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    if word.contains(|c: char| c.is_ascii_digit()) || is_pod_of_deployment(text) {
-        return Err(NoNumber::PartOfWord);
-    }
-    let sum = number(&text[start..]).and_then(|number| number.checked_add(offset));
-    sum.filter(|&sum| sum <= GREATEST).ok_or(NoNumber::TooLarge)
-}
-
 /// The number of a host, plus `offset`: the one at the end of its name, up to the first dot.
 pub fn number_of_host(name: &str, offset: u64) -> Result<u64, NoNumber> {
     number_at_end(name.split('.').next().unwrap_or_default(), offset)
 }
 
-/// Whether a text is an address, with a port or without, or has one at its end: as `ip-10-0-3-7`, which is how AWS names
-/// hosts. The last number alone is no number of a host.
-fn is_made_of_address(text: &str) -> bool {
-    let parts: Vec<_> = text.rsplit(['-', '.', '_']).take(4).collect();
-    let is_byte = |part: &&str| part.parse::<u8>().is_ok();
-    parts.len() == 4 && parts.iter().all(is_byte)
-        || text.parse::<SocketAddr>().is_ok()
-        || text.parse::<IpAddr>().is_ok()
+/// The number of a variable in the environment, plus `offset`: its value, or the one at the end of it.
+pub fn number_of_variable(value: &str, offset: u64) -> Result<u64, NoNumber> {
+    if value.is_empty() || value.contains(|c: char| !c.is_ascii_digit()) {
+        return number_at_end(value, offset);
+    }
+    sum(value, offset)
 }
 
-/// The characters that Kubernetes draws for names: k8s.io/apimachinery/pkg/util/rand.
-const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
-
-/// Whether a name is one of a pod of a Deployment: it ends with a hash and five random characters.
-fn is_pod_of_deployment(name: &str) -> bool {
-    // Decimal digits, each as another character: SafeEncodeString() of the same package.
-    const HASH: &str = "456789bcdf";
-    let consists_of = |text: &str, characters: &str| text.chars().all(|character| characters.contains(character));
-    let mut parts = name.rsplit('-');
-    let ends = |part: &str| part.len() == 5 && consists_of(part, RANDOM);
-    parts.next().is_some_and(ends) && parts.next().is_some_and(|part| part.len() >= 5 && consists_of(part, HASH))
+/// The number at the end of a name, after `-`, `.` or a word of letters. After anything else it may be a part of something
+/// longer, as in the random names `x2k49` of pods and `4be1f09a2c77` of containers, and two hosts can have the same.
+fn number_at_end(name: &str, offset: u64) -> Result<u64, NoNumber> {
+    let before = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &name[before.len()..];
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_after_word = before.ends_with(['-', '.']) || !word.is_empty() && word.chars().all(char::is_alphabetic);
+    if digits.is_empty() || !is_after_word {
+        return Err(NoNumber::NotAtEnd);
+    } else if ends_with_address(name) {
+        return Err(NoNumber::Address);
+    }
+    sum(digits, offset)
 }
 
-/// Whether a host has a name as Crunchy's operator gives: it makes a StatefulSet of one pod for each instance, whose name
-/// ends with four random characters. Then the names of all hosts end with `-0`.
-pub fn is_alone_in_its_set(name: &str) -> bool {
-    let mut parts = name.split('.').next().unwrap_or_default().rsplit('-');
-    let is_random = |part: &str| part.len() == 4 && part.chars().all(|character| RANDOM.contains(character));
-    parts.next() == Some("0") && parts.next().is_some_and(is_random) && parts.count() >= 2
+/// Whether a name ends with an address, as `ip-10-0-3-7`, which is how AWS names hosts. `ip-10-0-4-7` ends with the same
+/// number.
+fn ends_with_address(name: &str) -> bool {
+    let mut parts = name.rsplit(['-', '.']);
+    (0..4).all(|_| parts.next().is_some_and(|part| number(part).is_some()))
+}
+
+fn sum(digits: &str, offset: u64) -> Result<u64, NoNumber> {
+    let sum = number(digits).and_then(|number| number.checked_add(offset));
+    sum.filter(|&sum| sum <= GREATEST).ok_or(NoNumber::TooLarge)
 }
 
 /// The only number in a text, with white space around it.

@@ -302,4 +302,22 @@ pub const MUTANTS: &[Mutant] = &[
         )],
         against: Core,
     },
+    Mutant {
+        name: "hosts that are named by addresses share numbers",
+        edits: &[(
+            "crates/snowflake_core/src/number_source.rs",
+            "} else if ends_with_address(name) {",
+            "} else if false && ends_with_address(name) {",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "the digits at the end of a random name are a number",
+        edits: &[(
+            "crates/snowflake_core/src/number_source.rs",
+            "word.chars().all(char::is_alphabetic)",
+            "word.ends_with(char::is_alphabetic)",
+        )],
+        against: Core,
+    },
 ];
