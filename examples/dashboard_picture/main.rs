@@ -70,7 +70,8 @@ fn main() -> Result<()> {
         until(1.0);
         end.store(true, Ordering::Relaxed);
     });
-    let times = panels::Times { start: began_at / 1000, end: real_time() / 1000 };
+    let [start, end] = [began_at, real_time()].map(|ms| u32::try_from(ms / 1000));
+    let times = panels::Times { start: start?, end: end? };
     let dashboard: Value = serde_json::from_slice(&fs::read(project().join("contrib/monitoring/dashboard.json"))?)?;
     let picture = panels::draw(&dashboard, &prometheus, &times)?;
     println!("{} bytes", picture.len());

@@ -42,17 +42,13 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A round number, as shown on an axis.
+/// A round number, as shown on an axis: without zeros behind the point.
 pub fn round(value: f64) -> String {
-    match value.abs() {
-        ..1e-9 => "0".to_owned(),
-        ..1.0 => format!("{value:.6}").trim_end_matches('0').to_owned(),
-        ..1e3 => format!("{}", (value * 10.0).round() / 10.0),
-        ..1e4 => separated(&format!("{value:.0}")),
-        ..1e6 => format!("{}k", (value / 1e2).round() / 10.0),
-        ..1e9 => format!("{}M", (value / 1e5).round() / 10.0),
-        _ => format!("{}G", (value / 1e8).round() / 10.0),
-    }
+    let text = number(value);
+    let Some((whole, rest)) = text.split_once('.') else { return text };
+    let digits = rest.trim_end_matches(char::is_alphabetic);
+    let (decimals, unit) = (digits.trim_end_matches('0'), &rest[digits.len()..]);
+    if decimals.is_empty() { format!("{whole}{unit}") } else { format!("{whole}.{decimals}{unit}") }
 }
 
 fn three_digits(value: f64) -> String {
