@@ -26,24 +26,24 @@ fn timestamp(id: i64, layout: &Layout) -> TimestampWithTimeZone {
 
 /// The fields of an ID, as a row.
 #[pg_extern(sql = false)]
-fn snowflake_decode(id: i64) -> Row<4> {
+fn snowflake_decode(id: i64) -> Row {
     decode(id, &layout_in_force())
 }
 
 /// The same for IDs of another layout.
 #[pg_extern(sql = false)]
-fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row<4> {
+fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row {
     decode(id, &layout_named(layout))
 }
 
-fn decode(id: i64, layout: &Layout) -> Row<4> {
+fn decode(id: i64, layout: &Layout) -> Row {
     let parts = layout.unpack(bits(id, layout));
     let number = |value: u64| i32::try_from(value).expect("all fields but the timestamp have 31 bits");
-    Row([
-        column(timestamptz(parts.issued_at)),
-        column(parts.datacenter.map(number)),
-        column(parts.worker.map(number)),
-        column(parts.sequence.map(number)),
+    Row::of([
+        ("issued_at", column(timestamptz(parts.issued_at))),
+        ("datacenter_id", column(parts.datacenter.map(number))),
+        ("worker_id", column(parts.worker.map(number))),
+        ("sequence", column(parts.sequence.map(number))),
     ])
 }
 

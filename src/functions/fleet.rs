@@ -4,7 +4,7 @@ mod ask;
 mod same_server;
 
 use super::identity::system_identifier;
-use super::row::{Column, Row, column};
+use super::row::{Row, column};
 use super::status::{is_in_recovery, state};
 use super::time::unix_us;
 use crate::config::gucs;
@@ -34,7 +34,7 @@ struct Server {
 
 /// A row for this server, and one for each connection string.
 #[pg_extern(sql = false)]
-fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row<9>> {
+fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
     // Without a row, a fleet that nobody has asked would look sound.
     let conninfo = conninfo.unwrap_or_else(|| raise(null()));
     let (fleet, problems) = without_statement(|| check(&conninfo));
@@ -103,33 +103,28 @@ fn own() -> Said {
     Said { state: state().to_owned(), started_us: unix_us(started), member }
 }
 
-fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row<9> {
+fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row {
     let server = &fleet[at];
-    let position = column(i32::try_from(at).ok());
-    let address = column(server.address.clone());
-    let said = match &server.said {
-        Ok(said) => said,
-        Err(problem) => {
-            let mut columns = [Column::NULL; 9];
-            (columns[0], columns[1], columns[8]) = (position, address, column(problem.as_str()));
-            return Row(columns);
+    let mut columns = vec![("server", column(i32::try_from(at).ok())), ("address", column(server.address.as_deref()))];
+    match &server.said {
+        Err(problem) => columns.push(("problem", column(problem.as_str()))),
+        Ok(said) => {
+            let Member { system_identifier, numbers, layout, clock, .. } = &said.member;
+            let texts: Vec<_> =
+                of_state(&said.state, problems).into_iter().chain(problems.iter().map(|p| text(p, fleet))).collect();
+            let number = |number: u32| i32::try_from(number).ok();
+            columns.extend([
+                ("state", column(said.state.as_str())),
+                ("system_identifier", column(*system_identifier)),
+                ("datacenter_id", column(numbers.and_then(|(datacenter, _)| number(datacenter)))),
+                ("worker_id", column(numbers.and_then(|(_, worker)| number(worker)))),
+                ("layout", column(layout.as_deref())),
+                ("clock_offset", column(Interval::from_micros(clock.ahead_ms.saturating_mul(1000)))),
+                ("problem", column(Some(texts.join("; ")).filter(|texts| !texts.is_empty()))),
+            ]);
         }
-    };
-    let Member { system_identifier, numbers, layout, clock, .. } = &said.member;
-    let texts: Vec<_> =
-        of_state(&said.state, problems).into_iter().chain(problems.iter().map(|p| text(p, fleet))).collect();
-    let number = |number: u32| i32::try_from(number).ok();
-    Row([
-        position,
-        address,
-        column(said.state.as_str()),
-        column(*system_identifier),
-        column(numbers.and_then(|(datacenter, _)| number(datacenter))),
-        column(numbers.and_then(|(_, worker)| number(worker))),
-        column(layout.as_deref()),
-        column(Interval::from_micros(clock.ahead_ms.saturating_mul(1000))),
-        column(Some(texts.join("; ")).filter(|texts| !texts.is_empty())),
-    ])
+    }
+    Row::of(columns)
 }
 
 /// What is wrong with a server by its state alone.

@@ -20,13 +20,15 @@ use std::time::Duration;
 
 /// One row, for the view `snowflake_status`.
 #[pg_extern(sql = false)]
-fn snowflake_get_health() -> Row<10> {
+fn snowflake_get_health() -> Row {
     let problem = problem();
     let (problem_sqlstate, problem) = parts(problem.as_deref());
     if !preload::is_done() {
-        let mut columns = [Column::NULL; 10];
-        (columns[0], columns[1], columns[9]) = (problem_sqlstate, problem, column(env!("CARGO_PKG_VERSION")));
-        return Row(columns);
+        return Row::of([
+            ("problem_sqlstate", problem_sqlstate),
+            ("problem", problem),
+            ("library_version", column(env!("CARGO_PKG_VERSION"))),
+        ]);
     }
     let Shared { generator, statistics, keeper_pid, .. } = shared();
     let counts = generator.counts();
@@ -38,17 +40,18 @@ fn snowflake_get_health() -> Row<10> {
     let refused_at = Some(statistics.last_refusal_at.load(Ordering::Relaxed)).filter(|&at| at > 0);
     let refusal = refused_at.map(|_| statistics.last_refusal.read());
     let (refusal_sqlstate, refusal) = parts(refusal.as_deref());
-    Row([
-        problem_sqlstate,
-        problem,
-        column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0)),
-        column(refused_at.map(timestamptz)),
-        refusal_sqlstate,
-        refusal,
-        column(layout.and_then(|layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok())),
-        number(counts.busiest_second),
-        column(mark_left),
-        column(env!("CARGO_PKG_VERSION")),
+    let ids_per_second = |layout: Layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok();
+    Row::of([
+        ("problem_sqlstate", problem_sqlstate),
+        ("problem", problem),
+        ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),
+        ("last_refusal_at", column(refused_at.map(timestamptz))),
+        ("last_refusal_sqlstate", refusal_sqlstate),
+        ("last_refusal", refusal),
+        ("ids_per_second", column(layout.and_then(ids_per_second))),
+        ("busiest_second", number(counts.busiest_second)),
+        ("mark_left", column(mark_left)),
+        ("library_version", column(env!("CARGO_PKG_VERSION"))),
     ])
 }
 
@@ -60,10 +63,8 @@ fn is_busy(layout: &Layout) -> bool {
 
 /// The SQLSTATE of the text of an error, for everybody, and the rest for users who may read all settings.
 fn parts(summary: Option<&str>) -> (Column, Column) {
-    let Some((sqlstate, rest)) = summary.and_then(|summary| summary.split_once(' ')) else {
-        return (Column::NULL, Column::NULL);
-    };
-    (column(sqlstate), column(may_read_all_settings().then(|| shown(rest))))
+    let (sqlstate, rest) = summary.and_then(|summary| summary.split_once(' ')).unzip();
+    (column(sqlstate), column(rest.filter(|_| may_read_all_settings()).map(shown)))
 }
 
 /// The text of the error that [`state`](super::status::state) stands for, or of what the keeper fails to do; `None` if nothing is wrong.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use super::row::{Column, Row, column};
+use super::row::{Row, column};
 use crate::config::{gucs, preload};
 use crate::errors::{IssueError, error_report, raise};
 use crate::issue::horizon::{self, PreparedBefore, Who};
@@ -77,23 +77,22 @@ fn notice_prepared_before() {
     .report(PgLogLevel::NOTICE);
 }
 
-/// A row for each transaction that holds the horizon back: process, ID of a prepared transaction, first ID.
+/// A row for each transaction that holds the horizon back.
 #[pg_extern(sql = false)]
-fn snowflake_get_writers() -> SetOfIterator<'static, Row<3>> {
+fn snowflake_get_writers() -> SetOfIterator<'static, Row> {
     must_track();
     let (holders, prepared_before) = horizon::holders();
-    let transaction = |id| column(pg_sys::TransactionId::from_inner(id));
-    let mut rows: Vec<_> =
-        prepared_before.into_iter().map(|id| Row([Column::NULL, transaction(id), Column::NULL])).collect();
+    let row = |who, first_id: Option<i64>| {
+        let (pid, transaction) = match who {
+            Who::Process(pid) => (Some(pid), None),
+            Who::Prepared(id) => (None, Some(pg_sys::TransactionId::from_inner(id))),
+        };
+        Row::of([("pid", column(pid)), ("transaction", column(transaction)), ("first_id", column(first_id))])
+    };
+    let mut rows: Vec<_> = prepared_before.into_iter().map(|id| row(Who::Prepared(id), None)).collect();
     if !holders.is_empty() {
         let (_, series) = issuer::start().unwrap_or_else(|error| error.raise());
-        rows.extend(holders.into_iter().map(|holder| {
-            let first = column(horizon::id_at(&series, holder.first));
-            match holder.who {
-                Who::Process(pid) => Row([column(pid), Column::NULL, first]),
-                Who::Prepared(id) => Row([Column::NULL, transaction(id), first]),
-            }
-        }));
+        rows.extend(holders.into_iter().map(|holder| row(holder.who, Some(horizon::id_at(&series, holder.first)))));
     }
     SetOfIterator::new(rows)
 }

@@ -1,6 +1,6 @@
 //! What this server is, as another one compares it.
 
-use super::row::{Column, Row, column};
+use super::row::{Row, column};
 use super::status::{is_in_recovery, state};
 use super::time::timestamptz_us;
 use crate::clock;
@@ -11,20 +11,20 @@ use pgrx::prelude::*;
 
 /// What tells this server from others, in one row.
 #[pg_extern(sql = false)]
-fn snowflake_identity() -> Row<9> {
+fn snowflake_identity() -> Row {
     let found = preload::is_done().then(|| (worker::datacenter(), worker::worker()));
     let (datacenter, worker) = found.unwrap_or_default();
     let number = |number: u64| i32::try_from(number).ok();
-    Row([
-        column(system_identifier().cast_signed()),
-        column(datacenter.and_then(|found| number(found.number))),
-        column(worker.as_ref().and_then(|found| number(found.number))),
-        column(worker.map(|found| shown(&found.source))),
-        column(state()),
-        gucs::layout().map_or(Column::NULL, |layout| column(layout.to_string())),
-        column(timestamptz_us(clock::microseconds(clock::since_1970()))),
-        column(env!("CARGO_PKG_VERSION")),
-        column(is_in_recovery()),
+    Row::of([
+        ("system_identifier", column(system_identifier().cast_signed())),
+        ("datacenter_id", column(datacenter.and_then(|found| number(found.number)))),
+        ("worker_id", column(worker.as_ref().and_then(|found| number(found.number)))),
+        ("worker_id_source", column(worker.map(|found| shown(&found.source)))),
+        ("state", column(state())),
+        ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
+        ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),
+        ("version", column(env!("CARGO_PKG_VERSION"))),
+        ("in_recovery", column(is_in_recovery())),
     ])
 }
 

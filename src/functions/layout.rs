@@ -66,22 +66,22 @@ pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::Erro
 
 /// The named layouts.
 #[pg_extern(sql = false)]
-fn snowflake_get_layouts() -> SetOfIterator<'static, Row<10>> {
+fn snowflake_get_layouts() -> SetOfIterator<'static, Row> {
     let now = clock::unix_ms();
     SetOfIterator::new(PRESETS.iter().map(move |preset| {
         let layout = preset.layout();
         let numbers = |range: std::ops::RangeInclusive<u64>| range.end().cast_signed() + 1;
-        Row([
-            column(preset.name),
-            column(layout.fields_text()),
-            column(interval(layout.tick_ms())),
-            column(timestamptz(layout.epoch())),
-            column(timestamptz(layout.last_time())),
-            column((layout.years() * 10.0).round() / 10.0),
-            column(numbers(layout.datacenters()) * numbers(layout.workers())),
-            column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed()),
-            column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok()),
-            column(preset.source),
+        Row::of([
+            ("name", column(preset.name)),
+            ("fields", column(layout.fields_text())),
+            ("unit", column(interval(layout.tick_ms()))),
+            ("epoch", column(timestamptz(layout.epoch()))),
+            ("last_timestamp", column(timestamptz(layout.last_time()))),
+            ("years", column((layout.years() * 10.0).round() / 10.0)),
+            ("workers", column(numbers(layout.datacenters()) * numbers(layout.workers()))),
+            ("ids_per_second", column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed())),
+            ("can_generate", column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok())),
+            ("source", column(preset.source)),
         ])
     }))
 }

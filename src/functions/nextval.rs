@@ -86,7 +86,7 @@ fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
 
 /// The first and the last of `count` adjacent IDs of one tick.
 #[pg_extern(sql = false)]
-fn snowflake_nextblock(count: i32) -> Row<2> {
+fn snowflake_nextblock(count: i32) -> Row {
     let layout = layout_in_force();
     if !layout.sequence_is_lowest() {
         raise(
@@ -105,7 +105,7 @@ fn snowflake_nextblock(count: i32) -> Row<2> {
     };
     let block = issuer::next_block(wanted).unwrap_or_else(|error| refuse(error));
     lastval::keep(*block.end());
-    Row([column(*block.start()), column(*block.end())])
+    Row::of([("first", column(*block.start())), ("last", column(*block.end()))])
 }
 
 fn bad_count(most: u64) -> ErrorReport {

@@ -22,7 +22,7 @@ const MAX_AHEAD: u32 = 1000;
 
 /// Creates missing partitions for the current period and the `ahead` following ones.
 #[pg_extern(sql = false)]
-fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row<3>> {
+fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(create_partitions(parent, every, ahead, layout_in_force()))
 }
 
@@ -33,11 +33,11 @@ fn snowflake_create_partitions_with_layout(
     every: Interval,
     ahead: i32,
     layout: &[u8],
-) -> SetOfIterator<'static, Row<3>> {
+) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(create_partitions(parent, every, ahead, layout_named(layout)))
 }
 
-fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row<3>> {
+fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row> {
     // SAFETY: a C string. Before the lock, which a standby cannot take.
     unsafe { pg_sys::PreventCommandIfReadOnly(c"snowflake_create_partitions()".as_ptr()) };
     must_sort(&layout);
@@ -71,7 +71,11 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
             let from = layout.issued_at(ids.start);
             let until = layout.issued_at(ids.end - 1) + layout.tick_ms();
             let partition = create(&parent, ids, from..until);
-            Row([column(partition), column(timestamptz(from)), column(timestamptz(until))])
+            Row::of([
+                ("partition", column(partition)),
+                ("since", column(timestamptz(from))),
+                ("until", column(timestamptz(until))),
+            ])
         })
         .collect();
     covered.extend(missing);

@@ -12,37 +12,57 @@ use pgrx::tupdesc::PgTupleDesc;
 use pgrx::{IntoDatum, PgMemoryContexts};
 use std::ffi::CStr;
 
-/// A value of a type, or NULL.
+/// A value of a type, or NULL of a type.
 #[derive(Clone, Copy)]
-pub struct Column(Option<(pg_sys::Datum, pg_sys::Oid)>);
-
-impl Column {
-    /// NULL, of any type.
-    pub const NULL: Self = Self(None);
+pub struct Column {
+    value: Option<pg_sys::Datum>,
+    type_oid: pg_sys::Oid,
 }
 
 /// A column with this value.
 pub fn column<T: IntoDatum>(value: T) -> Column {
-    Column(value.into_datum().map(|datum| (datum, T::type_oid())))
+    Column { value: value.into_datum(), type_oid: T::type_oid() }
 }
 
-/// A row, or one of a set of rows.
+/// A row, or one of a set of rows: its columns by their names.
 ///
-/// The caller declares the columns, by OUT parameters or by a column definition list. Between the installation of a new
-/// library and ALTER EXTENSION UPDATE, these are of another version. Columns that the caller lacks are omitted, and
-/// columns that this row lacks are NULL. A value of another type than its column raises an ERROR.
-pub struct Row<const N: usize>(pub [Column; N]);
+/// The caller declares columns, by OUT parameters, by a type or by a column definition list. It gets those that it
+/// declares, in its order. Between the installation of a new library and ALTER EXTENSION UPDATE, these are of another
+/// version: columns that the caller lacks are omitted, and columns that this row lacks are NULL. A declared type that is
+/// not the column's raises an ERROR.
+pub struct Row(Vec<(&'static str, Column)>);
+
+impl Row {
+    /// A row of these columns, each of them once.
+    pub fn of(columns: impl Into<Vec<(&'static str, Column)>>) -> Self {
+        Self(columns.into())
+    }
+
+    /// The value for one of the caller's columns.
+    fn value(&self, attribute: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
+        // SAFETY: a name ends with a zero.
+        let label = unsafe { CStr::from_ptr(attribute.attname.data.as_ptr()) };
+        let &(name, Column { value, type_oid }) =
+            self.0.iter().find(|(name, _)| name.as_bytes() == label.to_bytes())?;
+        let expected = attribute.atttypid;
+        // SAFETY: reads the catalog.
+        if type_oid != expected && !unsafe { pg_sys::IsBinaryCoercible(type_oid, expected) } {
+            raise(mismatch(name, type_oid, expected));
+        }
+        value
+    }
+}
 
 // SAFETY: returns a composite datum in the current memory context, as PostgreSQL expects.
-unsafe impl<const N: usize> BoxRet for Row<N> {
+unsafe impl BoxRet for Row {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         // SAFETY: only to find the description of the row.
         let call = unsafe { fcinfo.as_mut_ptr() };
         // SAFETY: the call being made, of a function that returns this row or a set of such rows.
         let description = unsafe { description(call) };
         // SAFETY: a copy, which is not reference-counted.
-        let columns = unsafe { PgTupleDesc::from_pg_unchecked(description) };
-        let values = columns.iter().enumerate().map(|(at, column)| self.value(at, column.atttypid));
+        let attributes = unsafe { PgTupleDesc::from_pg_unchecked(description) };
+        let values = attributes.iter().map(|attribute| self.value(attribute));
         let (mut values, mut nulls): (Vec<_>, Vec<_>) =
             values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
         // SAFETY: as many values as columns, and of their types.
@@ -56,26 +76,14 @@ unsafe impl<const N: usize> BoxRet for Row<N> {
     }
 }
 
-impl<const N: usize> Row<N> {
-    /// The value for one of the caller's columns, of this type.
-    fn value(&self, at: usize, expected: pg_sys::Oid) -> Option<pg_sys::Datum> {
-        let (value, returned) = self.0.get(at)?.0?;
-        // SAFETY: reads the catalog.
-        if returned != expected && !unsafe { pg_sys::IsBinaryCoercible(returned, expected) } {
-            raise(mismatch(returned, expected, at + 1));
-        }
-        Some(value)
-    }
-}
-
-/// With the texts of PostgreSQL's own error.
-fn mismatch(returned: pg_sys::Oid, expected: pg_sys::Oid, position: usize) -> ErrorReport {
+/// With the message of PostgreSQL's own error.
+fn mismatch(column: &str, returned: pg_sys::Oid, expected: pg_sys::Oid) -> ErrorReport {
     error_report(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
         "function return row and query-specified return row do not match",
     )
     .set_detail(format!(
-        "Returned type {} at ordinal position {position}, but query expects {}.",
+        "Returned type {} for column \"{column}\", but query expects {}.",
         name(returned),
         name(expected)
     ))
@@ -89,7 +97,7 @@ fn name(of: pg_sys::Oid) -> String {
 }
 
 // SAFETY: only for cargo-pgrx, which has nothing to generate: sql/snowflake_pg.sql declares the functions.
-unsafe impl<const N: usize> SqlTranslatable for Row<N> {
+unsafe impl SqlTranslatable for Row {
     const TYPE_IDENT: &'static str = "record";
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
     const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("record"));

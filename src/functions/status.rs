@@ -16,20 +16,12 @@ use crate::worker;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const COLUMNS: usize = 31;
-
 /// One row: state, settings, durable mark and counters.
 #[pg_extern(sql = false)]
-fn snowflake_get_status() -> Row<COLUMNS> {
-    Row(status())
-}
-
-fn status() -> [Column; COLUMNS] {
+fn snowflake_get_status() -> Row {
     if !preload::is_done() {
         warn_in_create_extension();
-        let mut columns = [Column::NULL; COLUMNS];
-        columns[0] = column(state());
-        return columns;
+        return Row::of([("state", column(state()))]);
     }
     let Shared { generator, statistics, lease, .. } = shared();
     let issued = generator.counts().issued;
@@ -46,39 +38,39 @@ fn status() -> [Column; COLUMNS] {
     let failure = sentences(&Failure::from_text(&lease.failure.read()));
     let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
-    [
-        column(state()),
-        column(number_of(worker::worker().as_ref())),
-        column(worker::worker().map(|worker| shown(&worker.source))),
-        column(number_of(worker::datacenter().as_ref())),
-        column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})"))),
-        column(gucs::clock_regression().to_string()),
-        column(gucs::sequence_exhaustion().to_string()),
-        column(gucs::sequence_start().to_string()),
-        column(interval(gucs::max_borrow_ms())),
-        column(interval(gucs::max_wait_ms())),
-        column(interval(gucs::reserve_ahead_ms())),
-        column(last.map(timestamptz)),
-        column(last.map(|last| interval(last.saturating_sub(clock::unix_ms())))),
-        column(mark.map(timestamptz)),
-        column(layout.map(|layout| timestamptz(layout.last_time()))),
-        column(Some(lease.granted_until()).filter(|&until| until > 0).map(timestamptz)),
-        column(lease.clock_offset_ms().map(|ms| Interval::from_micros(ms.saturating_mul(1000)))),
-        column(registry_error),
-        number(counts.issued),
-        number(counts.ticks_exhausted),
-        number(counts.borrowed),
-        number(counts.history),
-        count(&statistics.clock_regressions),
-        column(largest_regression),
-        column(at(&statistics.last_regression_at)),
-        count(&statistics.waits),
-        time(&statistics.wait_us),
-        count(&statistics.refusals),
-        count(&statistics.mark_extensions),
-        time(&statistics.mark_wait_us),
-        column(at(&statistics.since)),
-    ]
+    Row::of([
+        ("state", column(state())),
+        ("worker_id", column(number_of(worker::worker().as_ref()))),
+        ("worker_id_source", column(worker::worker().map(|worker| shown(&worker.source)))),
+        ("datacenter_id", column(number_of(worker::datacenter().as_ref()))),
+        ("layout", column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")))),
+        ("clock_regression", column(gucs::clock_regression().to_string())),
+        ("sequence_exhaustion", column(gucs::sequence_exhaustion().to_string())),
+        ("sequence_start", column(gucs::sequence_start().to_string())),
+        ("max_borrow", column(interval(gucs::max_borrow_ms()))),
+        ("max_wait", column(interval(gucs::max_wait_ms()))),
+        ("reserve_ahead", column(interval(gucs::reserve_ahead_ms()))),
+        ("last_issued_at", column(last.map(timestamptz))),
+        ("lead", column(last.map(|last| interval(last.saturating_sub(clock::unix_ms()))))),
+        ("durable_mark", column(mark.map(timestamptz))),
+        ("usable_until", column(layout.map(|layout| timestamptz(layout.last_time())))),
+        ("lease_until", column(Some(lease.granted_until()).filter(|&until| until > 0).map(timestamptz))),
+        ("clock_offset", column(lease.clock_offset_ms().map(|ms| Interval::from_micros(ms.saturating_mul(1000))))),
+        ("registry_error", column(registry_error)),
+        ("ids_issued", number(counts.issued)),
+        ("ticks_exhausted", number(counts.ticks_exhausted)),
+        ("borrowed_ids", number(counts.borrowed)),
+        ("history_ids", number(counts.history)),
+        ("clock_regressions", count(&statistics.clock_regressions)),
+        ("largest_regression", column(largest_regression)),
+        ("last_regression_at", column(at(&statistics.last_regression_at))),
+        ("waits", count(&statistics.waits)),
+        ("wait_time", time(&statistics.wait_us)),
+        ("refusals", count(&statistics.refusals)),
+        ("mark_extensions", count(&statistics.mark_extensions)),
+        ("mark_wait_time", time(&statistics.mark_wait_us)),
+        ("stats_reset", column(at(&statistics.since))),
+    ])
 }
 
 /// What this server does at present, in a word.

@@ -31,13 +31,15 @@ fn declare(client: &mut Client, function: &str, declaration: &str) {
 }
 
 #[test]
-fn a_script_with_fewer_columns_gets_those_that_it_declares() {
+fn a_script_gets_the_columns_that_it_declares_in_its_order() {
     let (_database, mut client) = database();
     declare(&mut client, STATUS, "(OUT state text, OUT worker_id integer)");
     assert_eq!(value(&mut client, "SELECT other()"), "(ready,7)");
     assert_eq!(value(&mut client, "SELECT other FROM other()"), "(ready,7)");
-    declare(&mut client, DECODE, "(id bigint, OUT issued_at timestamptz, OUT datacenter_id integer)");
-    assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), "(\"2022-06-28 16:07:40.105+00\",11)");
+    declare(&mut client, STATUS, "(OUT sequence_exhaustion text, OUT state text)");
+    assert_eq!(value(&mut client, "SELECT other FROM other()"), "(wait,ready)");
+    declare(&mut client, DECODE, "(id bigint, OUT worker_id integer, OUT issued_at timestamptz)");
+    assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), "(26,\"2022-06-28 16:07:40.105+00\")");
     declare(&mut client, LAYOUTS, "(OUT name text, OUT fields text) RETURNS SETOF record");
     assert_eq!(value(&mut client, "SELECT other FROM other() WHERE name = 'flat'"), "(flat,\"t41 w10 s12\")");
     assert_eq!(value(&mut client, "SELECT max((row).fields) FROM (SELECT other() AS row) s"), "t48 s16");
@@ -53,10 +55,11 @@ fn a_script_with_fewer_columns_gets_those_that_it_declares() {
 #[test]
 fn columns_that_the_library_does_not_know_are_null() {
     let (_database, mut client) = database();
-    let decode = "(id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer,
-        OUT sequence integer, OUT more text, OUT yet_more integer)";
+    let decode =
+        "(id bigint, OUT more text, OUT issued_at timestamptz, OUT datacenter_id integer, OUT \"Worker_id\" integer,
+        OUT worker_id integer, OUT sequence integer, OUT yet_more integer)";
     declare(&mut client, DECODE, decode);
-    let decoded = "(\"2022-06-28 16:07:40.105+00\",11,26,0,,)";
+    let decoded = "(,\"2022-06-28 16:07:40.105+00\",11,,26,0,)";
     assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), decoded);
     let layouts = "(OUT name text, OUT fields text, OUT unit interval, OUT epoch timestamptz, OUT last_timestamp timestamptz,
         OUT years double precision, OUT workers bigint, OUT ids_per_second bigint, OUT can_generate boolean, OUT source text,
@@ -80,13 +83,13 @@ fn a_column_of_another_type_is_refused() {
             STATUS,
             "(OUT state text, OUT worker_id text)",
             "other()",
-            "Returned type integer at ordinal position 2, but query expects text.",
+            "Returned type integer for column \"worker_id\", but query expects text.",
         ),
         (
             LAYOUTS,
             "(OUT name text, OUT fields bigint) RETURNS SETOF record",
             "other()",
-            "Returned type text at ordinal position 2, but query expects bigint.",
+            "Returned type text for column \"fields\", but query expects bigint.",
         ),
     ] {
         declare(&mut client, function, declaration);

@@ -16,6 +16,7 @@ use pgrx::{IntoDatum, PgList, PgRelation, direct_function_call};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
 use std::ffi::c_int;
+use std::ops::Range;
 
 // pgrx has no bindings for catalog/pg_inherits.h.
 unsafe extern "C-unwind" {
@@ -30,25 +31,30 @@ unsafe extern "C-unwind" {
 
 /// The partitions of a table, with their times and sizes.
 #[pg_extern(sql = false)]
-fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row<5>> {
+fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(partitions(parent, layout_in_force()))
 }
 
 /// The same for IDs of another layout.
 #[pg_extern(sql = false)]
-fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row<5>> {
+fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(partitions(parent, layout_named(layout)))
 }
 
-fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row<5>> {
+fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row> {
     must_sort(&layout);
     let parent = Parent::read(parent);
-    let row = |table: pg_sys::Oid, [since, until]: [Column; 2]| {
-        let size = Size::of(table);
-        Row([column(table), since, until, column(size.rows), column(size.bytes)])
+    let row = |table: pg_sys::Oid, times| {
+        Row::of([&[("partition", column(table))][..], &times_and_size(times, &Size::of(table))].concat())
     };
-    let of_times = parent.partitions.iter().map(|partition| row(partition.table, times(partition, &layout)));
-    of_times.chain(parent.default.map(|table| row(table, [Column::NULL; 2]))).collect()
+    let of_times = parent.partitions.iter().map(|partition| row(partition.table, Some(times(partition, &layout))));
+    of_times.chain(parent.default.map(|table| row(table, None))).collect()
+}
+
+/// Columns of both functions. A default partition has no times.
+fn times_and_size(times: Option<Range<TimestampWithTimeZone>>, size: &Size) -> [(&'static str, Column); 4] {
+    let (since, until) = times.map(|times| (times.start, times.end)).unzip();
+    [("since", column(since)), ("until", column(until)), ("rows", column(size.rows)), ("bytes", column(size.bytes))]
 }
 
 /// Drops partitions whose IDs are all older than a time, or returns the commands that do.
@@ -57,7 +63,7 @@ fn snowflake_drop_partitions(
     parent: pg_sys::Oid,
     before: TimestampWithTimeZone,
     dry_run: bool,
-) -> SetOfIterator<'static, Row<6>> {
+) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_in_force()))
 }
 
@@ -68,11 +74,11 @@ fn snowflake_drop_partitions_with_layout(
     before: TimestampWithTimeZone,
     dry_run: bool,
     layout: &[u8],
-) -> SetOfIterator<'static, Row<6>> {
+) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_named(layout)))
 }
 
-fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: bool, layout: Layout) -> Vec<Row<6>> {
+fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: bool, layout: Layout) -> Vec<Row> {
     must_sort(&layout);
     let end = first_id_kept(before, &layout);
     let parent = if dry_run {
@@ -86,7 +92,7 @@ fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: 
     for partition in parent.partitions.iter().filter(|partition| partition.ids.end <= end) {
         let Some(name) = name_of_table(partition.table) else { continue };
         let size = Size::of(partition.table);
-        let [since, until] = times(partition, &layout);
+        let times = times(partition, &layout);
         let mut commands = vec![[b"DROP TABLE ", name.as_slice()].concat()];
         if dry_run {
             commands.insert(0, detach(&parent, partition, &name));
@@ -96,7 +102,8 @@ fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: 
                 run(&[&command]);
             }
             let [command, name] = [&command, &name].map(|text| characters(text).into_owned());
-            rows.push(Row([column(command), column(name), since, until, column(size.rows), column(size.bytes)]));
+            let names = [("command", column(command)), ("partition", column(name))];
+            rows.push(Row::of([&names[..], &times_and_size(Some(times.clone()), &size)].concat()));
         }
     }
     rows
@@ -152,7 +159,7 @@ fn first_id_kept(before: TimestampWithTimeZone, layout: &Layout) -> u64 {
 }
 
 /// When the IDs of a partition begin and end.
-fn times(partition: &Partition, layout: &Layout) -> [Column; 2] {
+fn times(partition: &Partition, layout: &Layout) -> Range<TimestampWithTimeZone> {
     let ids = &partition.ids;
     let since = if ids.start == 0 {
         TimestampWithTimeZone::negative_infinity()
@@ -166,7 +173,7 @@ fn times(partition: &Partition, layout: &Layout) -> [Column; 2] {
     } else {
         timestamptz(layout.issued_at(ids.end - 1) + layout.tick_ms())
     };
-    [column(since), column(until)]
+    since..until
 }
 
 const NO_LOCK: c_int = 0;

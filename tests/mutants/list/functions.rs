@@ -168,8 +168,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a row takes a value of another type than its column's",
         edits: &[(
             "src/functions/row.rs",
-            "!unsafe { pg_sys::IsBinaryCoercible(returned, expected) }",
-            "returned == pg_sys::Oid::INVALID",
+            "!unsafe { pg_sys::IsBinaryCoercible(type_oid, expected) }",
+            "type_oid == pg_sys::Oid::INVALID",
         )],
         against: Servers { tests: "upgrades:: a_column_of_another_type" },
     },
