@@ -13,8 +13,8 @@
 # make test-citus   insert on Citus in every way, and show which node issued the IDs (three minutes; needs a PostgreSQL with Citus)
 # make test-patroni  let every failover happen under Patroni and etcd, and show who issued what (about eight minutes)
 # make test-upgrade  upgrade servers of another version: OLD_PG_CONFIG=/path/to/pg_config (a minute, and building)
-# make test-packages  build the packages, and install, upgrade and remove them on a copy of this machine (root; a minute, and
-#                 building; OLD_DEB=/path/to/package of the version to upgrade from)
+# make test-packages  build the packages, and install and remove them on a copy of this machine (root; a minute, and
+#                 building)
 # make test-versions  build PostgreSQL 18, 17 and 16 from Debian's sources, and test on them (half an hour; VERSIONS=18 for one)
 # make test-clients  insert objects with every client of docs/clients.md, and count the statements (two minutes)
 # make test-page   compare the page that decodes IDs with the extension, in a browser (half a minute)
@@ -117,7 +117,7 @@ space := $(subst ,, )
 # The filter that chooses the tests of these files.
 tests_of = $(subst $(space),|,$(1:%=%::))
 # Functions, types and plans, most of them on shared servers.
-checked = sql_surface text snowflake_type planner adopt upgrades tags
+checked = sql_surface text snowflake_type planner adopt extension tags
 
 # The library of the development build: it is built in seconds after a change, and is only slower.
 check: setup
@@ -206,7 +206,7 @@ test-upgrade: build
 		cargo test --locked --package testbed --test servers -- "faults:: row_24|snowflake_type:: pg_upgrade"
 
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
-version_tests = sql_surface upgrades issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
+version_tests = sql_surface extension issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
 
 test-versions: setup
 	@tools/setup servers tests
@@ -225,8 +225,8 @@ test-packages: deb dist
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb
 	@echo "==> Installing and removing the packages on a copy of this machine"
-	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_OLD_DEB=$(OLD_DEB) SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
-		cargo test --locked --package testbed --test programs -- packages:: --include-ignored $(if $(OLD_DEB),,--skip an_upgrade_of)
+	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
+		cargo test --locked --package testbed --test programs -- packages:: --include-ignored
 
 test-clients: build
 	@tools/setup servers clients all-clients

@@ -6,6 +6,7 @@ mod bench_report;
 mod clock;
 mod copy;
 mod docs;
+mod extension;
 mod faults;
 mod fdw;
 mod fleet;
@@ -37,7 +38,6 @@ mod state_directory;
 mod status;
 mod tags;
 mod text;
-mod upgrades;
 mod worker_sources;
 
 use std::process::ExitCode;

@@ -1,0 +1,132 @@
+//! What the extension owns, and what a library does under the script of another version.
+//!
+//! `objects` is the public surface: every object that the extension owns, and what users and the planner may assume of
+//! it.
+
+mod columns;
+
+use std::fs;
+use testbed::postgres::Client;
+use testbed::{Cluster, error, project, test, value};
+
+/// A line for each object of the extension, and whether it has a comment: a function with its declaration, grants and
+/// symbol, a view and a type with their columns, a cast with its context.
+fn objects(client: &mut Client) -> Vec<(String, bool)> {
+    let query = r"
+        SELECT object || coalesce(' ' || function, '') || coalesce(' ' || relation, '') || coalesce(' ' || columns, '')
+               || coalesce(' ' || kind_of_cast, ''),
+            EXISTS (SELECT FROM pg_description e WHERE e.classoid = d.classid AND e.objoid = objid AND e.objsubid = 0)
+        FROM pg_depend d,
+        LATERAL (SELECT pg_describe_object(classid, objid, objsubid) AS object) o
+        LEFT JOIN LATERAL (
+            SELECT format('(%s) returns %s, %s%s%s%s, parallel %s, rows %s, support %s, %s %s, for %s',
+                pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
+                CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END,
+                CASE WHEN proisstrict THEN ', strict' ELSE '' END,
+                CASE WHEN proleakproof THEN ', leakproof' ELSE '' END,
+                CASE WHEN prosecdef THEN ', security definer' ELSE '' END,
+                CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END,
+                prorows, prosupport, lanname, CASE WHEN lanname IN ('sql', 'plpgsql') THEN 'body' ELSE prosrc END,
+                CASE WHEN has_function_privilege('nobody', p.oid, 'EXECUTE') THEN 'everybody' ELSE 'superusers' END)
+            FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+            WHERE p.oid = objid AND classid = 'pg_proc'::regclass) f(function) ON true
+        LEFT JOIN LATERAL (
+            SELECT format('of kind %s, for %s', relkind,
+                CASE WHEN has_table_privilege('nobody', c.oid, 'SELECT') THEN 'everybody' ELSE 'superusers' END)
+            FROM pg_class c WHERE c.oid = objid AND classid = 'pg_class'::regclass) r(relation) ON true
+        LEFT JOIN LATERAL (
+            SELECT format('(%s)', string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum))
+            FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attrelid = CASE
+                WHEN classid = 'pg_class'::regclass THEN objid
+                WHEN classid = 'pg_type'::regclass THEN (SELECT typrelid FROM pg_type t WHERE t.oid = objid) END
+            HAVING count(*) > 0) a(columns) ON true
+        LEFT JOIN LATERAL (
+            SELECT format('context %s, method %s', castcontext, castmethod)
+            FROM pg_cast c WHERE c.oid = objid AND classid = 'pg_cast'::regclass) c(kind_of_cast) ON true
+        WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
+          AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+          -- From PostgreSQL 17 on, the row type of a view counts, too.
+          AND NOT EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+              WHERE t.oid = objid AND (c.relkind <> 'c' OR t.typelem <> 0))
+        ORDER BY 1";
+    // A role without any privilege of its own.
+    client.batch_execute("DROP ROLE IF EXISTS nobody; CREATE ROLE nobody").expect("a role");
+    client.query(query, &[]).expect("the catalogs").iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// A change of this list is a change of the public surface.
+#[test]
+fn the_extension_owns_what_the_list_of_its_objects_says() {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let (owned, has_comment): (Vec<_>, Vec<_>) = objects(&mut client).into_iter().unzip();
+    let listed: Vec<_> = include_str!("extension/objects").lines().collect();
+    let new: Vec<_> = owned.iter().filter(|object| !listed.contains(&object.as_str())).collect();
+    let gone: Vec<_> = listed.iter().filter(|object| !owned.iter().any(|owned| owned == *object)).collect();
+    fs::write(project().join("target/objects"), owned.join("\n") + "\n").expect("own file");
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "not in tests/extension/objects: {new:#?}\nonly there: {gone:#?}\nif that is meant: cp target/objects tests/extension/"
+    );
+    // psql's \d+ and \df+ describe everything.
+    let without: Vec<_> = owned.iter().zip(has_comment).filter(|(_, has_comment)| !has_comment).collect();
+    assert!(without.is_empty(), "without a comment: {without:#?}");
+}
+
+/// A script without the statement that begins like this.
+fn without_statement(script: &str, begin: &str) -> String {
+    let (before, statement) = script.split_once(&format!("\n{begin}")).unwrap_or_else(|| panic!("no {begin}"));
+    let (_, after) = statement.split_once(";\n").expect("an end");
+    format!("{before}\n{after}")
+}
+
+/// Between the installation of a package and ALTER EXTENSION UPDATE.
+#[test]
+fn a_library_works_under_an_older_script_that_lacks_a_function_and_a_column() {
+    let cluster = Cluster::builder().worker(7).set("timezone", "UTC").start();
+    let scripts = cluster.extension_scripts();
+    let present = format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION"));
+    let mut older = fs::read_to_string(scripts.join(present)).expect("the script");
+    for begin in [
+        "CREATE FUNCTION snowflake_tag(id bigint, layout text)",
+        "COMMENT ON FUNCTION snowflake_tag(bigint, text)",
+        "COMMENT ON COLUMN snowflake_status.registry_error",
+    ] {
+        older = without_statement(&older, begin);
+    }
+    assert_eq!(older.matches("registry_error text,").count(), 1, "in the declaration of the view");
+    older = older.replace("registry_error text,", "");
+    fs::write(scripts.join("snowflake_pg--0.0.1.sql"), older).expect("own file");
+
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.0.1'").expect("every symbol");
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), exact snowflake, n integer);
+             INSERT INTO orders (exact, n) SELECT snowflake_id(), n FROM generate_series(1, 1000) n",
+        )
+        .expect("an application");
+    for (missing, sqlstate) in [
+        ("SELECT snowflake_tag(id, 'twitter') FROM orders", "42883"),
+        ("SELECT registry_error FROM snowflake_status", "42703"),
+    ] {
+        assert_eq!(error(&mut client, missing).code().code(), sqlstate, "{missing}");
+    }
+    for (query, expected) in [
+        ("SELECT count(*) FROM orders WHERE snowflake_within(id, now() - interval '1 hour', 'infinity')", "1000"),
+        ("SELECT count(*) FROM orders WHERE snowflake_tag(id) IS NULL", "1000"),
+        ("SELECT count(DISTINCT id) FROM snowflake_nextvals(1000) id", "1000"),
+        ("SELECT snowflake_nextval() < snowflake_nextval()", "t"),
+        ("SELECT snowflake_is_foreign(snowflake_nextval())", "f"),
+        ("SELECT snowflake_decode(1541815603606036480)", "(\"2022-06-28 16:07:40.105+00\",11,26,0)"),
+        ("SELECT worker_id FROM snowflake_identity()", "7"),
+        ("SELECT count(*) FROM snowflake_layouts", "12"),
+        ("SELECT (state, worker_id, clock_offset, ids_issued, refusals) FROM snowflake_status", "(ready,7,,3003,0)"),
+        ("SELECT stats_reset < now() AND problem IS NULL AND mark_left > '0' FROM snowflake_status", "t"),
+        ("SELECT extension_version FROM snowflake_status", "0.0.1"),
+        ("SELECT (can_issue, worker_id, ids_issued, versions_differ) FROM snowflake_metrics", "(1,7,3003,1)"),
+    ] {
+        assert_eq!(value(&mut client, query), expected, "{query}");
+    }
+}
