@@ -145,8 +145,7 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 ///
 /// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of a write that was cut
 /// off before the record, or of somebody who has continued from there: IDs begin there. If the mark in WAL is below the
-/// one that the writer knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion. A record of
-/// format version 2 has no life, and is as in the last row.
+/// one that the writer knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion.
 ///
 /// Another layout, in the record or in WAL, is the last conflict: to a server that may be a copy beside its original,
 /// that has to be said.
@@ -246,7 +245,7 @@ fn decide_by_record(
         begin(StartReason::Promotion)
     } else if is_elsewhere {
         by_wal_or(StartReason::Moved)
-    } else if context.last_life.is_none() && record.life > 0 {
+    } else if context.last_life.is_none() {
         begin(StartReason::Restored)
     } else if context.wal.is_some() && in_wal < record.logged {
         begin(StartReason::WalSetBack)

@@ -32,8 +32,6 @@
 //! issued above that record, so the other slot counts. A slot with a wrong checksum and a higher revision at its end is
 //! damaged, and so is the file: the record may have been in use. The same is true of a slot in which all is 0.
 
-mod version_2;
-
 use crate::UnixMs;
 use crate::identity::{Identity, Inode};
 use crate::layout::Layout;
@@ -141,11 +139,8 @@ pub fn encode_slot(record: &Record) -> [u8; SLOT] {
     bytes
 }
 
-/// Reads the record of a file. A file of format version 2 gives a record of revision 0.
+/// Reads the record of a file.
 pub fn decode(bytes: &[u8]) -> Result<Record, Damage> {
-    if let Some(record) = version_2::decode(bytes) {
-        return record;
-    }
     // Another version may have another length, so its number comes first.
     let version = [0, 4096].into_iter().find_map(|slot| other_version(bytes.get(slot..)?));
     if bytes.len() != LENGTH {

@@ -44,7 +44,7 @@ pub use registry::Registry;
 pub use rustix::process::Signal;
 pub use scratch::{processes_in, send, shield};
 pub use shared::{Database, lasting};
-pub use state_file::{in_version_2, mark_in, record_in};
+pub use state_file::{mark_in, record_in};
 pub use testbed_macros::test;
 pub use volume::Volume;
 

@@ -265,8 +265,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a data directory from elsewhere takes the record for its own",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "context.last_life.is_none() && record.life > 0",
-            "false",
+            "} else if context.last_life.is_none() {",
+            "} else if false {",
         )],
         against: Core,
     },

@@ -175,9 +175,6 @@ fn a_data_directory_that_was_restored_with_its_state_directory_begins_above_the_
     let restored = |floor| Ok(StartPoint { floor, reason: StartReason::Restored });
     assert_eq!(found_elsewhere(nothing), restored(PAST_THE_MARGIN));
     assert_eq!(found_after(None, Some(NOW + 9000), nothing), restored(NOW + 11_000));
-    let version_2 = Record { life: 0, previous_life: 0, logged: 0, ..record(MARK, own()) };
-    let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
-    assert_eq!(decide(Some(&version_2), &own(), &CONTEXT), Ok(restart), "had no life yet");
 }
 
 /// A reboot, a remount or another host must never look like a copy.
