@@ -721,17 +721,8 @@ CREATE FUNCTION snowflake_get_status() RETURNS record
 COMMENT ON FUNCTION snowflake_get_status() IS
     'not to be called: use the view snowflake_status';
 
-CREATE FUNCTION snowflake_get_health() RETURNS record
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_get_health_wrapper';
-COMMENT ON FUNCTION snowflake_get_health() IS
-    'not to be called: use the view snowflake_status';
-
 CREATE VIEW snowflake_status AS
-    SELECT status.*,
-           CASE WHEN pg_catalog.pg_has_role('pg_read_all_settings'::name, 'USAGE'::text)
-                THEN pg_catalog.current_setting('snowflake_pg.state_directory'::text, true) END AS state_directory,
-           health.*,
-           (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg') AS extension_version
+    SELECT status.*, (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg') AS extension_version
     FROM snowflake_get_status() AS status(
         state text, worker_id integer, worker_id_source text, datacenter_id integer, layout text,
         clock_regression text, sequence_exhaustion text, sequence_start text,
@@ -741,8 +732,7 @@ CREATE VIEW snowflake_status AS
         ids_issued bigint, ticks_exhausted bigint, borrowed_ids bigint, history_ids bigint,
         clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
         waits bigint, wait_time interval, refusals bigint,
-        mark_extensions bigint, mark_wait_time interval, stats_reset timestamptz),
-        snowflake_get_health() AS health(
+        mark_extensions bigint, mark_wait_time interval, stats_reset timestamptz, state_directory text,
         problem_sqlstate text, problem text, keeper_pid integer,
         last_refusal_at timestamptz, last_refusal_sqlstate text, last_refusal text,
         ids_per_second bigint, busiest_second bigint, mark_left interval, library_version text);

@@ -169,7 +169,6 @@ const CALLS_OF_A_SUPERUSER: &[&str] = &[
 const NOT_CALLED: &[&str] = &[
     "snowflake",
     "snowflake_fill",
-    "snowflake_get_health",
     "snowflake_get_layouts",
     "snowflake_get_status",
     "snowflake_get_writers",

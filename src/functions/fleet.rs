@@ -5,7 +5,7 @@ mod same_server;
 
 use super::identity::system_identifier;
 use super::row::{Row, column};
-use super::status::{is_in_recovery, state};
+use super::state::{is_in_recovery, state};
 use super::time::unix_us;
 use crate::config::gucs;
 use crate::config::preload;

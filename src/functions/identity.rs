@@ -1,7 +1,7 @@
 //! What this server is, as another one compares it.
 
 use super::row::{Row, column};
-use super::status::{is_in_recovery, state};
+use super::state::{is_in_recovery, state};
 use super::time::timestamptz_us;
 use crate::clock;
 use crate::config::{gucs, preload};

@@ -1,29 +1,43 @@
-//! The status of this server.
+//! The row of `snowflake_status`.
 
 use super::row::{Column, Row, column};
+use super::state::{problem, state};
 use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
-use crate::durable::{identity, wal};
-use crate::errors::{ConfigurationError, IssueError, error_report, may_read_all_settings, sentences};
+use crate::errors::{error_report, may_read_all_settings, sentences};
 use crate::host_number::Resolved;
-use crate::issue::issuer;
 use crate::libpq::Failure;
-use crate::server_encoding::shown;
-use crate::shared::lease::SharedLease;
+use crate::server_encoding::{characters, shown};
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
+use snowflake_core::layout::Layout;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// One row: state, settings, durable mark and counters.
+/// One row: state and problem, and where the library is preloaded, settings, durable mark and counters.
 #[pg_extern(sql = false)]
 fn snowflake_get_status() -> Row {
-    if !preload::is_done() {
+    let (problem_sqlstate, problem) = parts(problem().as_deref());
+    let mut columns = vec![
+        ("state", column(state())),
+        ("problem_sqlstate", problem_sqlstate),
+        ("problem", problem),
+        ("library_version", column(env!("CARGO_PKG_VERSION"))),
+    ];
+    if preload::is_done() {
+        columns.extend(of_generator());
+    } else {
         warn_in_create_extension();
-        return Row::of([("state", column(state()))]);
     }
-    let Shared { generator, statistics, lease, .. } = shared();
+    Row::of(columns)
+}
+
+/// What only a server has that preloads the library.
+fn of_generator() -> Vec<(&'static str, Column)> {
+    let Shared { generator, statistics, lease, keeper_pid, .. } = shared();
     let issued = generator.counts().issued;
     let layout = gucs::layout().ok();
     let time_of = |tick| layout.map(|layout| layout.time_of(tick));
@@ -38,8 +52,17 @@ fn snowflake_get_status() -> Row {
     let failure = sentences(&Failure::from_text(&lease.failure.read()));
     let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
-    Row::of([
-        ("state", column(state())),
+    let directory = gucs::state_directory();
+    let directory = may_read_all_settings().then(|| shown(&characters(directory.as_os_str().as_bytes())));
+    let mark_left = layout.filter(|layout| issued > 0 && is_busy(layout)).map(|layout| {
+        let mark = layout.time_of(generator.covered_until());
+        interval(mark.saturating_sub(clock::unix_ms()))
+    });
+    let refused_at = at(&statistics.last_refusal_at);
+    let refusal = refused_at.map(|_| statistics.last_refusal.read());
+    let (refusal_sqlstate, refusal) = parts(refusal.as_deref());
+    let ids_per_second = |layout: Layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok();
+    vec![
         ("worker_id", column(number_of(worker::worker().as_ref()))),
         ("worker_id_source", column(worker::worker().map(|worker| shown(&worker.source)))),
         ("datacenter_id", column(number_of(worker::datacenter().as_ref()))),
@@ -70,47 +93,27 @@ fn snowflake_get_status() -> Row {
         ("mark_extensions", count(&statistics.mark_extensions)),
         ("mark_wait_time", time(&statistics.mark_wait_us)),
         ("stats_reset", column(at(&statistics.since))),
-    ])
+        ("state_directory", column(directory)),
+        ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),
+        ("last_refusal_at", column(refused_at)),
+        ("last_refusal_sqlstate", refusal_sqlstate),
+        ("last_refusal", refusal),
+        ("ids_per_second", column(layout.and_then(ids_per_second))),
+        ("busiest_second", number(counts.busiest_second)),
+        ("mark_left", column(mark_left)),
+    ]
 }
 
-/// What this server does at present, in a word.
-pub fn state() -> &'static str {
-    if !preload::is_done() {
-        return "not preloaded";
-    }
-    let Shared { generator, lease, .. } = shared();
-    let in_recovery = is_in_recovery();
-    match worker::layout_and_series() {
-        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
-        Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
-            if in_recovery =>
-        {
-            let is_in_wal =
-                || worker::numbers().and_then(|(own, _)| wal::read(own)).is_ok_and(|own| own.mark.is_some());
-            if identity::is_shared_with_source() && !is_in_wal() { "shared worker" } else { "standby" }
-        }
-        Err(IssueError::Lease(_)) => "no lease",
-        Err(_) => "misconfigured",
-        Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
-        Ok(_) if has_no_lease(lease) => "no lease",
-        Ok(_) if !generator.is_started() && shared().mark.is_reset() => "clock behind",
-        Ok(_) if !generator.is_started() && shared().mark.not_before() > 0 => "waiting",
-        Ok(_) if !generator.is_started() => "not started",
-        Ok((layout, _)) if issuer::clock_error(&layout).is_some() => "clock behind",
-        Ok(_) if generator.counts().issued == 0 => "idle",
-        Ok(_) => "ready",
-    }
+/// Whether the keeper keeps the mark ahead of the clock, since IDs were issued a short time ago.
+fn is_busy(layout: &Layout) -> bool {
+    let last_use = Duration::from_millis(shared().last_timestamp(layout)) + gucs::keep_warm();
+    clock::since_1970() < last_use
 }
 
-/// Whether this server is a standby, or has not finished its recovery.
-pub fn is_in_recovery() -> bool {
-    // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
-    unsafe { pg_sys::RecoveryInProgress() }
-}
-
-/// Whether the registry has leased nothing to this server, or the lease has ended.
-pub fn has_no_lease(lease: &SharedLease) -> bool {
-    worker::needs_lease() && (lease.worker().is_none() || lease.granted_until() <= clock::unix_ms())
+/// The SQLSTATE of the text of an error, for everybody, and the rest for users who may read all settings.
+fn parts(summary: Option<&str>) -> (Column, Column) {
+    let (sqlstate, rest) = summary.and_then(|summary| summary.split_once(' ')).unzip();
+    (column(sqlstate), column(rest.filter(|_| may_read_all_settings()).map(shown)))
 }
 
 /// Warns in CREATE EXTENSION, whose script reads the status.
@@ -130,7 +133,7 @@ fn warn_in_create_extension() {
     }
 }
 
-pub fn number(count: u64) -> Column {
+fn number(count: u64) -> Column {
     column(i64::try_from(count).ok())
 }
 

@@ -16,7 +16,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a clock that keeps calls from IDs is no state of the server",
         edits: &[(
-            "src/functions/status.rs",
+            "src/functions/state.rs",
             "        Ok((layout, _)) if issuer::clock_error(&layout).is_some() => \"clock behind\",\n",
             "",
         )],
@@ -40,8 +40,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the script of the extension leaves a function to who may create in its schema",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "pg_catalog.pg_has_role('pg_read_all_settings'::name, 'USAGE'::text)",
-            "pg_has_role('pg_read_all_settings', 'USAGE')",
+            "pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean",
+            "pg_has_role('pg_monitor', 'USAGE')",
         )],
         against: Servers { tests: "hostile:: no_" },
     },
