@@ -1,4 +1,5 @@
-//! A library under a script of another version, as between the installation of a package and ALTER EXTENSION UPDATE.
+//! The columns of rows have names, by which the library fills them: all that its script declares, and those that the
+//! script of another version does, as between the installation of a package and ALTER EXTENSION UPDATE.
 
 use testbed::postgres::Client;
 use testbed::{Cluster, Database, error, test, value};
@@ -28,6 +29,64 @@ fn declare(client: &mut Client, function: &str, declaration: &str) {
          CREATE FUNCTION other{declaration} LANGUAGE c STRICT AS '$libdir/snowflake_pg', '{function}_wrapper'"
     );
     client.batch_execute(&declare).expect("a function");
+}
+
+/// Each function of the library that returns rows, with the types of its arguments, whether it returns a set, and its
+/// columns: from its OUT parameters, its type, or the view that declares them, as pg_upgrade writes it.
+const FUNCTIONS: &str = r"
+    SELECT prosrc, oidvectortypes(proargtypes), proretset, CASE
+        WHEN proargmodes IS NOT NULL THEN (SELECT string_agg(format('%I %s', name, format_type(type, NULL)), ', ')
+            FROM unnest(proargnames, proallargtypes, proargmodes) AS a(name, type, mode) WHERE mode = 'o')
+        WHEN typtype = 'c' THEN (SELECT string_agg(format('%I %s', attname, format_type(atttypid, NULL)), ', ')
+            FROM pg_attribute WHERE attrelid = typrelid AND attnum > 0)
+        ELSE (SELECT substring(definition FROM proname || '\(\) \w+\(([^)]*)\)') FROM pg_views
+            WHERE definition LIKE '%' || proname || '()%') END
+    FROM pg_proc p JOIN pg_type r ON r.oid = prorettype JOIN pg_language l ON l.oid = prolang
+    WHERE proname LIKE 'snowflake%' AND lanname = 'c' AND (typname = 'record' OR typtype = 'c')";
+
+/// An argument of a type, by which each function returns a row.
+fn argument(of: &str) -> &'static str {
+    match of {
+        "bigint" | "integer" => "1",
+        "text" => "'twitter'",
+        "text[]" => "'{}'",
+        "boolean" => "true",
+        "regclass" => "'events'",
+        "interval" => "'1 day'",
+        "timestamp with time zone" => "now()",
+        _ => panic!("no argument of type {of}"),
+    }
+}
+
+/// A column that the library does not fill has no type there, and is NULL without an error.
+#[test]
+fn the_library_fills_each_column_that_its_script_declares() {
+    let (database, mut client) = database();
+    client.batch_execute("CREATE TABLE old PARTITION OF events FOR VALUES FROM (0) TO (1)").expect("an old partition");
+    let mut writer = database.connect();
+    writer.batch_execute("BEGIN; SELECT snowflake_nextval()").expect("a transaction with an ID");
+    let functions = client.query(FUNCTIONS, &[]).expect("the catalogs");
+    assert!(functions.len() > 10, "{}", functions.len());
+    for function in functions {
+        let (symbol, types): (String, String) = (function.get(0), function.get(1));
+        let set = if function.get(2) { "SETOF " } else { "" };
+        let columns: String = function.get::<_, Option<_>>(3).unwrap_or_else(|| panic!("{symbol} has no columns"));
+        let name = symbol.strip_suffix("_wrapper").expect("a name of pgrx");
+        declare(&mut client, name, &format!("({types}) RETURNS {set}record"));
+        let arguments: Vec<_> = types.split(", ").filter(|of| !of.is_empty()).map(argument).collect();
+        let call = |columns: &str| format!("SELECT count(*) FROM other({}) AS t({columns})", arguments.join(", "));
+        for column in columns.split(", ") {
+            let label = column.split(' ').next().expect("a name");
+            let refused = client.simple_query(&call(&format!("{label} point"))).err();
+            let refused = refused.unwrap_or_else(|| panic!("{name} does not fill {label}"));
+            let detail = refused.as_db_error().and_then(|error| error.detail()).unwrap_or_default();
+            let expected = format!("for column \"{}\", but query expects point.", label.trim_matches('"'));
+            assert!(detail.ends_with(&expected), "{name}: {refused:?}");
+        }
+        client.batch_execute("BEGIN").expect("a transaction");
+        assert_ne!(value(&mut client, &call(&columns)), "0", "{name} returns no row");
+        client.batch_execute("ROLLBACK").expect("the end");
+    }
 }
 
 #[test]

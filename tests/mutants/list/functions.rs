@@ -165,6 +165,11 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "extension:: a_column_of_another_type" },
     },
     Mutant {
+        name: "a column of the status has another name than in its script",
+        edits: &[("src/functions/status.rs", "(\"mark_left\", ", "(\"mark\", ")],
+        against: Servers { tests: "extension:: fills_each_column" },
+    },
+    Mutant {
         name: "functions that COPY calls get its default, too",
         edits: &[("src/functions/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
         against: Servers { tests: "copy:: outside_copy" },
