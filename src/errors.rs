@@ -10,7 +10,7 @@ pub use configuration::ConfigurationError;
 pub use lease::{LeaseError, sentences};
 pub use state_file::{StateFileError, StatePath, While};
 
-use crate::libpq::Failure;
+use crate::failure::Failure;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::Identity;

@@ -12,8 +12,9 @@
 //! - [`errors`]: why no ID can be issued, and what to do.
 //! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
 //! - [`config`]: variables and layouts.
-//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`libpq`], [`remote`],
-//!   [`os_error`], [`server_encoding`]: what the system, PostgreSQL and libpq offer.
+//! - [`remote`], [`libpq`]: other servers; [`failure`]: why one has not answered.
+//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`os_error`], [`server_encoding`]: what the system
+//!   and PostgreSQL offer.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -26,6 +27,7 @@ mod config;
 mod durable;
 mod errors;
 mod exit_hook;
+mod failure;
 mod functions;
 mod host_number;
 mod issue;

@@ -1,6 +1,7 @@
 //! libpq, PostgreSQL's client library, as safe functions that never wait. See "Asynchronous Command Processing" in
 //! PostgreSQL's manual.
 
+use crate::failure::Failure;
 use pq_sys::{ConnStatusType, ExecStatusType, PGconn, PGresult, PQconninfoOption, PostgresPollingStatusType};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::NonNull;
@@ -15,44 +16,6 @@ pub enum Pending {
     Read,
     /// To write to it.
     Write,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
-    /// The SQLSTATE, if the server has reported the error.
-    pub sqlstate: Option<String>,
-    /// What has happened.
-    pub message: String,
-    /// More about it; may be empty.
-    pub detail: String,
-    /// What to do; may be empty.
-    pub hint: String,
-}
-
-impl Failure {
-    /// An error that no server has reported.
-    pub fn local(message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..Self::default() }
-    }
-}
-
-/// What separates the parts of a failure in one text.
-const SEPARATOR: char = '\u{1F}';
-
-impl Failure {
-    /// All of it as one text, which [`from_text`](Self::from_text) reads.
-    pub fn to_text(&self) -> String {
-        let Self { sqlstate, message, detail, hint } = self;
-        [sqlstate.as_deref().unwrap_or_default(), message, detail, hint].join(&SEPARATOR.to_string())
-    }
-
-    /// Reads what [`to_text`](Self::to_text) has written, or the beginning of it.
-    pub fn from_text(text: &str) -> Self {
-        let mut parts = text.split(SEPARATOR).map(str::to_owned);
-        let mut next = || parts.next().unwrap_or_default();
-        Self { sqlstate: Some(next()).filter(|code| !code.is_empty()), message: next(), detail: next(), hint: next() }
-    }
 }
 
 /// A parameter of a connection: its name and its value.

@@ -6,7 +6,8 @@
 
 mod addresses;
 
-use crate::libpq::{self, Answer, Connection, Failure, Parameter, Pending};
+use crate::failure::Failure;
+use crate::libpq::{self, Answer, Connection, Parameter, Pending};
 use addresses::with_addresses;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_long};

@@ -4,6 +4,7 @@
 //! nothing until it is started above the durable mark (see [`crate::durable`]).
 
 pub mod citus_group;
+pub mod failure;
 pub mod lease;
 pub mod statistics;
 pub mod text;

@@ -5,8 +5,8 @@
 
 use crate::config::{gucs, preload};
 use crate::errors::{ConfigurationError, IssueError, LeaseError};
+use crate::failure::Failure;
 use crate::host_number::{self, Resolved, Unresolved};
-use crate::libpq::Failure;
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys;
@@ -173,7 +173,7 @@ pub fn why_no_lease() -> Failure {
     if gucs::registry::registry().is_empty() {
         return gucs::registry::unset();
     }
-    let failure = Failure::from_text(&shared().lease.failure.read());
+    let failure = shared().lease.failure.read();
     // SAFETY: set when the process started.
     let is_single_user = unsafe { !pg_sys::IsUnderPostmaster };
     if is_single_user {

@@ -1,7 +1,7 @@
 //! The errors of a worker that is leased from a registry.
 
 use super::error_report;
-use crate::libpq::Failure;
+use crate::failure::Failure;
 use crate::server_encoding::shown;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -1,7 +1,7 @@
 //! Errors as text, for views: SQLSTATE, a space, and the message, DETAIL and HINT as sentences.
 
 use super::{IssueError, error_report, raise, sentences};
-use crate::libpq::Failure;
+use crate::failure::Failure;
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::panic::{ErrorReport, ErrorReportWithLevel};
 use std::any::Any;

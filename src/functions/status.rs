@@ -7,7 +7,6 @@ use crate::clock;
 use crate::config::{gucs, preload};
 use crate::errors::{error_report, may_read_all_settings, sentences};
 use crate::host_number::Resolved;
-use crate::libpq::Failure;
 use crate::server_encoding::{characters, shown};
 use crate::shared::{Shared, shared};
 use crate::worker;
@@ -49,7 +48,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
     let time = |counter: &AtomicU64| column(interval_us(counter.load(Ordering::Relaxed)));
     let largest_regression = interval(statistics.largest_regression_ms.load(Ordering::Relaxed));
-    let failure = sentences(&Failure::from_text(&lease.failure.read()));
+    let failure = sentences(&lease.failure.read());
     let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     let directory = gucs::state_directory();

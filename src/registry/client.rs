@@ -9,7 +9,7 @@ use crate::config::gucs;
 use crate::durable::lock;
 use crate::errors::{sentences, warning};
 use crate::exit_hook::before_exit;
-use crate::libpq::Failure;
+use crate::failure::Failure;
 use crate::registry::protocol::worker_of;
 use crate::server_encoding::shown;
 use crate::shared::shared;
@@ -137,9 +137,9 @@ impl RegistryClient {
             }
             self.is_away = false;
             self.last_failure.clear();
-            return shared().lease.failure.write("");
+            return shared().lease.failure.write(&Failure::default());
         };
-        shared().lease.failure.write(&failure.to_text());
+        shared().lease.failure.write(&failure);
         if self.last_failure != failure.message {
             self.last_failure.clone_from(&failure.message);
             self.failure_warnings.reset();

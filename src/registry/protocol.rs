@@ -1,7 +1,8 @@
 //! What a server asks of a registry, and what that answers: the functions `server_...` of `sql/snowflake_registry.sql`.
 
 use crate::clock;
-use crate::libpq::{Answer, Failure};
+use crate::failure::Failure;
+use crate::libpq::Answer;
 use crate::remote::Remote;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;

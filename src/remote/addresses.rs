@@ -1,7 +1,8 @@
 //! The addresses of hosts. libpq would ask the system's resolver itself, and nothing could interrupt that.
 
 use super::{LISTS, each_host, value};
-use crate::libpq::{Failure, Parameter};
+use crate::failure::Failure;
+use crate::libpq::Parameter;
 use nix::sys::signal::SigSet;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, channel};

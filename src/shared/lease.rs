@@ -1,6 +1,6 @@
 //! The lease of this server's worker, as the registry client knows it.
 
-use super::text::SharedText;
+use super::failure::SharedFailure;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
@@ -23,8 +23,8 @@ pub struct SharedLease {
     clock_offset_ms: AtomicI64,
     /// Whether the registry has said that the worker is not this server's any more, when it was asked last.
     pub is_superseded: AtomicBool,
-    /// What went wrong with the registry last.
-    pub failure: SharedText,
+    /// What went wrong with the registry last; the default if nothing did.
+    pub failure: SharedFailure,
     /// The latch of the registry client; null while there is none.
     client: AtomicPtr<pg_sys::Latch>,
 }
@@ -44,7 +44,7 @@ impl SharedLease {
             granted_until: AtomicU64::new(0),
             clock_offset_ms: AtomicI64::new(UNKNOWN),
             is_superseded: AtomicBool::new(false),
-            failure: SharedText::new(),
+            failure: SharedFailure::default(),
             client: AtomicPtr::new(std::ptr::null_mut()),
         }
     }

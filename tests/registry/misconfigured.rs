@@ -62,3 +62,13 @@ fn a_connection_string_that_is_none_is_refused_without_being_quoted() {
     assert_eq!(refused.message(), "snowflake_pg.registry is not a connection string");
     assert_eq!(refused.hint(), Some("Valid values are as in \"host=registry.example dbname=registry user=fleet\"."));
 }
+
+/// As one of U+001F, which could separate the parts of an error.
+#[test]
+fn an_error_of_the_registry_is_shown_whole_whatever_characters_it_has() {
+    let registry = Registry::start();
+    let conninfo = format!("host={} user=fleet dbname=a\u{1f}b", registry.host().display());
+    let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
+    let detail = refusal(&server).detail().map(str::to_owned).unwrap_or_default();
+    assert!(detail.ends_with("database \"a\\u{1f}b\" does not exist."), "{detail}");
+}

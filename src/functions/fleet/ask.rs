@@ -1,7 +1,8 @@
 //! Asks another server which it is. What it answers is only data: it may be anything.
 
 use crate::clock;
-use crate::libpq::{self, Answer, Failure, Parameter};
+use crate::failure::Failure;
+use crate::libpq::{self, Answer, Parameter};
 use crate::remote::Remote;
 use crate::server_encoding::shortened;
 use snowflake_core::fleet::{Clock, Member};

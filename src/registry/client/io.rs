@@ -7,7 +7,7 @@ use crate::durable::mark;
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{lease_file, lock, start};
 use crate::errors::{IssueError, warning};
-use crate::libpq::Failure;
+use crate::failure::Failure;
 use crate::registry::protocol::{About, Session, new_token, worker_of};
 use crate::server_encoding::shown;
 use crate::shared::shared;
