@@ -1,16 +1,16 @@
 //! Asks other PostgreSQL servers, and waits for them like a backend: interruptibly, and only so long.
 //!
 //! libpq does not keep to `connect_timeout` when the application waits itself, and would wait for the first of several
-//! hosts for ever. So each host is tried by itself. The names of hosts in the environment or in a service file are left
-//! to libpq, which cannot be interrupted while it looks for their addresses.
-
-mod addresses;
+//! hosts for ever. So the hosts after a silent one are tried without it, and so are the other addresses of its name.
+//! Nothing interrupts the system's resolver, as in postgres_fdw and dblink: interrupts count when it has answered or
+//! given up.
 
 use crate::failure::Failure;
 use crate::libpq::{self, Answer, Connection, Parameter, Pending};
-use addresses::with_addresses;
 use pgrx::pg_sys;
+use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_long};
+use std::net::ToSocketAddrs;
 use std::time::{Duration, Instant};
 
 /// How long to wait for a host to accept a connection, unless `connect_timeout` says otherwise.
@@ -27,8 +27,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the first host of a connection string that accepts it, and empties the search_path. `check_interrupts` is called whenever the
-    /// process wakes up, and may end the wait.
+    /// Connects to the first host of a connection string that accepts it, and empties the search_path. `check_interrupts`
+    /// is called whenever the process wakes up, and may end the wait.
     pub fn connect(
         conninfo: &str,
         until: Instant,
@@ -47,20 +47,28 @@ impl Remote {
     ) -> Result<Self, Failure> {
         let own = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let parameters = with_addresses(parameters, until, timeout_of(parameters), check_interrupts)?;
-        let given = [parameters, own.to_vec()].concat();
-        let connection = Connection::start(&given)?;
+        let begin = |parameters: &[Parameter]| {
+            let connection = Connection::start(parameters);
+            check_interrupts()?;
+            connection
+        };
+        let connection = begin(&[parameters, &own].concat())?;
         let parameters = connection.parameters();
         let timeout = timeout_of(&parameters);
         let finish = |connection| {
             let mut remote = Self { connection, check_interrupts };
             remote.finish_connecting(until.min(Instant::now() + timeout)).map(|in_time| in_time.then_some(remote))
         };
-        // libpq itself tries the next host if one refuses.
+        // libpq itself tries the next host or address if one refuses.
         let mut outcome = finish(connection);
-        for host in each_host(&parameters).iter().skip(1) {
-            if matches!(outcome, Ok(None)) {
-                outcome = Connection::start(host).and_then(finish);
+        let mut hosts = hosts(&parameters);
+        while let Ok(None) = outcome
+            && Instant::now() < until
+            && let Some(silent) = hosts.pop_front()
+        {
+            other_addresses(&silent).into_iter().rev().for_each(|address| hosts.push_front(address));
+            if !hosts.is_empty() {
+                outcome = begin(&with_hosts(&parameters, &hosts)).and_then(finish);
             }
         }
         let mut remote = outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))?;
@@ -148,18 +156,34 @@ fn timeout_of(parameters: &[Parameter]) -> Duration {
 /// The parameters that list something for each host.
 const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// The parameters for each host of those that list several, as libpq matches the lists.
-fn each_host(parameters: &[Parameter]) -> Vec<Vec<Parameter>> {
-    let list = |name| value(parameters, name).map_or_else(Vec::new, |list| list.split(',').collect());
-    let lists = LISTS.map(list);
+/// A host, by the values of [`LISTS`]. They are empty where none is given.
+type Host = [String; 3];
+
+/// The hosts of a connection, as libpq matches the lists.
+fn hosts(parameters: &[Parameter]) -> VecDeque<Host> {
+    let lists = LISTS.map(|name| value(parameters, name).map_or_else(Vec::new, |list| list.split(',').collect()));
     let count = lists[0].len().max(lists[1].len()).max(1);
     let of = |nth: usize| {
-        let others = parameters.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).cloned();
-        let own = LISTS.iter().zip(&lists).filter_map(|(name, list)| {
+        lists.each_ref().map(|list: &Vec<&str>| {
             let value = if list.len() == 1 { list.first() } else { list.get(nth) };
-            value.filter(|value| !value.is_empty()).map(|value| ((*name).to_owned(), (*value).to_owned()))
-        });
-        others.chain(own).collect()
+            value.copied().unwrap_or_default().to_owned()
+        })
     };
     (0..count).map(of).collect()
+}
+
+/// The same parameters with these hosts.
+fn with_hosts(parameters: &[Parameter], hosts: &VecDeque<Host>) -> Vec<Parameter> {
+    let list = |nth: usize| hosts.iter().map(|host| host[nth].as_str()).collect::<Vec<_>>().join(",");
+    let others = parameters.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).cloned();
+    others.chain(LISTS.iter().enumerate().map(|(nth, name)| ((*name).to_owned(), list(nth)))).collect()
+}
+
+/// The addresses behind the name of a host, except for the first: that is the one which libpq has tried.
+fn other_addresses([name, address, port]: &Host) -> Vec<Host> {
+    if !address.is_empty() || name.is_empty() || name.starts_with(['/', '@']) {
+        return Vec::new();
+    }
+    let found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten().skip(1);
+    found.map(|address| [name.clone(), address.ip().to_string(), port.clone()]).collect()
 }

@@ -7,6 +7,7 @@ mod copies;
 mod fixture;
 mod in_place;
 mod misconfigured;
+mod names;
 mod restarted;
 mod restored;
 mod roles;

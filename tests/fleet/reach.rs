@@ -101,14 +101,14 @@ fn a_reload_of_the_configuration_does_not_keep_a_check_from_its_time_limit() {
     assert_eq!(found[1], "could not connect to server: timeout expired");
 }
 
-/// A host that is dead, and one that is not.
+/// A host that is dead, one that refuses, and one that does neither.
 #[test]
 fn each_host_of_a_connection_string_is_tried() {
     let (one, two) = (start(member(1)), start(member(1)));
     let (_listener, silent) = silent();
     let port = silent.split_once("port=").and_then(|(_, rest)| rest.split(' ').next()).expect("a port");
     let hosts = format!(
-        "host=127.0.0.1,{} port={port},5432 user=postgres dbname=postgres connect_timeout=1",
+        "host=127.0.0.1,127.0.0.1,{} port={port},1,5432 user=postgres dbname=postgres connect_timeout=1",
         two.host().display()
     );
     assert_eq!(problems(&mut one.connect(), &[hosts])[1], "same worker ID as this server");

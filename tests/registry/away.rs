@@ -2,10 +2,10 @@
 
 use super::fixture::{OF_NEXT_ID, ONE_WORKER, member, numbered, shown, start, take_a_thousand, worker_of};
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
+use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
-use testbed::{Registry, Signal, Witness, can_name_hosts, error, test, value};
+use testbed::{Registry, Signal, Witness, error, test, value};
 
 const IS_LEASED: &str = "SELECT worker_id IS NOT NULL FROM snowflake_status";
 
@@ -268,40 +268,6 @@ fn a_server_that_the_registry_has_refused_stops_while_it_asks_again() {
     server.reload();
     registry.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
     server.stop(Signal::INT);
-}
-
-/// libpq would ask it uninterruptibly.
-#[test]
-fn a_server_stops_and_other_hosts_are_tried_while_the_resolver_of_names_does_not_answer() {
-    if !can_name_hosts() {
-        println!("left out: only root can give a machine another resolver");
-        return;
-    }
-    // Another run can have one of them.
-    let silent = (1..255).find_map(|last| UdpSocket::bind(format!("127.0.99.{last}:53")).ok()).expect("a port");
-    let address = silent.local_addr().expect("an address").ip().to_string();
-    let registry = Registry::start();
-    let mut server =
-        member(&registry).set("snowflake_pg.registry", "host=registry.example.com user=fleet dbname=postgres").create();
-    server.resolve_names_at(&address);
-    server.start();
-    server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
-    server.wait_until(
-        "SELECT registry_error = 'Could not translate host name \"registry.example.com\" to address: timeout expired.'
-         FROM snowflake_status",
-    );
-    let mut client = server.connect();
-    client.batch_execute("SET statement_timeout = '1s'").expect("a setting");
-    let check = "SELECT problem FROM snowflake_check_fleet('{host=registry.example.com connect_timeout=600}')";
-    assert_eq!(error(&mut client, check).code().code(), "57014");
-    // The registry client asks again, and is in the middle of that.
-    server.stop(Signal::INT);
-    let both =
-        format!("host=registry.example.com,{} connect_timeout=2 user=fleet dbname=postgres", registry.host().display());
-    server.configure("snowflake_pg.registry", both);
-    server.start();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
 }
 
 /// PostgreSQL itself logs the new value of a parameter.

@@ -1,6 +1,7 @@
 //! A machine of its own for a server, which is booted and has a resolver of names.
 
 use crate::cluster::Cluster;
+use std::net::IpAddr;
 
 /// Each counts from the next start of the server on, and only where [`can_name_hosts`](crate::can_name_hosts).
 impl Cluster {
@@ -9,8 +10,14 @@ impl Cluster {
         self.on_host.put("/proc/sys/kernel/random/boot_id", format!("00000000-0000-4000-8000-{number:012}"));
     }
 
-    /// Has names of hosts resolved by a server at this address, for which the machine waits for minutes.
+    /// Has names of hosts resolved by a server at this address, for which the machine waits for a second.
     pub fn resolve_names_at(&mut self, address: &str) {
-        self.on_host.put("/etc/resolv.conf", format!("nameserver {address}\noptions timeout:30 attempts:5\n"));
+        self.on_host.put("/etc/resolv.conf", format!("nameserver {address}\noptions timeout:1 attempts:1\n"));
+    }
+
+    /// Has this name for hosts with these addresses.
+    pub fn name_hosts(&mut self, name: &str, addresses: &[IpAddr]) {
+        let lines = addresses.iter().map(|address| format!("{address} {name}\n"));
+        self.on_host.put("/etc/hosts", lines.collect());
     }
 }

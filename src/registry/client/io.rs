@@ -31,7 +31,7 @@ const EXCHANGE: Duration = Duration::from_secs(20);
 /// The same when the server can begin without it, or is to stop. A registry that does not answer must not hold it up.
 const BRIEF: Duration = Duration::from_secs(2);
 
-/// How long the registry has to accept a connection when the server stops.
+/// How long the registry has to accept a connection when the server stops, once its name is looked up.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What this server has to do with its lease.

@@ -6,6 +6,7 @@ use super::Mutant;
 const CORE: &str = "crates/snowflake_core/src/fleet.rs";
 const FLEET: &str = "src/functions/fleet.rs";
 const ASK: &str = "src/functions/fleet/ask.rs";
+const REMOTE: &str = "src/remote.rs";
 const FOREIGN: &str = "src/functions/foreign.rs";
 
 pub const MUTANTS: &[Mutant] = &[
@@ -94,8 +95,27 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "fleet:: cancelled" },
     },
     Mutant {
+        name: "a look-up of a name that was cancelled is followed by the next one",
+        edits: &[(REMOTE, "            check_interrupts()?;\n            connection\n", "            connection\n")],
+        against: Servers { tests: "registry::names cancelled" },
+    },
+    Mutant {
+        name: "a silent address hides the others behind its name",
+        edits: &[(
+            REMOTE,
+            "            other_addresses(&silent).into_iter().rev().for_each(|address| hosts.push_front(address));\n",
+            "            let _ = other_addresses(&silent);\n",
+        )],
+        against: Servers { tests: "registry::names each_address" },
+    },
+    Mutant {
+        name: "a silent host hides the others",
+        edits: &[(REMOTE, "        while let Ok(None) = outcome\n", "        while let Err(_) = outcome\n")],
+        against: Servers { tests: "fleet:: each_host" },
+    },
+    Mutant {
         name: "libpq is told to go on whenever the process wakes up",
-        edits: &[("src/remote.rs", "happened.cast_unsigned() & event > 0", "happened > 0")],
+        edits: &[(REMOTE, "happened.cast_unsigned() & event > 0", "happened > 0")],
         against: Servers { tests: "fleet:: a_reload" },
     },
     Mutant {
