@@ -19,7 +19,7 @@ pub fn sleep(time: Duration) {
     if time < BRIEF {
         std::hint::spin_loop();
     } else if time < SHORT {
-        shown(WaitEvent::Clock, || std::thread::sleep(time));
+        shown(WaitEvent::Clock, || pause(time));
     } else {
         on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());
     }
@@ -41,6 +41,12 @@ pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, wait_event) };
     // SAFETY: as above.
     unsafe { pg_sys::ResetLatch(latch) };
+}
+
+/// Sleeps for this time, or less if a signal comes. For short times: nothing else ends it.
+pub fn pause(time: Duration) {
+    // SAFETY: a system call that any process may make at any time.
+    unsafe { pg_sys::pg_usleep(c_long::try_from(time.as_micros()).unwrap_or(c_long::MAX)) };
 }
 
 /// Shows this event while the work is done.

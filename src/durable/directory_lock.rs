@@ -14,14 +14,13 @@ use crate::config::gucs;
 use crate::durable::left_over;
 use crate::durable::state_file::StateDirectory;
 use crate::errors::IssueError;
-use crate::worker;
+use crate::{sleep, worker};
 use pgrx::pg_sys;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
 use std::time::Duration;
 
 /// Who has the lock, as a line of text for people.
@@ -68,7 +67,7 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     }
     for _ in 0..PATIENCE {
         match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),
+            Err(Errno::WOULDBLOCK) => sleep::pause(Duration::from_millis(1)),
             _ => return Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use crate::registry::protocol::{About, Session, new_token, worker_of};
 use crate::server_encoding::shown;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
-use crate::{clock, trusted_clock, worker};
+use crate::{clock, sleep, trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::identity::Numbers;
 use snowflake_core::layout::Layout;
@@ -213,7 +213,7 @@ impl Io for ServerIo {
                 shared().lease.grant(lowered);
                 return Some(lowered);
             }
-            std::thread::sleep(Duration::from_millis(1));
+            sleep::pause(Duration::from_millis(1));
         }
         None
     }

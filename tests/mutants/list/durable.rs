@@ -172,7 +172,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a state directory is not locked",
-        edits: &[("src/durable/directory_lock.rs", "Err(Errno::WOULDBLOCK) => sleep(Duration::from_millis(1)),", "")],
+        edits: &[(
+            "src/durable/directory_lock.rs",
+            "Err(Errno::WOULDBLOCK) => sleep::pause(Duration::from_millis(1)),",
+            "",
+        )],
         against: Servers { tests: "one_writer:: a_state_directory_is_for_one_server" },
     },
     Mutant {
