@@ -2,12 +2,41 @@
 //! PostgreSQL's manual.
 
 use crate::failure::Failure;
+use pgrx::pg_sys;
 use pq_sys::{ConnStatusType, ExecStatusType, PGconn, PGresult, PQconninfoOption, PostgresPollingStatusType};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::NonNull;
 
 /// A connection, or one that is being made.
-pub struct Connection(NonNull<PGconn>);
+pub struct Connection {
+    libpq: NonNull<PGconn>,
+    /// Dropped after the connection has ended.
+    _socket: ExternalFd,
+}
+
+/// An open file that fd.c counts, although it has not opened it: see storage/fd.h.
+struct ExternalFd(());
+
+impl ExternalFd {
+    /// An error if this process has too many. There is another one left then, since PostgreSQL raises an ERROR if it has
+    /// none to wait for a socket.
+    fn acquire() -> Result<Self, Failure> {
+        // SAFETY: counts, and may close files that PostgreSQL opens again when it needs them.
+        let acquire = || unsafe { pg_sys::AcquireExternalFD() }.then(|| Self(()));
+        let both = acquire().and_then(|socket| acquire().map(|_wait| socket));
+        both.ok_or_else(|| Failure {
+            hint: "Raise the server's max_files_per_process and/or \"ulimit -n\" limits.".to_owned(),
+            ..Failure::local("could not establish connection: too many open files on the local server")
+        })
+    }
+}
+
+impl Drop for ExternalFd {
+    fn drop(&mut self) {
+        // SAFETY: acquired, as this exists.
+        unsafe { pg_sys::ReleaseExternalFD() };
+    }
+}
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +115,11 @@ impl Connection {
             texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
         };
         let (names, values) = (list(&names), list(&values));
+        let socket = ExternalFd::acquire()?;
         // SAFETY: two lists of C strings, which end with a null pointer. `names` and `values` above own the strings.
         let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 0) };
-        let connection = Self(NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?);
+        let libpq = NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?;
+        let connection = Self { libpq, _socket: socket };
         // SAFETY: a connection.
         if unsafe { pq_sys::PQstatus(connection.raw()) } == ConnStatusType::CONNECTION_BAD {
             return Err(connection.failure());
@@ -97,7 +128,7 @@ impl Connection {
     }
 
     fn raw(&self) -> *mut PGconn {
-        self.0.as_ptr()
+        self.libpq.as_ptr()
     }
 
     /// Continues to connect, when it has what it waited for; `None` once it is connected.

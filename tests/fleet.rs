@@ -5,5 +5,6 @@ mod answers;
 mod fixture;
 mod foreign;
 mod identity;
+mod open_files;
 mod problems;
 mod reach;

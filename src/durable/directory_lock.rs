@@ -32,7 +32,8 @@ const PATIENCE: u32 = 100;
 /// Longer than any line in that file.
 const LONG: u64 = 8192;
 
-/// The directory that the postmaster opened.
+/// The directory that the postmaster opened. Not counted as an external file of fd.c: PostgreSQL counts what is open
+/// after it has set up shared memory.
 static OPENED: Mutex<Option<StateDirectory>> = Mutex::new(None);
 
 fn opened() -> MutexGuard<'static, Option<StateDirectory>> {

@@ -25,6 +25,9 @@ const TEMPORARY_NAME: &str = "mark.new";
 const FORBIDDEN: u32 = 0o027;
 
 /// The open directory of the mark. All operations are relative to it, so that a change of the path does not matter.
+///
+/// Not opened by fd.c, which raises an ERROR and has no openat(). It leaves ten files free to code that opens some for
+/// a short time (NUM_RESERVED_FDS). Only [`directory_lock`](super::directory_lock) keeps one open.
 pub struct StateDirectory {
     path: StatePath,
     opened: File,

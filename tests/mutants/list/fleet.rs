@@ -6,6 +6,7 @@ use super::Mutant;
 const CORE: &str = "crates/snowflake_core/src/fleet.rs";
 const FLEET: &str = "src/functions/fleet.rs";
 const ASK: &str = "src/functions/fleet/ask.rs";
+const LIBPQ: &str = "src/libpq.rs";
 const REMOTE: &str = "src/remote.rs";
 const FOREIGN: &str = "src/functions/foreign.rs";
 
@@ -66,7 +67,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a database name is read as a connection string",
-        edits: &[("src/libpq.rs", "values.as_ptr(), 0) };", "values.as_ptr(), 1) };")],
+        edits: &[(LIBPQ, "values.as_ptr(), 0) };", "values.as_ptr(), 1) };")],
         against: Servers { tests: "fleet:: a_database_name" },
     },
     Mutant {
@@ -93,6 +94,21 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a wait for another server cannot be cancelled",
         edits: &[(ASK, "    pgrx::check_for_interrupts!();\n", "")],
         against: Servers { tests: "fleet:: cancelled" },
+    },
+    Mutant {
+        name: "a connection is made although no file is left",
+        edits: &[(LIBPQ, "acquire().map(|_wait| socket));", "acquire().map(|_wait| socket)).or(Some(Self(())));")],
+        against: Servers { tests: "fleet:: no_file_left" },
+    },
+    Mutant {
+        name: "no file is left to wait for a socket",
+        edits: &[(LIBPQ, "acquire().and_then(|socket| acquire().map(|_wait| socket))", "acquire()")],
+        against: Servers { tests: "fleet:: no_file_left" },
+    },
+    Mutant {
+        name: "a connection that has ended keeps its file",
+        edits: &[(LIBPQ, "        unsafe { pg_sys::ReleaseExternalFD() };\n", "")],
+        against: Servers { tests: "fleet:: gives_its_files_back" },
     },
     Mutant {
         name: "a look-up of a name that was cancelled is followed by the next one",
