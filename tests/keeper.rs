@@ -111,6 +111,34 @@ fn a_backend_that_writes_the_mark_shows_what_it_waits_for() {
     cluster.disk().obey(Order::Work);
 }
 
+/// By the time of the processor, of which a process that tries again and again takes all.
+#[test]
+fn a_backend_that_waits_for_another_one_to_write_the_mark_sleeps() {
+    let cluster = Cluster::builder().worker(1).faulty_disk().set("max_worker_processes", 0).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let [mut writer, mut waiter] = [Witness::of(&cluster), Witness::of(&cluster)];
+    let [writes, waits] = [&mut writer, &mut waiter].map(|witness| value(witness.session(), "SELECT pg_backend_pid()"));
+    writer.next_id().expect("an ID");
+    waiter.next_id().expect("an ID");
+    let used = || -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{waits}/stat")).expect("a process");
+        let fields = stat.rsplit(')').next().expect("fields after the name").split_whitespace();
+        fields.skip(11).take(2).map(|time| time.parse::<u64>().expect("a time")).sum()
+    };
+    cluster.wait_until_mark_has_passed();
+    cluster.disk().obey(Order::Slow(Duration::from_secs(1)));
+    let before = used();
+    thread::scope(|scope| {
+        scope.spawn(|| writer.next_id().expect("an ID"));
+        let is_waiting = "state = 'active' AND wait_event IN ('Extension', 'SnowflakeMarkWrite')";
+        cluster.wait_until(&format!("SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = {writes} AND {is_waiting}"));
+        scope.spawn(|| waiter.next_id().expect("an ID"));
+    });
+    cluster.disk().obey(Order::Work);
+    let hundredths = used() - before;
+    assert!(hundredths < 30, "{hundredths} hundredths of a second");
+}
+
 /// A server that issues IDs, no mark of which is used that has not been through WAL.
 /// It has nothing to do with WAL while nobody asks for IDs.
 fn with_required_mark(builder: Builder) -> Cluster {

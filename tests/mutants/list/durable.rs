@@ -171,6 +171,11 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "one_writer:: of_two_servers_without_a_lock" },
     },
     Mutant {
+        name: "who does not get the lock of the mark releases it",
+        edits: &[("src/durable/lock.rs", ".then(|| MarkLock(()))", ".then_some(MarkLock(()))")],
+        against: Servers { tests: "keeper:: sleeps" },
+    },
+    Mutant {
         name: "a state directory is not locked",
         edits: &[(
             "src/durable/directory_lock.rs",
