@@ -7,6 +7,7 @@
 
 use crate::failure::Failure;
 use crate::libpq::{self, Answer, Connection, Parameter, Pending};
+use crate::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_long};
@@ -48,7 +49,7 @@ impl Remote {
         let own = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let begin = |parameters: &[Parameter]| {
-            let connection = Connection::start(parameters);
+            let connection = sleep::shown(WaitEvent::Remote, || Connection::start(parameters));
             check_interrupts()?;
             connection
         };
@@ -131,7 +132,7 @@ impl Remote {
             let timeout = c_long::try_from(left.min(PAUSE).as_millis()).unwrap_or(c_long::MAX).max(1);
             // SAFETY: a process's own latch and an open socket.
             let happened = unsafe {
-                pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, pg_sys::PG_WAIT_EXTENSION)
+                pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, WaitEvent::Remote.number())
             };
             // SAFETY: as above.
             unsafe { pg_sys::ResetLatch(latch) };

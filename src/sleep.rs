@@ -21,14 +21,14 @@ pub fn sleep(time: Duration) {
     } else if time < SHORT {
         shown(WaitEvent::Clock, || pause(time));
     } else {
-        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());
+        on_latch(Some(time.min(LONG)), WaitEvent::Clock);
     }
     pgrx::check_for_interrupts!();
 }
 
 /// Sleeps until the latch of this process is set, or for this time, and shows this event meanwhile. Ends the process if
 /// the postmaster has ended.
-pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
+pub fn on_latch(at_most: Option<Duration>, event: WaitEvent) {
     let mut events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
     let mut timeout = -1;
     if let Some(time) = at_most {
@@ -38,7 +38,7 @@ pub fn on_latch(at_most: Option<Duration>, wait_event: u32) {
     // SAFETY: set by PostgreSQL when it starts a process.
     let latch = unsafe { pg_sys::MyLatch };
     // SAFETY: a process's own latch can be waited on at any time.
-    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, wait_event) };
+    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, event.number()) };
     // SAFETY: as above.
     unsafe { pg_sys::ResetLatch(latch) };
 }
@@ -66,16 +66,26 @@ pub enum WaitEvent {
     Mark,
     /// For the disk, while it writes the mark.
     MarkWrite,
+    /// The keeper, until it has something to do.
+    KeeperMain,
+    /// The registry client, until it has something to do.
+    RegistryMain,
+    /// For another server: the registry, or one of a fleet.
+    Remote,
 }
 
 impl WaitEvent {
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     pub fn number(self) -> u32 {
-        static NUMBERS: [once_cell::sync::OnceCell<u32>; 3] = [const { once_cell::sync::OnceCell::new() }; 3];
+        const COUNT: usize = WaitEvent::Remote as usize + 1;
+        static NUMBERS: [once_cell::sync::OnceCell<u32>; COUNT] = [const { once_cell::sync::OnceCell::new() }; COUNT];
         let name = match self {
             Self::Clock => c"SnowflakeClock",
             Self::Mark => c"SnowflakeMark",
             Self::MarkWrite => c"SnowflakeMarkWrite",
+            Self::KeeperMain => c"SnowflakeKeeperMain",
+            Self::RegistryMain => c"SnowflakeRegistryMain",
+            Self::Remote => c"SnowflakeRemote",
         };
         // SAFETY: returns the number of this name, a C string; the same one in every process.
         *NUMBERS[self as usize].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })

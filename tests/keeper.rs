@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, test, value};
+use testbed::{Builder, Cluster, Load, Order, Signal, Witness, error, issued_at, real_time, test, value, waits_for};
 
 const RESERVE_AHEAD: Duration = Duration::from_millis(400);
 
@@ -91,26 +91,6 @@ fn a_server_under_load_writes_once_in_half_a_reservation() {
     assert!((2..=halves + 1).contains(&u128::from(writes)), "{writes} writes in {halves} halves of a reservation");
 }
 
-/// Without a keeper, so that the backend writes. `SnowflakeMarkWrite` from PostgreSQL 17 on.
-#[test]
-fn a_backend_that_writes_the_mark_shows_what_it_waits_for() {
-    let cluster = Cluster::builder().worker(1).faulty_disk().set("max_worker_processes", 0).start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let mut witness = Witness::of(&cluster);
-    witness.next_id().expect("an ID");
-    cluster.wait_until_mark_has_passed();
-    cluster.disk().obey(Order::Slow(Duration::from_secs(1)));
-    let backend = value(witness.session(), "SELECT pg_backend_pid()");
-    thread::scope(|scope| {
-        scope.spawn(|| witness.next_id().expect("an ID"));
-        cluster.wait_until(&format!(
-            "SELECT count(*) = 1 FROM pg_stat_activity
-             WHERE pid = {backend} AND wait_event IN ('Extension', 'SnowflakeMarkWrite')"
-        ));
-    });
-    cluster.disk().obey(Order::Work);
-}
-
 /// By the time of the processor, of which a process that tries again and again takes all.
 #[test]
 fn a_backend_that_waits_for_another_one_to_write_the_mark_sleeps() {
@@ -130,8 +110,8 @@ fn a_backend_that_waits_for_another_one_to_write_the_mark_sleeps() {
     let before = used();
     thread::scope(|scope| {
         scope.spawn(|| writer.next_id().expect("an ID"));
-        let is_waiting = "state = 'active' AND wait_event IN ('Extension', 'SnowflakeMarkWrite')";
-        cluster.wait_until(&format!("SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = {writes} AND {is_waiting}"));
+        let is_waiting = waits_for("SnowflakeMarkWrite");
+        cluster.wait_until(&format!("SELECT {is_waiting} FROM pg_stat_activity WHERE pid = {writes}"));
         scope.spawn(|| waiter.next_id().expect("an ID"));
     });
     cluster.disk().obey(Order::Work);

@@ -13,8 +13,8 @@ use crate::errors::{IssueError, summary, warning};
 use crate::exit_hook::before_exit;
 use crate::shared::throttle::Throttle;
 use crate::shared::{Shared, shared};
-use crate::worker;
-use crate::{clock, sleep, trusted_clock};
+use crate::sleep::{self, WaitEvent};
+use crate::{clock, trusted_clock, worker};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
@@ -62,14 +62,14 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     if worker::is_in_citus() {
         while !citus_group::find() {
             // A call that waits for the group wakes the keeper.
-            sleep::on_latch(Some(RETRY), pg_sys::PG_WAIT_EXTENSION);
+            sleep::on_latch(Some(RETRY), WaitEvent::KeeperMain);
             end_if_told();
         }
     }
     let layout = loop {
         match worker::layout_and_series().and_then(|(layout, _)| lease::start().map(|_| layout)) {
             Ok(layout) => break layout,
-            Err(IssueError::Lease(_)) => sleep::on_latch(None, pg_sys::PG_WAIT_EXTENSION),
+            Err(IssueError::Lease(_)) => sleep::on_latch(None, WaitEvent::KeeperMain),
             Err(_) => return,
         }
         end_if_told();
@@ -102,7 +102,7 @@ fn handle_signals() {
 fn rest(time: Duration) {
     let until = Instant::now() + time;
     while let Some(remaining) = until.checked_duration_since(Instant::now()) {
-        sleep::on_latch(Some(remaining), pg_sys::PG_WAIT_EXTENSION);
+        sleep::on_latch(Some(remaining), WaitEvent::KeeperMain);
         end_if_told();
     }
 }
@@ -155,7 +155,7 @@ impl Keeper {
             match self.work() {
                 Ok(next) => {
                     shared().keeper_error.store(0, Ordering::Relaxed);
-                    sleep::on_latch(next, pg_sys::PG_WAIT_EXTENSION);
+                    sleep::on_latch(next, WaitEvent::KeeperMain);
                 }
                 Err(error) => {
                     shared().keeper_error.store(error.os_error().unwrap_or(0), Ordering::Relaxed);

@@ -29,7 +29,7 @@ impl Lead {
         static AT_EXIT: OnceCell<()> = OnceCell::new();
         AT_EXIT.get_or_init(|| before_exit(leave));
         let queue = if time < SHORT { &shared().tick_queue } else { &shared().clock_queue };
-        queue.wait_to_lead(at_most, WaitEvent::Clock.number()).then_some(Self(queue))
+        queue.wait_to_lead(at_most, WaitEvent::Clock.number()).then(|| Self(queue))
     }
 }
 

@@ -14,7 +14,8 @@ use crate::registry::protocol::worker_of;
 use crate::server_encoding::shown;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
-use crate::{sleep, worker};
+use crate::sleep::{self, WaitEvent};
+use crate::worker;
 use io::ServerIo;
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
@@ -119,7 +120,7 @@ impl RegistryClient {
                 }
             }
             let pause = self.client.next().saturating_sub(self.io.monotonic_ms()).max(10);
-            sleep::on_latch(Some(Duration::from_millis(pause)), pg_sys::PG_WAIT_EXTENSION);
+            sleep::on_latch(Some(Duration::from_millis(pause)), WaitEvent::RegistryMain);
         }
         if is_server_stopping() {
             self.client.release(&mut self.io);

@@ -7,7 +7,7 @@ use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, error, issued_at, real_time, value};
+use testbed::{Builder, Cluster, Load, Report, Signal, error, issued_at, real_time, value, waits_for};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -251,15 +251,17 @@ const KEEPER_SLEEPS: Duration = Duration::from_millis(1500);
 /// IDs any more, is at rest: then every further ID needs a new mark.
 fn let_the_mark_pass(primary: &Cluster) {
     let mut client = primary.connect();
-    let rests = "SELECT count(*) = 1 FROM pg_stat_activity
-        WHERE backend_type = 'snowflake_pg keeper' AND wait_event = 'Extension'";
+    let rests = format!(
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper' AND {}",
+        waits_for("SnowflakeKeeperMain")
+    );
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut since = Instant::now();
     let mut mark = primary.mark();
     while since.elapsed() < KEEPER_SLEEPS || mark >= real_time() {
         assert!(Instant::now() < deadline, "the mark is extended though nobody asks for IDs");
         sleep(Duration::from_millis(20));
-        if primary.mark() != mark || value(&mut client, rests) != "t" {
+        if primary.mark() != mark || value(&mut client, &rests) != "t" {
             (mark, since) = (primary.mark(), Instant::now());
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::thread::spawn;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, error, test, value};
+use testbed::{Cluster, error, test, value, waits_for};
 
 const SECRET: &str = "open-sesame";
 
@@ -178,7 +178,8 @@ fn no_password_is_shown_or_logged() {
     let process = value(&mut client, "SELECT pg_backend_pid()");
     let endless = query(&format!("host=127.0.0.1 port={port} password={SECRET} connect_timeout=3600"));
     let checking = spawn(move || error(&mut client, &endless));
-    one.wait_until(&format!("SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = {process}"));
+    let waits = waits_for("SnowflakeRemote");
+    one.wait_until(&format!("SELECT {waits} FROM pg_stat_activity WHERE pid = {process}"));
     assert_eq!(value(&mut one.connect(), &format!("SELECT pg_cancel_backend({process})")), "t");
     assert_eq!(checking.join().expect("a thread").code().code(), "57014");
     assert!(one.log().contains("canceling statement due to user request"), "{}", one.log());

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::spawn;
 use std::time::{Duration, Instant};
-use testbed::{test, value};
+use testbed::{test, value, waits_for};
 
 /// Far longer than anything takes: only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -76,7 +76,8 @@ fn a_check_can_be_cancelled_while_a_server_does_not_answer() {
             let code = refused.as_db_error().expect("an error of the server").code().code().to_owned();
             sender.send((code, client)).expect("the test waits");
         });
-        one.wait_until(&format!("SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = {process}"));
+        let waits = waits_for("SnowflakeRemote");
+        one.wait_until(&format!("SELECT {waits} FROM pg_stat_activity WHERE pid = {process}"));
         assert_eq!(value(&mut one.connect(), &format!("SELECT pg_cancel_backend({process})")), "t");
         let (code, mut client) = receiver.recv_timeout(PATIENCE).expect("a check that ends");
         assert_eq!(code, "57014", "{what}");
@@ -95,7 +96,8 @@ fn a_reload_of_the_configuration_does_not_keep_a_check_from_its_time_limit() {
     spawn(move || {
         sender.send(problems(&mut client, &[format!("{full} connect_timeout=3")])).expect("the test waits");
     });
-    one.wait_until(&format!("SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = {process}"));
+    let waits = waits_for("SnowflakeRemote");
+    one.wait_until(&format!("SELECT {waits} FROM pg_stat_activity WHERE pid = {process}"));
     one.reload();
     let found = receiver.recv_timeout(PATIENCE).expect("a check that ends");
     assert_eq!(found[1], "could not connect to server: timeout expired");

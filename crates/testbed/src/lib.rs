@@ -38,7 +38,7 @@ pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};
 pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
 pub use postgres;
-pub use query::{error, plan, value};
+pub use query::{error, plan, value, waits_for};
 pub use reading::{Reader, Seen, Traffic};
 pub use registry::Registry;
 pub use rustix::process::Signal;

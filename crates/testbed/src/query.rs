@@ -28,3 +28,11 @@ pub fn plan(client: &mut Client, explain: &str) -> String {
     let rows = client.query(explain, &[]).unwrap_or_else(|error| panic!("{explain}: {error:?}"));
     rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
 }
+
+/// The condition that a row of `pg_stat_activity` shows this wait event of the extension. Before PostgreSQL 17, events of
+/// extensions have no names.
+pub fn waits_for(event: &str) -> String {
+    let name =
+        format!("CASE WHEN current_setting('server_version_num')::int < 170000 THEN 'Extension' ELSE '{event}' END");
+    format!("(wait_event_type = 'Extension' AND wait_event = {name})")
+}

@@ -255,8 +255,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a call that waits for the clock cannot be cancelled",
         edits: &[(
             "src/sleep.rs",
-            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }\n    pgrx::check_for_interrupts!();",
-            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock.number());\n    }",
+            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock);\n    }\n    pgrx::check_for_interrupts!();",
+            "        on_latch(Some(time.min(LONG)), WaitEvent::Clock);\n    }",
         )],
         against: Servers { tests: "faults:: row_15_a_call_that_waits_until" },
     },
