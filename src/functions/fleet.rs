@@ -5,7 +5,7 @@ mod same_server;
 
 use super::identity::system_identifier;
 use super::row::{Row, column};
-use super::state::{is_in_recovery, state};
+use super::state::{Condition, is_in_recovery};
 use super::time::unix_us;
 use crate::config::gucs;
 use crate::config::preload;
@@ -100,7 +100,7 @@ fn own() -> Said {
     };
     // SAFETY: set when the postmaster starts.
     let started = unsafe { pg_sys::PgStartTime };
-    Said { state: state().to_owned(), started_us: unix_us(started), member }
+    Said { state: Condition::now().state.to_owned(), started_us: unix_us(started), member }
 }
 
 fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row {

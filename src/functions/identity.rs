@@ -1,7 +1,7 @@
 //! What this server is, as another one compares it.
 
 use super::row::{Row, column};
-use super::state::{is_in_recovery, state};
+use super::state::{Condition, is_in_recovery};
 use super::time::timestamptz_us;
 use crate::clock;
 use crate::config::{gucs, preload};
@@ -20,7 +20,7 @@ fn snowflake_identity() -> Row {
         ("datacenter_id", column(datacenter.and_then(|found| number(found.number)))),
         ("worker_id", column(worker.as_ref().and_then(|found| number(found.number)))),
         ("worker_id_source", column(worker.map(|found| shown(&found.source)))),
-        ("state", column(state())),
+        ("state", column(Condition::now().state)),
         ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
         ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),
         ("version", column(env!("CARGO_PKG_VERSION"))),

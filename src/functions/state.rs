@@ -11,35 +11,73 @@ use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::pg_sys;
-use std::sync::atomic::Ordering;
 
-/// What this server does at present, in a word.
-pub fn state() -> &'static str {
-    if !preload::is_done() {
-        return "not preloaded";
-    }
-    let Shared { generator, lease, .. } = shared();
-    let in_recovery = is_in_recovery();
-    match worker::layout_and_series() {
-        Err(IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => "worker unset",
-        Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
-            if in_recovery =>
-        {
-            let is_in_wal =
-                || worker::numbers().and_then(|(own, _)| wal::read(own)).is_ok_and(|own| own.mark.is_some());
-            if identity::is_shared_with_source() && !is_in_wal() { "shared worker" } else { "standby" }
+/// What a server does, in a word, and the error of a call that wants an ID; `None` if it gets one.
+pub struct Condition {
+    /// For people, and for `snowflake_status`.
+    pub state: &'static str,
+    error: Option<IssueError>,
+}
+
+impl Condition {
+    /// What this server does now.
+    pub fn now() -> Self {
+        let refusing = |state, error| Self { state, error: Some(error) };
+        let issuing = |state| Self { state, error: None };
+        if !preload::is_done() {
+            return refusing("not preloaded", IssueError::NotPreloaded);
         }
-        Err(IssueError::Lease(_)) => "no lease",
-        Err(_) => "misconfigured",
-        Ok((layout, _)) if layout.tick_at(clock::unix_ms()).is_err() => "outside the layout",
-        Ok(_) if has_no_lease(lease) => "no lease",
-        Ok(_) if !generator.is_started() && shared().mark.is_reset() => "clock behind",
-        Ok(_) if !generator.is_started() && shared().mark.not_before() > 0 => "waiting",
-        Ok(_) if !generator.is_started() => "not started",
-        Ok((layout, _)) if issuer::clock_error(&layout).is_some() => "clock behind",
-        Ok(_) if generator.counts().issued == 0 => "idle",
-        Ok(_) => "ready",
+        let Shared { generator, lease, mark, .. } = shared();
+        let now = clock::unix_ms();
+        let layout = match worker::layout_and_series() {
+            Err(error @ IssueError::Configuration(ConfigurationError::WorkerUnset(_))) => {
+                return refusing("worker unset", error);
+            }
+            Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
+                if is_in_recovery() =>
+            {
+                return refusing(
+                    if has_worker_of_primary() { "shared worker" } else { "standby" },
+                    IssueError::InRecovery,
+                );
+            }
+            Err(error @ IssueError::Lease(_)) => return refusing("no lease", error),
+            Err(error) => return refusing("misconfigured", error),
+            Ok((layout, _)) => layout,
+        };
+        let until = mark.not_before();
+        if let Err(outside) = layout.tick_at(now) {
+            refusing("outside the layout", IssueError::Clock(now, outside))
+        } else if has_no_lease(lease) {
+            refusing("no lease", durable::lease::start().err().unwrap_or_else(durable::lease::ended))
+        } else if !generator.is_started() && until > 0 {
+            let state = if mark.is_reset() { "clock behind" } else { "waiting" };
+            refusing(state, durable::start::pending(now, until))
+        } else if !generator.is_started() {
+            issuing("not started")
+        } else if let Some(error) = issuer::clock_error(&layout) {
+            refusing("clock behind", error)
+        } else if generator.counts().issued == 0 {
+            issuing("idle")
+        } else {
+            issuing("ready")
+        }
     }
+
+    /// The text of the error, or of what the keeper fails to do; `None` if nothing is wrong.
+    pub fn problem(self) -> Option<String> {
+        if let Some(error) = self.error {
+            return Some(summary(error));
+        }
+        let Shared { keeper_failure, wal_failure, .. } = shared();
+        [keeper_failure, wal_failure].map(SharedText::read).into_iter().find(|failure| !failure.is_empty())
+    }
+}
+
+/// Whether a standby would have its primary's worker, and would not know how far that one has come.
+fn has_worker_of_primary() -> bool {
+    let is_in_wal = || worker::numbers().and_then(|(own, _)| wal::read(own)).is_ok_and(|own| own.mark.is_some());
+    identity::is_shared_with_source() && !is_in_wal()
 }
 
 /// Whether this server is a standby, or has not finished its recovery.
@@ -51,39 +89,4 @@ pub fn is_in_recovery() -> bool {
 /// Whether the registry has leased nothing to this server, or the lease has ended.
 fn has_no_lease(lease: &SharedLease) -> bool {
     worker::needs_lease() && (lease.worker().is_none() || lease.granted_until() <= clock::unix_ms())
-}
-
-/// The text of the error that [`state`] stands for, or of what the keeper fails to do; `None` if nothing is wrong.
-pub fn problem() -> Option<String> {
-    if !preload::is_done() {
-        return Some(summary(IssueError::NotPreloaded));
-    }
-    let Shared { generator, lease, keeper_failure, wal_failure, .. } = shared();
-    let now = clock::unix_ms();
-    let error = match worker::layout_and_series() {
-        Ok(_) | Err(IssueError::Lease(_) | IssueError::Configuration(ConfigurationError::NoGroup(_)))
-            if is_in_recovery() =>
-        {
-            IssueError::InRecovery
-        }
-        Err(error) => error,
-        Ok((layout, _)) => match layout.tick_at(now) {
-            Err(error) => IssueError::Clock(now, error),
-            Ok(_) if has_no_lease(lease) => durable::lease::start().err().unwrap_or_else(durable::lease::ended),
-            Ok(_) => {
-                let failures = [keeper_failure, wal_failure].map(SharedText::read);
-                let failure = failures.into_iter().find(|failure| !failure.is_empty());
-                let until = shared().mark.not_before();
-                if failure.is_some() {
-                    return failure;
-                }
-                match issuer::clock_error(&layout).filter(|_| generator.is_started()) {
-                    Some(error) => error,
-                    None if generator.is_started() || until == 0 => return None,
-                    None => durable::start::pending(now, until),
-                }
-            }
-        },
-    };
-    Some(summary(error))
 }

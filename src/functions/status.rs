@@ -1,7 +1,7 @@
 //! The row of `snowflake_status`.
 
 use super::row::{Column, Row, column};
-use super::state::{problem, state};
+use super::state::Condition;
 use super::time::{interval, interval_us, timestamptz};
 use crate::clock;
 use crate::config::{gucs, preload};
@@ -19,9 +19,11 @@ use std::time::Duration;
 /// One row: state and problem, and where the library is preloaded, settings, durable mark and counters.
 #[pg_extern(sql = false)]
 fn snowflake_get_status() -> Row {
-    let (problem_sqlstate, problem) = parts(problem().as_deref());
+    let condition = Condition::now();
+    let state = condition.state;
+    let (problem_sqlstate, problem) = parts(condition.problem().as_deref());
     let mut columns = vec![
-        ("state", column(state())),
+        ("state", column(state)),
         ("problem_sqlstate", problem_sqlstate),
         ("problem", problem),
         ("library_version", column(env!("CARGO_PKG_VERSION"))),
