@@ -49,7 +49,7 @@ impl Remote {
         let own = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let begin = |parameters: &[Parameter]| {
-            let connection = sleep::shown(WaitEvent::Remote, || Connection::start(parameters));
+            let connection = sleep::with_wait_event(WaitEvent::Remote, || Connection::start(parameters));
             check_interrupts()?;
             connection
         };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 
 /// How many characters of a text a message shows: enough for every alphabet of base62.
-const SHOWN: usize = 80;
+const LONGEST_QUOTE: usize = 80;
 
 /// The characters of a text. A `&str` is UTF-8. In other server encodings, each byte that is not ASCII becomes the
 /// character with its number, which is enough to tell which characters are ASCII, and where.
@@ -19,7 +19,7 @@ pub fn characters(text: &[u8]) -> Cow<'_, str> {
 
 /// A text of [`characters`], or a message that quotes it, for people and for the server encoding. Invisible characters
 /// are escaped. If the server encoding is not UTF-8, characters that are not ASCII become their bytes, in hexadecimal.
-pub fn shown(text: &str) -> String {
+pub fn displayable(text: &str) -> String {
     let utf8 = is_utf8();
     let show = |character: char| match character {
         '"' | '\'' | '\\' => character.to_string(),
@@ -31,14 +31,14 @@ pub fn shown(text: &str) -> String {
 
 /// A text of [`characters`] in double quotes, for a message; shortened if it is long.
 pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", shortened(text, SHOWN))
+    format!("\"{}\"", shortened(text, LONGEST_QUOTE))
 }
 
-/// A text that is [`shown`], with so many characters of it at most.
+/// A text that is [`displayable`], with so many characters of it at most.
 pub fn shortened(text: &str, at_most: usize) -> String {
     match text.char_indices().nth(at_most) {
-        Some((end, _)) => format!("{}...", shown(&text[..end])),
-        None => shown(text),
+        Some((end, _)) => format!("{}...", displayable(&text[..end])),
+        None => displayable(text),
     }
 }
 

@@ -19,7 +19,7 @@ pub fn sleep(time: Duration) {
     if time < BRIEF {
         std::hint::spin_loop();
     } else if time < SHORT {
-        shown(WaitEvent::Clock, || pause(time));
+        with_wait_event(WaitEvent::Clock, || pause(time));
     } else {
         on_latch(Some(time.min(LONG)), WaitEvent::Clock);
     }
@@ -50,7 +50,7 @@ pub fn pause(time: Duration) {
 }
 
 /// Shows this event while the work is done.
-pub fn shown<T>(event: WaitEvent, work: impl FnOnce() -> T) -> T {
+pub fn with_wait_event<T>(event: WaitEvent, work: impl FnOnce() -> T) -> T {
     show_wait_event(event.number());
     let done = work();
     show_wait_event(0);
@@ -101,7 +101,7 @@ impl WaitEvent {
 /// As pgstat_report_wait_start() and _end() do, which are inline functions.
 fn show_wait_event(event: u32) {
     // SAFETY: points to a word of this process, as soon as it has started.
-    let shown = unsafe { pg_sys::my_wait_event_info };
+    let word = unsafe { pg_sys::my_wait_event_info };
     // SAFETY: as above; others only read it.
-    unsafe { shown.write_volatile(event) };
+    unsafe { word.write_volatile(event) };
 }

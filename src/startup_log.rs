@@ -6,7 +6,7 @@ use crate::config::gucs::files;
 use crate::durable::identity;
 use crate::errors::{ConfigurationError, IssueError, error_report, warning};
 use crate::host_number::Resolved;
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use crate::shared::shared;
 use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
@@ -118,9 +118,9 @@ fn warn_of_the_end(layout: &Layout) {
 /// A parameter in the log: its value, and what that has given, unless it is a number.
 fn with_source(text: String, found: Option<&Resolved>) -> String {
     match found {
-        Some(found) if !found.is_configured() => format!("{} ({})", found.number, shown(&found.source)),
+        Some(found) if !found.is_configured() => format!("{} ({})", found.number, displayable(&found.source)),
         Some(found) => found.number.to_string(),
-        None => shown(&text),
+        None => displayable(&text),
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::config::gucs;
 use crate::durable::lock;
 use crate::errors::{ConfigurationError, IssueError, warning};
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::worker;
@@ -31,7 +31,7 @@ pub fn find() -> bool {
             static WARNINGS: OnceCell<Throttle> = OnceCell::new();
             if WARNINGS.get_or_init(Throttle::default).is_due() {
                 warning("could not determine snowflake_pg.worker_id")
-                    .set_detail(format!("It is \"citus\". {}.", shown(&reason)))
+                    .set_detail(format!("It is \"citus\". {}.", displayable(&reason)))
                     .report(PgLogLevel::WARNING);
             }
             group.set_reason(&reason);

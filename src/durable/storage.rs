@@ -35,7 +35,7 @@ impl Disk {
 }
 
 fn write(work: impl FnOnce() -> Result<Inode, StateFileError>) -> Result<Inode, IssueError> {
-    let written = sleep::shown(WaitEvent::MarkWrite, work)?;
+    let written = sleep::with_wait_event(WaitEvent::MarkWrite, work)?;
     shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
     Ok(written)
 }

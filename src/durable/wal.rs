@@ -33,7 +33,7 @@ pub fn read(numbers: Numbers) -> Result<InWal, IssueError> {
 /// then, and the end of that in WAL.
 pub fn write(numbers: Numbers, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
     let mut counts = mark;
-    let position = sleep::shown(WaitEvent::MarkWrite, || {
+    let position = sleep::with_wait_event(WaitEvent::MarkWrite, || {
         change(|page| {
             page.raise(numbers, mark, layout, PAGE - CONTENT);
             counts = page.of(numbers).highest();

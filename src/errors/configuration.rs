@@ -3,7 +3,7 @@
 use super::error_report;
 use crate::config::gucs::InvalidSetting;
 use crate::host_number::{Resolved, Unresolved};
-use crate::server_encoding::{characters, quoted, shown};
+use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError};
@@ -77,10 +77,10 @@ impl From<ConfigurationError> for ErrorReport {
                 variable,
                 text,
                 reason: reason @ (Unresolved::Invalid(_) | Unresolved::Unset),
-            } => invalid_value(variable, &quoted(&text), &format!("{}.", shown(&reason.to_string()))),
+            } => invalid_value(variable, &quoted(&text), &format!("{}.", displayable(&reason.to_string()))),
             ConfigurationError::Unresolved { variable, text, reason } => {
                 error_report(ERRCODE_CONFIG_FILE_ERROR, format!("could not determine {variable}"))
-                    .set_detail(format!("It is {}. {}.", quoted(&text), shown(&reason.to_string())))
+                    .set_detail(format!("It is {}. {}.", quoted(&text), displayable(&reason.to_string())))
                     .set_hint(format!(
                         "Correct that, or set {variable} to a number, \"env:VARIABLE\" or \"file:/path\", and restart \
                          the server."
@@ -88,7 +88,7 @@ impl From<ConfigurationError> for ErrorReport {
             }
             ConfigurationError::NoGroup(reason) => {
                 error_report(ERRCODE_CONFIG_FILE_ERROR, "could not determine snowflake_pg.worker_id")
-                    .set_detail(format!("It is \"citus\". {}.", shown(&reason)))
+                    .set_detail(format!("It is \"citus\". {}.", displayable(&reason)))
                     .set_hint(
                         "Add this server to the cluster, or set snowflake_pg.citus_database to the database with the \
                          metadata of Citus.",
@@ -102,7 +102,7 @@ impl From<ConfigurationError> for ErrorReport {
             ConfigurationError::InvalidLayout(text, failure) => invalid_value(
                 "snowflake_pg.layout",
                 &quoted(&characters(text.to_bytes())),
-                &format!("{}.", shown(&failure.to_string())),
+                &format!("{}.", displayable(&failure.to_string())),
             ),
             ConfigurationError::InvalidSeries { misfit: SeriesError::DecodeOnly(reason), .. } => {
                 error_report(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
@@ -114,7 +114,7 @@ impl From<ConfigurationError> for ErrorReport {
                     FieldKind::Datacenter => "snowflake_pg.datacenter_id",
                     _ => "snowflake_pg.worker_id",
                 };
-                let source = found.map_or_else(String::new, |found| format!(" ({})", shown(&found.source)));
+                let source = found.map_or_else(String::new, |found| format!(" ({})", displayable(&found.source)));
                 let hint = match found {
                     None => set_for_this_server(variable, "to a number in this range"),
                     Some(_) => format!(

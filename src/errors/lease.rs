@@ -2,7 +2,7 @@
 
 use super::error_report;
 use crate::failure::Failure;
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::{UnixMs, display_time};
@@ -58,7 +58,7 @@ impl From<LeaseError> for ErrorReport {
         let report = error_report(code, message);
         let reason = sentences(&failure);
         let hint = match (reason.is_empty(), failure.hint.is_empty()) {
-            (_, false) => Some(shown(&failure.hint)),
+            (_, false) => Some(displayable(&failure.hint)),
             (false, _) if hint == SEE_LOG => None,
             _ => Some(hint.to_owned()),
         };
@@ -81,7 +81,7 @@ pub fn sentences(failure: &Failure) -> String {
 }
 
 fn sentence(line: &str) -> String {
-    let mut line = shown(line);
+    let mut line = displayable(line);
     // Names stay as they are.
     let is_name = line.split_whitespace().next().is_some_and(|word| word.contains(['_', '.']));
     if let Some(first) = line.get_mut(..1).filter(|_| !is_name) {

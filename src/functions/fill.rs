@@ -2,7 +2,7 @@
 
 use super::catalog::{beside, may_call};
 use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, quoted, shown};
+use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -128,7 +128,7 @@ fn column(data: &pg_sys::TriggerData) -> u16 {
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 format!("column {} of relation {} must be of type bigint or snowflake", name(argument), of_table()),
             )
-            .set_detail(format!("Its type is {}.", shown(&characters(type_name.to_bytes())))),
+            .set_detail(format!("Its type is {}.", displayable(&characters(type_name.to_bytes())))),
         );
     }
     found

@@ -5,7 +5,7 @@ use super::state::{Condition, is_in_recovery};
 use super::time::timestamptz_us;
 use crate::clock;
 use crate::config::{gucs, preload};
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use crate::worker;
 use pgrx::prelude::*;
 
@@ -19,7 +19,7 @@ fn snowflake_identity() -> Row {
         ("system_identifier", column(system_identifier().cast_signed())),
         ("datacenter_id", column(datacenter.and_then(|found| number(found.number)))),
         ("worker_id", column(worker.as_ref().and_then(|found| number(found.number)))),
-        ("worker_id_source", column(worker.map(|found| shown(&found.source)))),
+        ("worker_id_source", column(worker.map(|found| displayable(&found.source)))),
         ("state", column(Condition::now().state)),
         ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
         ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),

@@ -6,7 +6,7 @@ use super::time::{interval, timestamptz};
 use crate::clock;
 use crate::config::layout_cache;
 use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, quoted, shown};
+use crate::server_encoding::{characters, displayable, quoted};
 use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
@@ -23,7 +23,7 @@ pub fn layout_named(text: &[u8]) -> Layout {
         let text = quoted(&characters(text));
         raise(
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))
-                .set_detail(format!("{}.", shown(&failure.to_string())))
+                .set_detail(format!("{}.", displayable(&failure.to_string())))
                 .set_hint("See the view snowflake_layouts."),
         )
     })

@@ -95,7 +95,7 @@ fn say_reach(parent: &Parent, mut covered: Vec<Range<u64>>, layout: &Layout) {
     };
     error_report(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        format!("partitions of {} reach until {until}", parent.shown_name()),
+        format!("partitions of {} reach until {until}", parent.display_name()),
     )
     .report(PgLogLevel::NOTICE);
 }

@@ -3,7 +3,7 @@
 use super::catalog::{copied, identifier, name_of_table};
 use super::horizon;
 use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, quoted, shown};
+use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
@@ -93,7 +93,7 @@ fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("{} is not the row type of a table", shown(&characters(name.to_bytes()))),
+                format!("{} is not the row type of a table", displayable(&characters(name.to_bytes()))),
             )
             .set_hint("Name the table by its type, as in snowflake_poll(NULL::orders, 0)."),
         );
@@ -110,14 +110,14 @@ fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
     raise(
         error_report(
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-            format!("{} is a {what}, and cannot be polled", shown_name(&table)),
+            format!("{} is a {what}, and cannot be polled", display_name(&table)),
         )
         .set_detail(why)
         .set_hint("Poll the table where its rows are inserted."),
     )
 }
 
-fn shown_name(table: &PgRelation) -> String {
+fn display_name(table: &PgRelation) -> String {
     quoted(&characters(table.name().as_bytes()))
 }
 
@@ -132,8 +132,8 @@ impl Poll {
         if number <= 0 {
             let column = self.key.as_ref().map(|name| quoted(&characters(name.to_bytes())));
             let message = match column {
-                Some(column) => format!("column {column} of relation {} does not exist", shown_name(&self.table)),
-                None => format!("relation {} has no primary key of one column", shown_name(&self.table)),
+                Some(column) => format!("column {column} of relation {} does not exist", display_name(&self.table)),
+                None => format!("relation {} has no primary key of one column", display_name(&self.table)),
             };
             raise(
                 error_report(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message)
@@ -154,10 +154,10 @@ impl Poll {
                     format!(
                         "column {} of relation {} is not a bigint",
                         quoted(&characters(name.to_bytes())),
-                        shown_name(&self.table)
+                        display_name(&self.table)
                     ),
                 )
-                .set_detail(format!("It is of type {}.", shown(&characters(kind.to_bytes())))),
+                .set_detail(format!("It is of type {}.", displayable(&characters(kind.to_bytes())))),
             );
         }
         name

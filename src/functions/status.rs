@@ -7,7 +7,7 @@ use crate::clock;
 use crate::config::{gucs, preload};
 use crate::errors::{error_report, may_read_all_settings, sentences};
 use crate::host_number::Resolved;
-use crate::server_encoding::{characters, shown};
+use crate::server_encoding::{characters, displayable};
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
@@ -54,7 +54,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
     let directory = gucs::state_directory();
-    let directory = may_read_all_settings().then(|| shown(&characters(directory.as_os_str().as_bytes())));
+    let directory = may_read_all_settings().then(|| displayable(&characters(directory.as_os_str().as_bytes())));
     let mark_left = layout.filter(|layout| issued > 0 && is_busy(layout)).map(|layout| {
         let mark = layout.time_of(generator.covered_until());
         interval(mark.saturating_sub(clock::unix_ms()))
@@ -65,7 +65,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let ids_per_second = |layout: Layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok();
     vec![
         ("worker_id", column(number_of(worker::worker().as_ref()))),
-        ("worker_id_source", column(worker::worker().map(|worker| shown(&worker.source)))),
+        ("worker_id_source", column(worker::worker().map(|worker| displayable(&worker.source)))),
         ("datacenter_id", column(number_of(worker::datacenter().as_ref()))),
         ("layout", column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")))),
         ("clock_regression", column(gucs::clock_regression().to_string())),
@@ -114,7 +114,7 @@ fn is_busy(layout: &Layout) -> bool {
 /// The SQLSTATE of the text of an error, for everybody, and the rest for users who may read all settings.
 fn parts(summary: Option<&str>) -> (Column, Column) {
     let (sqlstate, rest) = summary.and_then(|summary| summary.split_once(' ')).unzip();
-    (column(sqlstate), column(rest.filter(|_| may_read_all_settings()).map(shown)))
+    (column(sqlstate), column(rest.filter(|_| may_read_all_settings()).map(displayable)))
 }
 
 /// Warns in CREATE EXTENSION, whose script reads the status.

@@ -2,7 +2,7 @@
 
 use super::argument::number;
 use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, quoted, shown};
+use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;
 use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
 
@@ -50,7 +50,7 @@ fn with_alphabet(encoding: Encoding, alphabet: &str) -> Notation<'_> {
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid alphabet for {encoding}: {}", quoted(alphabet)),
             )
-            .set_detail(format!("{}.", shown(&failure.to_string()))),
+            .set_detail(format!("{}.", displayable(&failure.to_string()))),
         )
     })
 }
@@ -70,7 +70,7 @@ fn read(notation: Notation<'_>, text: &[u8]) -> i64 {
             };
             raise(
                 error_report(code, format!("{message}: {}", quoted(&text)))
-                    .set_detail(format!("{}.", shown(&failure.to_string())))
+                    .set_detail(format!("{}.", displayable(&failure.to_string())))
                     .set_hint(format!(
                         "IDs are written from {} to {}, with the digits {}.",
                         notation.encode(0),

@@ -11,7 +11,7 @@ use crate::errors::{sentences, warning};
 use crate::exit_hook::before_exit;
 use crate::failure::Failure;
 use crate::registry::protocol::worker_of;
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::sleep::{self, WaitEvent};
@@ -164,7 +164,7 @@ impl RegistryClient {
             ),
         };
         let message = message.set_detail(sentences(failure) + &until);
-        let message = if failure.hint.is_empty() { message } else { message.set_hint(shown(&failure.hint)) };
+        let message = if failure.hint.is_empty() { message } else { message.set_hint(displayable(&failure.hint)) };
         message.report(PgLogLevel::WARNING);
     }
 }

@@ -5,7 +5,7 @@ use super::files::last_setting;
 use crate::clock;
 use crate::config::{layout_cache, preload};
 use crate::host_number::{self, Resolved, Unresolved};
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
@@ -111,7 +111,7 @@ fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), 
         return true;
     }
     let Err(reason) = check(text_of(new_value)) else { return true };
-    let detail = CString::new(format!("{}.", shown(&reason))).unwrap_or_default();
+    let detail = CString::new(format!("{}.", displayable(&reason))).unwrap_or_default();
     // SAFETY: copies a C string into PostgreSQL's memory.
     let detail = unsafe { pg_sys::pstrdup(detail.as_ptr()) };
     // SAFETY: as GUC_check_errdetail() does; PostgreSQL reads it right after the hook, in the same thread.

@@ -6,7 +6,7 @@
 use crate::errors::{error_report, raise};
 use crate::functions::catalog::{copied, identifier, qualified};
 use crate::functions::run_as::{As, run};
-use crate::server_encoding::{characters, quoted, shown};
+use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
 use snowflake_core::periods::NEGATIVE as END;
@@ -79,7 +79,7 @@ impl Parent {
     }
 
     /// Its name, for messages.
-    pub fn shown_name(&self) -> String {
+    pub fn display_name(&self) -> String {
         quoted(&characters(self.name.to_bytes()))
     }
 
@@ -211,14 +211,14 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
     let of_type = column.map_or_else(String::new, |column| {
         // SAFETY: the type of a column.
         let name = copied(unsafe { pg_sys::format_type_be(column.atttypid) });
-        format!(", of type {}", shown(&characters(name.to_bytes())))
+        format!(", of type {}", displayable(&characters(name.to_bytes())))
     });
     raise(
         error_report(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
             format!("{} is not partitioned by range of a single bigint column", table()),
         )
-        .set_detail(format!("Its partition key is {}{of_type}.", shown(&characters(key))))
+        .set_detail(format!("Its partition key is {}{of_type}.", displayable(&characters(key))))
         .set_hint(hint),
     )
 }

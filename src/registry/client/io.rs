@@ -9,7 +9,7 @@ use crate::durable::{lease_file, lock, start};
 use crate::errors::{IssueError, warning};
 use crate::failure::Failure;
 use crate::registry::protocol::{About, Session, new_token, worker_of};
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::{clock, sleep, trusted_clock, worker};
@@ -103,7 +103,7 @@ impl ServerIo {
             warning("another server of the registry has another layout")
                 .set_detail(format!(
                     "{} This server has {}. IDs of two layouts can be equal.",
-                    shown(&other),
+                    displayable(&other),
                     self.layout
                 ))
                 .set_hint("Set the same snowflake_pg.layout on all servers of a fleet.")
@@ -116,7 +116,7 @@ impl ServerIo {
             warning(&not_renewed(lease))
                 .set_detail(format!(
                     "{} The state directory is a copy, was put back to an earlier state, or the lease was over.",
-                    shown(refusal)
+                    displayable(refusal)
                 ))
                 .report(PgLogLevel::WARNING);
         }
@@ -280,7 +280,7 @@ impl Io for ServerIo {
         self.warn_of_layout(notes.layout);
         if let Some(conflict) = notes.conflict {
             warning("the worker of this server was leased to another server for the same time")
-                .set_detail(shown(&conflict))
+                .set_detail(displayable(&conflict))
                 .set_hint("Look for IDs that both have issued. The registry has told the other server to stop.")
                 .report(PgLogLevel::WARNING);
         }
@@ -321,7 +321,7 @@ impl Io for ServerIo {
             Event::NotRenewed(lease, refusal) => self.warn_of_refusal(lease, &refusal.detail),
             Event::Stopped(lease, refusal) => {
                 warning(&format!("{} is leased to another server for the same time", worker_of(lease.numbers)))
-                    .set_detail(format!("{} This server issues no more IDs.", shown(&refusal.detail)))
+                    .set_detail(format!("{} This server issues no more IDs.", displayable(&refusal.detail)))
                     .set_hint("Look for IDs that both have issued, and restart this server.")
                     .report(PgLogLevel::WARNING);
             }
