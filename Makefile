@@ -1,51 +1,27 @@
-# make            build the extension
-# make install    put what was built into the PostgreSQL of PG_CONFIG
-# make deb        build a Debian package for each PostgreSQL whose headers are installed, into target/deb
-# make dist       pack the sources of the last commit for PGXN, into target
-# make run        show the main job on throwaway servers
-# make check      look over a change: format, style, the core, and the SQL surface
-# make test       prove every promise on real servers, with PostgreSQL alone (TESTS="keeper:: idle" for those on
-#                 servers whose names have all of these words)
-# make test-all   the same with wider bounds, and beside other people's programs: clients, PgBouncer, pg_cron, pg_partman,
-#                 Patroni, Prometheus and validators of manifests, which it installs
-# make test-model   explore larger worlds of leases from a registry than make test does (about half an hour)
-# make test-faults  let everything go wrong as often as its promise deserves (about 50 minutes), and show what was seen
-# make test-citus   insert on Citus in every way, and show which node issued the IDs (three minutes; needs a PostgreSQL with Citus)
-# make test-patroni  let every failover happen under Patroni and etcd, and show who issued what (about eight minutes)
-# make test-upgrade  upgrade servers of another version: OLD_PG_CONFIG=/path/to/pg_config (a minute, and building)
-# make test-packages  build the packages, and install and remove them on a copy of this machine (root; a minute, and
-#                 building)
-# make test-versions  build PostgreSQL 18, 17 and 16 from Debian's sources, and test on them (half an hour; VERSIONS=18 for one)
-# make test-clients  insert objects with every client of docs/clients.md, and count the statements (two minutes)
-# make test-page   compare the page that decodes IDs with the extension, in a browser (half a minute)
-# make test-mutants  remove checks from the code, and show which test notices (about 50 minutes)
-# make lint       check format and style
-# make bench      measure beside PostgreSQL's own functions and other generators, and write tables and pictures to target/bench
-#                 (twenty minutes; QUICK=1 for a minute, PARTS="cost insert" for some; docs/benchmarks.md)
-# make bench-record    keep the results of the last make bench in docs/benchmarks
-# make bench-core      measure the steps of an ID without PostgreSQL
-# make profile    show in which functions a backend spends its time (installs perf)
-# make compare-crash   count what comes again after a crash, from a sequence and from here (ROUNDS=8)
-# make fleet      show five servers with one configuration, each of which finds or leases its worker ID, and take a million IDs from each
-# make registry-load  show a registry with 1,024 servers: how long until each has a worker ID (a minute)
-# make adopt      give Snowflake IDs to a table of a million rows, by the plan and in batches, and show how long a writer waits
-#                 (a minute; ROWS=100000 for less)
-# make fuzz       call every function with random arguments, in four encodings, and damage state files
-#                 (a minute; SECONDS=600 for more; SEED=2 for others)
-# make encrypt    encrypt and decrypt ten million IDs, and show that they are distinct, come back and are spread evenly, and the cost
-#                 (five minutes; IDS=100000 for less)
-# make poll       let readers follow a table by ID beside 64 writers and crashes, with the horizon and without, and show how
-#                 many rows each has missed (two minutes; SECONDS=10 for less)
-# make simulate   let 1,024 workers in 32 data centers issue IDs for a month in which all goes wrong, and show how many came
-#                 twice (two minutes; DAYS=1 for less; SEED=2 for another month)
-# make modulo     show how IDs that come one by one lie modulo n, for each sequence_start (5 minutes; IDS=10000 for less)
-# make clock-picture   draw docs/clock.svg anew: what each policy does when the clock goes back
-# make page-picture    make docs/page.png anew: what the page looks like
-# make layout-picture  draw docs/layouts.svg anew: where the bits of each layout are
-# make dashboard-picture   draw docs/dashboard.svg anew: the dashboard's queries, through a clock step and a full disk (five minutes)
-# make clean      remove everything that was built
+# make                build the extension (two minutes the first time)
+# make install        put what was built into the PostgreSQL of PG_CONFIG (root)
+# make check          look over a change: format, style, the core, the SQL surface (two minutes)
+# make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
+#                     TESTS="keeper:: idle": on servers, only tests whose names have these words
+# make test-all       the same with wider bounds, and beside other people's programs (half an hour)
+# make test-versions  prove most of it on PostgreSQL 18, 17 and 16, which it builds (half an hour)
+#                     VERSIONS=18: on this one alone
+# make lint           check format, style and the documentation of the code (a minute)
+# make bench          measure beside PostgreSQL's functions and other generators (twenty minutes)
+#                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
+# make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
+# make run            show the main job on throwaway servers (a minute)
+# make deb            build a Debian package for each PostgreSQL whose headers are installed
+# make dist           pack the sources of the last commit for PGXN
+# make clean          remove what was built
 #
-# PG_CONFIG=/path/to/pg_config chooses the PostgreSQL; without it, the one in the PATH.
+# make demo NAME=…     show one thing at work
+# make suite NAME=…    run one of the suites of make test and make test-all, or one that takes longer
+# make picture NAME=…  draw one of the pictures of the documents anew
+# Without NAME, these list what there is, how long it takes and what it needs.
+#
+# All but install and clean install what is missing, by apt-get as root or with sudo. They write to
+# target and /dev/shm. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL other than that in the PATH.
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -61,15 +37,22 @@ features = --locked --release --features pg$(pg_major)
 library = target/release/libsnowflake_pg.so
 # What compiles without PostgreSQL's headers.
 headerless = --workspace --exclude snowflake_pg --exclude naive_generator
+# The two programs of tests, and any example; arguments follow.
+servers = cargo test --locked --package testbed --test servers --
+programs = cargo test --locked --package testbed --test programs --
+example = cargo run --locked --package testbed --example
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
 built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]\.' $(library) | sed 's/.* //;s/\.//')
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
-.PHONY: all setup build install deb dist run check test test-all layers test-core test-loom test-programs test-model test-servers test-faults test-citus test-patroni test-upgrade test-versions test-packages test-clients test-page test-mutants lint bench bench-record bench-core \
-	profile compare-crash fleet registry-load adopt encrypt fuzz poll simulate modulo clock-picture layout-picture dashboard-picture page-picture clean
+
+.PHONY: all help setup build install check layers test test-all test-versions lint bench fuzz run deb dist clean demo suite picture
 
 all: build
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 setup:
 	@tools/setup
@@ -109,9 +92,7 @@ dist:
 
 run: build
 	@tools/setup servers
-	@echo "==> Building the demonstration"
-	cargo build --locked --package testbed --example demo
-	@target/debug/examples/demo
+	@$(example) demo
 
 space := $(subst ,, )
 # The filter that chooses the tests of these files.
@@ -127,8 +108,7 @@ check: setup
 	$(cargo_extension) clippy --locked --features pg$(pg_major) -- --deny warnings
 	cargo test --locked --package snowflake_core --lib
 	$(cargo_extension) build --locked --features pg$(pg_major)
-	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so \
-		cargo test --locked --package testbed --test servers -- "$(call tests_of,$(checked))"
+	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so $(servers) "$(call tests_of,$(checked))"
 
 # Then a table of the times, also after a failure.
 test: build
@@ -138,72 +118,12 @@ test: build
 
 test-all: export SNOWFLAKE_PG_TESTS = all
 test-all: test
-	@$(MAKE) --no-print-directory test-programs; status=$$?; tools/timed; exit $$status
+	@$(MAKE) --no-print-directory suite/programs; status=$$?; tools/timed; exit $$status
 
 layers:
 	@echo "==> Testing without servers: the core, leases of workers, a simulated fleet, and interleavings (two minutes)"
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-core test-loom
-	@$(MAKE) --no-print-directory test-servers
-
-test-core: setup
-	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
-	@tools/timed 'the core, and random schedules' cargo test --locked --package snowflake_core
-	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
-	@tools/timed 'the model of leases' cargo test --locked --package lease_model
-	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
-	@tools/timed 'the simulated fleet' cargo test --locked --package fleet_simulation
-
-# One at a time: each has the kernel map and unmap stacks all the time, and threads of one process wait for each other
-# there.
-test-loom: setup
-	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
-	@RUSTFLAGS="--cfg loom" tools/timed 'interleavings, beside those above' cargo test --locked --release --package snowflake_core \
-		--test loom --target-dir target/loom -- --test-threads 1
-
-test-model: setup
-	@echo "==> Exploring leases of workers: larger worlds"
-	SNOWFLAKE_PG_TESTS=full cargo test --locked --package lease_model
-
-test-servers: build
-	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
-	@tools/setup servers tests
-	cargo build --locked --package disk_faults
-	@tools/timed 'real servers' cargo test --locked --package testbed --test servers -- "$(TESTS)"
-
-test-programs: build
-	@tools/setup servers tests clients integrations patroni manifests monitoring
-	@echo "==> Testing beside other people's programs"
-	cargo build --locked --package disk_faults
-	@tools/timed "other people's programs" cargo test --locked --package testbed --test programs
-
-test-faults: build
-	@tools/setup servers tests
-	@echo "==> Testing on real servers: every fault, in full"
-	cargo build --locked --package disk_faults
-	SNOWFLAKE_PG_TESTS=full cargo test --locked --package testbed --test servers -- faults::
-
-test-citus: build
-	@tools/setup servers
-	@echo "==> Testing on Citus: every way to insert, on every kind of table"
-	cargo test --locked --package testbed --test programs -- citus::
-
-test-patroni: build
-	@tools/setup servers tests patroni
-	@echo "==> Testing on Patroni: every failover, with each way to give nodes their workers"
-	cargo build --locked --package disk_faults
-	SNOWFLAKE_PG_TESTS=full cargo test --locked --package testbed --test programs -- patroni::
-
-# PostgreSQL's own checks tell whether the catalogs can be upgraded.
-test-upgrade: build
-	@test -n "$(OLD_PG_CONFIG)" || { echo "==> Add OLD_PG_CONFIG=/path/to/pg_config of the version to upgrade from" >&2; exit 1; }
-	@echo "==> Building the extension for the version to upgrade from"
-	PGRX_PG_CONFIG_PATH=$(OLD_PG_CONFIG) PQ_LIB_DIR=$$($(OLD_PG_CONFIG) --libdir) \
-		cargo build --locked --release --features pg$(old_major) --target-dir target/old
-	@tools/setup servers tests
-	@echo "==> Upgrading and restoring servers of PostgreSQL $(old_major) to $(pg_major)"
-	cargo build --locked --package disk_faults
-	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
-		cargo test --locked --package testbed --test servers -- "faults:: row_24|snowflake_type:: pg_upgrade"
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target suite/core suite/loom
+	@$(MAKE) --no-print-directory suite/servers
 
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
 version_tests = sql_surface extension issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
@@ -217,34 +137,8 @@ test-versions: setup
 		PGRX_PG_CONFIG_PATH=$$pg_config PQ_LIB_DIR=$$($$pg_config --libdir) \
 			cargo build --locked --release --features pg$$major --target-dir target/versions/$$major; \
 		PG_CONFIG=$$pg_config SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/$$major/release/libsnowflake_pg.so \
-			cargo test --locked --package testbed --test servers -- "$(call tests_of,$(version_tests))"; \
+			$(servers) "$(call tests_of,$(version_tests))"; \
 	done
-
-test-packages: deb dist
-	@tools/setup servers package-tests monitoring
-	target/pgxn/bin/pgxn_meta META.json
-	lintian --fail-on error,warning target/deb/*.deb
-	@echo "==> Installing and removing the packages on a copy of this machine"
-	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
-		cargo test --locked --package testbed --test programs -- packages:: --include-ignored
-
-test-clients: build
-	@tools/setup servers clients all-clients
-	cargo test --locked --package testbed --test programs -- clients:: --include-ignored
-
-test-page: build
-	@tools/setup servers page
-	cargo test --locked --package testbed --test programs -- page:: --include-ignored
-
-page-picture: setup
-	@tools/setup page
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1090 --screenshot=docs/page.png \
-		"file://$(CURDIR)/page/index.html"
-
-test-mutants: setup
-	@tools/setup servers tests
-	@echo "==> Removing one check after the other, and looking which test notices"
-	cargo run --locked --package testbed --example mutants -- $(MUTANTS)
 
 lint: setup
 	cargo fmt --all --check
@@ -253,96 +147,197 @@ lint: setup
 	$(cargo_extension) clippy $(features) --package naive_generator -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps $(headerless)
 
+# What RECORD=1 keeps is a whole run, and of a commit that others can check out.
 bench: build
+	@test -z "$(RECORD)" || { test -z "$(QUICK)$(PARTS)" && git diff --quiet HEAD; } || \
+		{ echo "==> RECORD=1 wants a whole run, without QUICK and PARTS, and all changes committed" >&2; exit 1; }
 	@tools/setup servers
 	@echo "==> Building what is measured beside it"
 	$(cargo_extension) build $(features) --package naive_generator
 	@cargo bench --locked --profile dev --package testbed --bench compare -- $(PARTS)
-
-# Of a whole run, and of a commit that others can check out: docs/benchmarks always shows one such run.
-bench-record:
-	@test -f target/bench/results.json || { echo "==> Nothing was measured: type make bench first"; exit 1; }
-	@grep -q '"command": "make bench",' target/bench/results.json || \
-		{ echo "==> The last run was in short or in part: type make bench first"; exit 1; }
-	@grep '"commit": "' target/bench/results.json | grep -qv -- '-dirty"' || \
-		{ echo "==> The last run was not of a commit: commit, and type make bench first"; exit 1; }
-	rm -rf docs/benchmarks
-	mkdir docs/benchmarks
-	cp target/bench/results.md target/bench/*.svg docs/benchmarks/
-	@echo "==> Keep target/bench/results.json, too: the next release has it"
-
-bench-core: setup
-	@echo "==> Measuring the steps of an ID without PostgreSQL (two minutes)"
-	cargo bench --locked --package snowflake_core --bench core
-
-profile: build
-	@tools/setup servers profile
-	cargo build --locked --package testbed --example profile
-	@target/debug/examples/profile
-
-compare-crash: build
-	@tools/setup servers
-	cargo build --locked --package testbed --example compare_crash
-	@target/debug/examples/compare_crash $(ROUNDS)
-
-fleet: build
-	@tools/setup servers
-	@echo "==> Building the demonstration of a fleet"
-	cargo build --locked --package testbed --example fleet
-	@target/debug/examples/fleet
-
-registry-load: build
-	@tools/setup servers
-	@echo "==> Building the simulation"
-	cargo build --locked --package testbed --example registry_load
-	@target/debug/examples/registry_load
-
-adopt: build
-	@tools/setup servers
-	@echo "==> Building the comparison"
-	cargo build --locked --package testbed --example adopt
-	@target/debug/examples/adopt $(ROWS)
+	$(if $(RECORD),rm -rf docs/benchmarks && mkdir docs/benchmarks && \
+		cp target/bench/results.md target/bench/*.svg docs/benchmarks/)
 
 fuzz: build
 	@tools/setup servers
-	cargo build --locked --package testbed --example fuzz
-	@target/debug/examples/fuzz "$(SECONDS)" "$(SEED)"
-
-encrypt: build
-	@tools/setup servers
-	cargo build --locked --release --package testbed --example encrypt
-	@target/release/examples/encrypt $(IDS)
-
-poll: build
-	@tools/setup servers
-	@echo "==> Building the comparison"
-	cargo build --locked --package testbed --example poll
-	@target/debug/examples/poll $(SECONDS)
-
-simulate: setup
-	@echo "==> Simulating 1,024 workers in 32 data centers"
-	cargo run --locked --release --package fleet_simulation -- "$(DAYS)" "$(SEED)"
-
-modulo: build
-	@tools/setup servers
-	cargo build --locked --package testbed --example modulo
-	@target/debug/examples/modulo $(IDS)
-
-clock-picture: build
-	@tools/setup servers tests
-	cargo build --locked --package disk_faults
-	cargo build --locked --package testbed --example clock_picture
-	@target/debug/examples/clock_picture
-
-layout-picture: setup
-	cargo run --locked --package testbed --example layout_picture
-
-dashboard-picture: build
-	@tools/setup servers tests monitoring
-	cargo build --locked --package disk_faults
-	cargo build --locked --package testbed --example dashboard_picture
-	@target/debug/examples/dashboard_picture
+	@$(example) fuzz "$(SECONDS)" "$(SEED)"
 
 clean:
 	cargo clean
 	rm -rf tests/clients/node_modules tests/clients/node/node_modules tests/clients/prisma/node_modules
+
+# Each name is a rule below, and its text stands above the rule.
+demo: $(or $(NAME:%=demo/%),demo/-)
+suite: $(or $(NAME:%=suite/%),suite/-)
+picture: $(or $(NAME:%=picture/%),picture/-)
+
+# For all names that have no rule.
+demo/% suite/% picture/%:
+	@{ echo "make $(@D) NAME=…, which is one of:"; \
+	awk -F '[/:]' '/^## / { text = substr($$0, 4); next } $$1 == "$(@D)" && text { printf "  %-14s %s\n", $$2, text } { text = "" }' \
+		Makefile; } >&2; exit 2
+
+## Snowflake IDs for a table of a million rows, beside a writer (a minute; ROWS=10000)
+demo/adopt: build
+	@tools/setup servers
+	@$(example) adopt $(ROWS)
+
+## values that come twice after a crash, from a sequence and from here (a minute; ROUNDS=4)
+demo/compare-crash: build
+	@tools/setup servers
+	@$(example) compare_crash $(ROUNDS)
+
+## ten million IDs encrypted: distinct, spread evenly, at which cost (five minutes; IDS=100000)
+demo/encrypt: build
+	@tools/setup servers
+	@$(example) encrypt --release $(IDS)
+
+## five servers with one configuration, each with its own worker ID (a minute; root for host names)
+demo/fleet: build
+	@tools/setup servers
+	@$(example) fleet
+
+## IDs that come one by one, modulo n, for each sequence_start (five minutes; IDS=10000)
+demo/modulo: build
+	@tools/setup servers
+	@$(example) modulo $(IDS)
+
+## readers by ID beside 64 writers and crashes, with and without horizon (two minutes; SECONDS=10)
+demo/poll: build
+	@tools/setup servers
+	@$(example) poll $(SECONDS)
+
+## the functions in which a backend spends its time (a minute; installs perf)
+demo/profile: build
+	@tools/setup servers profile
+	@$(example) profile
+
+## 1,024 servers that ask one registry for their worker IDs at once (a minute)
+demo/registry-load: build
+	@tools/setup servers
+	@$(example) registry_load
+
+## the cost of each step of an ID, without PostgreSQL (two minutes)
+demo/steps: setup
+	cargo bench --locked --package snowflake_core --bench core
+
+## docs/clock.svg: what each policy does when the clock goes back (a minute)
+picture/clock: build
+	@tools/setup servers tests
+	cargo build --locked --package disk_faults
+	@$(example) clock_picture
+
+## docs/dashboard.svg, through a clock step and a full disk (five minutes; installs Prometheus)
+picture/dashboard: build
+	@tools/setup servers tests monitoring
+	cargo build --locked --package disk_faults
+	@$(example) dashboard_picture
+
+## docs/layouts.svg: where the bits of each layout are (seconds)
+picture/layouts: setup
+	@$(example) layout_picture
+
+## docs/page.png: what the page looks like (seconds; installs Chromium)
+picture/page: setup
+	@tools/setup page
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1090 --screenshot=docs/page.png \
+		"file://$(CURDIR)/page/index.html"
+
+## part of make test: random schedules, leases of workers, a day of a fleet (three minutes)
+suite/core: setup
+	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
+	@tools/timed 'the core, and random schedules' cargo test --locked --package snowflake_core
+	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
+	@tools/timed 'the model of leases' cargo test --locked --package lease_model
+	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
+	@tools/timed 'the simulated fleet' cargo test --locked --package fleet_simulation
+
+# One at a time: each has the kernel map and unmap stacks all the time, and threads of one process wait for each other
+# there.
+## part of make test: interleavings of callers, transactions and readers (a minute)
+suite/loom: setup
+	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
+	@RUSTFLAGS="--cfg loom" tools/timed 'interleavings, beside those above' cargo test --locked --release --package snowflake_core \
+		--test loom --target-dir target/loom -- --test-threads 1
+
+## part of make test: every promise on servers (five minutes; TESTS="keeper:: idle")
+suite/servers: build
+	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
+	@tools/setup servers tests
+	cargo build --locked --package disk_faults
+	@tools/timed 'real servers' $(servers) "$(TESTS)"
+
+## part of make test-all: beside Patroni, Prometheus and others (ten minutes; installs them)
+suite/programs: build
+	@tools/setup servers tests clients integrations patroni manifests monitoring
+	@echo "==> Testing beside other people's programs"
+	cargo build --locked --package disk_faults
+	@tools/timed "other people's programs" $(programs) "$(TESTS)"
+
+## every way to insert on Citus, and which node issues IDs (three minutes; PostgreSQL with Citus)
+suite/citus: build
+	@tools/setup servers
+	@echo "==> Testing on Citus: every way to insert, on every kind of table"
+	$(programs) citus::
+
+## every client of docs/clients.md, and its statements (two minutes; installs them)
+suite/clients: build
+	@tools/setup servers clients all-clients
+	$(programs) clients:: --include-ignored
+
+## every fault as often as its promise deserves (50 minutes)
+suite/faults: build
+	@tools/setup servers tests
+	@echo "==> Testing on real servers: every fault, in full"
+	cargo build --locked --package disk_faults
+	SNOWFLAKE_PG_TESTS=full $(servers) faults::
+
+## larger worlds of leases from a registry (half an hour)
+suite/model: setup
+	@echo "==> Exploring leases of workers: larger worlds"
+	SNOWFLAKE_PG_TESTS=full cargo test --locked --package lease_model
+
+## checks are removed from the code, and a test notices (50 minutes; MUTANTS="parts of names")
+suite/mutants: setup
+	@tools/setup servers tests
+	@echo "==> Removing one check after the other, and looking which test notices"
+	@$(example) mutants $(MUTANTS)
+
+## packages on a copy of this machine (a minute, and building; root)
+suite/packages: deb dist
+	@tools/setup servers package-tests monitoring
+	target/pgxn/bin/pgxn_meta META.json
+	lintian --fail-on error,warning target/deb/*.deb
+	@echo "==> Installing and removing the packages on a copy of this machine"
+	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
+		$(programs) packages:: --include-ignored
+
+## the page that decodes IDs, in a browser (half a minute; installs Chromium)
+suite/page: build
+	@tools/setup servers page
+	$(programs) page:: --include-ignored
+
+## every failover under Patroni and etcd (eight minutes; installs them into target)
+suite/patroni: build
+	@tools/setup servers tests patroni
+	@echo "==> Testing on Patroni: every failover, with each way to give nodes their workers"
+	cargo build --locked --package disk_faults
+	SNOWFLAKE_PG_TESTS=full $(programs) patroni::
+
+## a month of 1,024 workers in which all goes wrong (two minutes; DAYS=1 SEED=2)
+suite/simulate: setup
+	@echo "==> Simulating 1,024 workers in 32 data centers"
+	cargo run --locked --release --package fleet_simulation -- "$(DAYS)" "$(SEED)"
+
+# PostgreSQL's own checks tell whether the catalogs can be upgraded.
+## upgrades from another PostgreSQL (a minute, and building; OLD_PG_CONFIG=/path/to/pg_config)
+suite/upgrade: build
+	@test -n "$(OLD_PG_CONFIG)" || { echo "==> Add OLD_PG_CONFIG=/path/to/pg_config of the version to upgrade from" >&2; exit 1; }
+	@echo "==> Building the extension for the version to upgrade from"
+	PGRX_PG_CONFIG_PATH=$(OLD_PG_CONFIG) PQ_LIB_DIR=$$($(OLD_PG_CONFIG) --libdir) \
+		cargo build --locked --release --features pg$(old_major) --target-dir target/old
+	@tools/setup servers tests
+	@echo "==> Upgrading and restoring servers of PostgreSQL $(old_major) to $(pg_major)"
+	cargo build --locked --package disk_faults
+	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
+		$(servers) "faults:: row_24|snowflake_type:: pg_upgrade"

@@ -1,5 +1,6 @@
-//! `make adopt`: gives Snowflake IDs to a table of a million rows with two children, by the plan and in batches, beside
-//! a writer; then the plan back. Shows how long the writer waited, how long it took, and how much WAL was written.
+//! `make demo NAME=adopt`: gives Snowflake IDs to a table of a million rows with two children, by the plan and in
+//! batches, beside a writer; then the plan back. Shows how long the writer waited, how long it took, and how much WAL
+//! was written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,7 @@
 //! A sequence logs 32 values at a time, and the log is flushed when the transaction that took the first of them
 //! commits. Who takes one of the others has received it before.
 //!
-//! Run with `make compare-crash`; `ROUNDS=20` for another number of rounds.
+//! Run with `make demo NAME=compare-crash`; `ROUNDS=20` for another number of rounds.
 
 use std::collections::HashSet;
 use std::error::Error;

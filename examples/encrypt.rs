@@ -4,7 +4,7 @@
 //! Chi-square is the distance from an even distribution modulo n. Of 99 moduli, about one exceeds the bound that a fair die
 //! stays below in 99 of 100 tries. The bounds are by Wilson and Hilferty's approximation.
 //!
-//! Run with `make encrypt`; `IDS=100000` for another number of IDs.
+//! Run with `make demo NAME=encrypt`; `IDS=100000` for another number of IDs.
 
 use snowflake_core::encrypt::Key;
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Five servers with one configuration file, word for word: each finds its worker ID in its environment, in its host's
 //! name, or leases it from a registry. Then all are asked for a million IDs at once.
 //!
-//! Run with `make fleet`. Only root can give the servers hosts with names.
+//! Run with `make demo NAME=fleet`. Only root can give the servers hosts with names.
 
 use std::error::Error;
 use std::panic::resume_unwind;

@@ -4,7 +4,7 @@
 //! Three servers, each asked for one ID every 3 ms. Chi-square is the distance from an even distribution; a fair die
 //! stays below the bound in 99 of 100 tries. The greatest and the least share are of what an even one would be.
 //!
-//! Run with `make modulo`; `IDS=10000` for another number of IDs from each server.
+//! Run with `make demo NAME=modulo`; `IDS=10000` for another number of IDs from each server.
 
 use std::error::Error;
 use std::panic::resume_unwind;

@@ -3,7 +3,7 @@
 //!
 //! 64 writers insert rows, and commit up to 20 ms later, roll back, or prepare. The server is killed twice meanwhile.
 //!
-//! Run with `make poll`; `SECONDS=10` is how long the writers write, and how long the transaction is open.
+//! Run with `make demo NAME=poll`; `SECONDS=10` is how long the writers write, and how long the transaction is open.
 
 use std::error::Error;
 use std::thread::sleep;

@@ -1,6 +1,6 @@
 //! Where the time of a statement goes: samples of its backend's processor time, by function.
 //!
-//! Run with `make profile`.
+//! Run with `make demo NAME=profile`.
 
 use std::cmp::Ordering;
 use std::error::Error;

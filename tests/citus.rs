@@ -79,7 +79,7 @@ pub fn cases() -> Vec<Case> {
     let library = pg_config("--pkglibdir").join("citus.so");
     if !library.exists() {
         let name = "citus::every_way_to_insert_on_citus_gives_each_row_an_id_of_its_own";
-        return vec![Case::new(name, When::By("make test-citus, where PostgreSQL has Citus"), || panic!("no Citus"))];
+        return vec![Case::new(name, When::By("make suite NAME=citus, with Citus"), || panic!("no Citus"))];
     }
     // One statement after the other, on the same servers.
     let case = |name: &str, run: Box<dyn FnOnce() -> Result<(), Failed> + Send>| {

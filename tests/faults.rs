@@ -1,8 +1,8 @@
 //! The fault suite: what goes wrong in the life of a server, and the promise that still holds. Each row is
 //! in docs/guarantees.md.
 //!
-//! A short form runs in `make test`; `make test-faults` runs every row as often as its promise deserves. Both end with
-//! a table of what was seen.
+//! A short form runs in `make test`; `make suite NAME=faults` runs every row as often as its promise deserves. Both end
+//! with a table of what was seen.
 
 mod calls;
 mod clock;

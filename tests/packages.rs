@@ -1,7 +1,7 @@
 //! The packages, as those who install them meet them, and what their files say of the version.
 //!
-//! `make test-packages` builds the packages first, and runs the tests that are ignored else. Nothing is installed on this
-//! machine itself.
+//! `make suite NAME=packages` builds the packages first, and runs the tests that are ignored else. Nothing is installed
+//! on this machine itself.
 
 mod machine;
 mod versions;
@@ -18,11 +18,11 @@ fn major() -> String {
     version.trim_start_matches("PostgreSQL ").chars().take_while(char::is_ascii_digit).collect()
 }
 
-/// The path that a variable of `make test-packages` names. Packages are only tested as root.
+/// The path that a variable of `make suite NAME=packages` names. Packages are only tested as root.
 fn from_make(variable: &str) -> PathBuf {
     let path = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     assert!(can_name_hosts(), "only root can test packages");
-    path.unwrap_or_else(|| panic!("{variable} is not set: make test-packages sets it"))
+    path.unwrap_or_else(|| panic!("{variable} is not set: make suite NAME=packages sets it"))
 }
 
 /// A copy of this machine with a server that has never run, and the name of the package in its `/packages`.
@@ -110,7 +110,7 @@ curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/me
 const FIRST: &str = "CREATE EXTENSION snowflake_pg;
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)";
 
-#[test(By("make test-packages"))]
+#[test(By("make suite NAME=packages"))]
 fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let server = Server::new(&packages);
@@ -134,7 +134,7 @@ fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     assert_eq!(left, before.into_iter().filter(own).collect::<Vec<_>>());
 }
 
-#[test(By("make test-packages"))]
+#[test(By("make suite NAME=packages"))]
 fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_come_back() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
     let server = Server::new(&packages);
@@ -159,7 +159,7 @@ fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_c
     server.issue(&first);
 }
 
-#[test(By("make test-packages"))]
+#[test(By("make suite NAME=packages"))]
 fn the_sources_that_are_packed_for_pgxn_are_enough_to_build() {
     let archive = from_make("SNOWFLAKE_PG_DIST");
     let directory = tempfile::tempdir().expect("a temporary directory");

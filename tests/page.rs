@@ -1,4 +1,5 @@
-//! The page that decodes IDs and computes layouts, in a browser, beside the extension's own answers. `make test-page`.
+//! The page that decodes IDs and computes layouts, in a browser, beside the extension's own answers. `make suite
+//! NAME=page`.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -139,7 +140,7 @@ fn assert_same(case: &Value, page: &Value, extension: Result<Value, (String, Str
     }
 }
 
-#[test(By("make test-page"))]
+#[test(By("make suite NAME=page"))]
 fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let named = client.query("SELECT name FROM snowflake_layouts", &[]).expect("layouts");
@@ -178,7 +179,7 @@ fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
     println!("{} answers compared", cases.len());
 }
 
-#[test(By("make test-page"))]
+#[test(By("make suite NAME=page"))]
 fn the_page_computes_the_room_of_every_named_layout_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let query = "SELECT name, json_build_array(workers::text, ids_per_second::text, years::numeric(12, 1)::text,
@@ -192,7 +193,7 @@ fn the_page_computes_the_room_of_every_named_layout_as_the_extension_does() {
     }
 }
 
-#[test(By("make test-page"))]
+#[test(By("make suite NAME=page"))]
 fn the_page_writes_and_reads_texts_and_uuids_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let mut random = Rng::with_seed(2);
@@ -230,7 +231,7 @@ fn the_page_writes_and_reads_texts_and_uuids_as_the_extension_does() {
 }
 
 /// What a person sees.
-#[test(By("make test-page"))]
+#[test(By("make suite NAME=page"))]
 fn the_page_shows_what_its_address_asks_for() {
     let page = |fragment: &str| dump(&format!("file://{}#{fragment}", index().display()));
     let first = page("");

@@ -1,8 +1,8 @@
 //! Fault row 18: three nodes under Patroni and etcd, whatever goes wrong, issue no ID twice. Clients ask every node all
 //! the time, and keep every ID.
 //!
-//! A short form runs in `make test-all`; `make test-patroni` lets everything go wrong. Both end with a table of what was
-//! seen.
+//! A short form runs in `make test-all`; `make suite NAME=patroni` lets everything go wrong. Both end with a table of
+//! what was seen.
 
 mod events;
 mod fleet;

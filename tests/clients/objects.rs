@@ -173,12 +173,12 @@ fn every_client_of_python_sends_as_many_statements_as_documented_and_has_those_k
     PYTHON.iter().for_each(Recipe::run);
 }
 
-#[test(By("make test-clients"))]
+#[test(By("make suite NAME=clients"))]
 fn every_client_of_node_sends_as_many_statements_as_documented_and_has_those_keys() {
     NODE.iter().for_each(Recipe::run);
 }
 
-#[test(By("make test-clients"))]
+#[test(By("make suite NAME=clients"))]
 fn clients_of_php_ruby_go_java_and_rust_send_as_many_statements_as_documented_and_have_those_keys() {
     OTHERS.iter().for_each(Recipe::run);
 }

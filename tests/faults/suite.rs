@@ -15,7 +15,7 @@ pub struct Fault {
     pub promise: &'static str,
     /// Rounds in `make test`; 0 for what takes too long there.
     pub short: usize,
-    /// Rounds in `make test-faults`.
+    /// Rounds in `make suite NAME=faults`.
     pub full: usize,
     /// Lets it go wrong that many times. Panics if the promise breaks.
     pub run: fn(rounds: usize) -> Evidence,

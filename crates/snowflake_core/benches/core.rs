@@ -1,4 +1,4 @@
-//! What the steps of an ID cost by themselves, without PostgreSQL: `make bench-core`.
+//! What the steps of an ID cost by themselves, without PostgreSQL: `make demo NAME=steps`.
 //!
 //! `join_open` and `join` are the way of nearly all IDs; how many instructions that has in the extension,
 //! tests/instructions.rs counts.

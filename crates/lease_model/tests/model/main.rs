@@ -1,7 +1,7 @@
 //! Explores the model: what it promises, what each rule is for, and what no rule helps against.
 //!
-//! `make test` explores small worlds, `make test-all` those in which each promise was first broken, and `make test-model`
-//! larger ones, too. Each test prints what it has found.
+//! `make test` explores small worlds, `make test-all` those in which each promise was first broken, and `make suite
+//! NAME=model` larger ones, too. Each test prints what it has found.
 
 mod forgetting;
 mod limits;
@@ -18,7 +18,7 @@ enum Bounds {
     Short,
     /// As `make test-all` does.
     All,
-    /// As `make test-model` does.
+    /// As `make suite NAME=model` does.
     Full,
 }
 
