@@ -3,7 +3,7 @@
 //! Four servers, each with a clock of its own that is set back for a while, and a client each that asks for an ID every
 //! 20 ms. What is drawn is what they have answered.
 //!
-//! Run with `make clock-picture`.
+//! Run with `make picture NAME=clock`.
 
 use pictures::{Axis, Picture};
 use snowflake_core::layout::Layout;
@@ -60,7 +60,7 @@ fn main() -> Result<()> {
     let (right, bottom) = (FIRST.0 + EACH.0 + PANEL.0, FIRST.1 + EACH.1 + PANEL.1);
     picture.text("middle", (f64::midpoint(FIRST.0, right), bottom + 44.0), "right time, in seconds");
     picture.upward_text((18.0, f64::midpoint(FIRST.1, bottom)), "timestamp less right time, in seconds");
-    let drawn = picture.finish(bottom + 58.0, "Timestamps of IDs through a step of the clock", "make clock-picture");
+    let drawn = picture.finish(bottom + 58.0, "Timestamps of IDs through a step of the clock", "make picture NAME=clock");
     fs::write(project().join("docs/clock.svg"), drawn)?;
     println!("==> Drawn: docs/clock.svg");
     Ok(())

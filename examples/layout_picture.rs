@@ -1,6 +1,6 @@
 //! Draws docs/layouts.svg: where the bits of each layout with a name are.
 //!
-//! Run with `make layout-picture`.
+//! Run with `make picture NAME=layouts`.
 
 use pictures::Picture;
 use snowflake_core::layout::{Layout, PRESETS};
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         row(&mut picture, preset.name, &preset.layout(), top)?;
         top += ROW;
     }
-    let drawn = picture.finish(top + 16.0, "Where the bits of an ID are", "make layout-picture");
+    let drawn = picture.finish(top + 16.0, "Where the bits of an ID are", "make picture NAME=layouts");
     fs::write(project().join("docs/layouts.svg"), drawn)?;
     println!("==> Drawn: docs/layouts.svg");
     Ok(())

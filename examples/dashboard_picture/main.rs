@@ -3,7 +3,7 @@
 //! Six servers issue IDs. The clock of one is set back for a while, the disk of another is full for a while, and a server
 //! with the worker of another one is started. Grafana's own rendering differs: this draws what its panels ask for.
 //!
-//! Run with `make dashboard-picture`. A number of seconds as an argument makes it shorter.
+//! Run with `make picture NAME=dashboard`. A number of seconds as an argument makes it shorter.
 
 mod panels;
 

@@ -63,7 +63,7 @@ pub fn draw(dashboard: &Value, prometheus: &Prometheus, times: &Times) -> Result
             other => return Err(format!("a panel of type {other:?}").into()),
         }
     }
-    Ok(picture.finish(height, "The dashboard of a small fleet", "make dashboard-picture"))
+    Ok(picture.finish(height, "The dashboard of a small fleet", "make picture NAME=dashboard"))
 }
 
 /// What Prometheus answers to the queries of a panel.
