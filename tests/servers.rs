@@ -38,6 +38,7 @@ mod state_directory;
 mod status;
 mod tags;
 mod text;
+mod verbs;
 mod wait_events;
 mod worker_sources;
 
