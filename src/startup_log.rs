@@ -51,31 +51,23 @@ fn is_collected() -> bool {
     unsafe { pg_sys::Logging_collector }
 }
 
-/// Logs the configuration in force. Warns if no ID will be issued, or if another server may issue the same IDs.
+/// Logs who this server is, its layout, and every other parameter that is set. Warns if no ID will be issued, or if
+/// another server may issue the same IDs.
 fn log_configuration() {
-    let layout = gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string());
-    log!(
-        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({layout}), clock_regression = {}, \
-         sequence_exhaustion = {}, sequence_start = {}, max_borrow = {} ms, max_wait = {} ms, reserve_ahead = {} ms, \
-         keep_warm = {} s, start_margin = {} ms, max_forward_jump = {} ms, time_stamp_counter = {}, wal_mark = {}, \
-         state_directory = '{}'",
+    let mut line = format!(
+        "snowflake_pg {}: worker_id = {}, datacenter_id = {}, layout = '{}' ({})",
         env!("CARGO_PKG_VERSION"),
         with_source(gucs::worker_id(), worker::worker().as_ref()),
         with_source(gucs::datacenter_id(), worker::datacenter().as_ref()),
-        gucs::layout_text().to_string_lossy(),
-        gucs::clock_regression(),
-        gucs::sequence_exhaustion(),
-        gucs::sequence_start(),
-        gucs::max_borrow_ms(),
-        gucs::max_wait_ms(),
-        gucs::reserve_ahead_ms(),
-        gucs::keep_warm().as_secs(),
-        gucs::least_start_margin_ms(),
-        gucs::max_forward_jump_ms(),
-        gucs::time_stamp_counter(),
-        gucs::wal_mark(),
-        gucs::state_directory().display(),
+        shown(&gucs::layout_text().to_string_lossy()),
+        gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string()),
     );
+    for (name, value) in gucs::set_parameters() {
+        if !["worker_id", "datacenter_id", "layout"].contains(&name) {
+            line += &format!(", {name} = {value}");
+        }
+    }
+    log!("{line}");
     match worker::layout_and_series() {
         Ok((layout, _)) => warn_of_the_end(&layout),
         Err(IssueError::Configuration(ConfigurationError::NoGroup(_)) | IssueError::Lease(_)) => {}

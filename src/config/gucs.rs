@@ -20,6 +20,7 @@ mod checks;
 pub mod files;
 mod policy;
 pub mod registry;
+mod set;
 mod strict;
 mod words;
 
@@ -28,6 +29,7 @@ use strict::{define_choice, define_number};
 use words::words;
 
 pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion, sequence_start};
+pub use set::set_parameters;
 pub use strict::{InvalidSetting, invalid_setting};
 
 const DEFAULT_LAYOUT: &CStr = c"twitter";
@@ -248,7 +250,7 @@ pub fn start_margin_ms(layout: &Layout) -> u64 {
 }
 
 /// `snowflake_pg.start_margin`, in milliseconds: the least start margin.
-pub fn least_start_margin_ms() -> u64 {
+fn least_start_margin_ms() -> u64 {
     milliseconds(&START_MARGIN)
 }
 

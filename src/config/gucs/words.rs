@@ -30,12 +30,6 @@ macro_rules! words {
                 LIST.as_ptr()
             };
         }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $(Self::$variant => $word.to_str().expect("a word in ASCII")),+ })
-            }
-        }
     };
 }
 pub(super) use words;

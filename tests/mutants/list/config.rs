@@ -23,6 +23,15 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "startup_log:: a_worker" },
     },
     Mutant {
+        name: "the log quotes a registry that was refused",
+        edits: &[(
+            "src/config/gucs/set.rs",
+            "registry::objection(&value).is_some()",
+            "registry::objection(&value).is_some() && value.is_empty()",
+        )],
+        against: Servers { tests: "startup_log:: refused" },
+    },
+    Mutant {
         name: "every role learns where the state directory is",
         edits: &[(
             "src/errors.rs",
