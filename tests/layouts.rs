@@ -1,6 +1,6 @@
 //! Layouts of every kind, on servers: IDs are issued in them, decoded by them, and selected by time.
 
-use snowflake_core::layout::Layout;
+use snowflake_core::layout::{Layout, PRESETS};
 use std::process::Stdio;
 use testbed::postgres::Client;
 use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, real_time, test, value};
@@ -114,7 +114,10 @@ fn the_view_of_layouts_shows_what_each_can_do() {
         );
         assert_eq!(value(&mut client, &query), expected);
     }
-    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_layouts WHERE source <> ''"), "12");
+    let presets = PRESETS.len().to_string();
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_layouts WHERE source <> ''"), presets);
+    // The planner's estimate.
+    assert_eq!(value(&mut client, "SELECT prorows FROM pg_proc WHERE proname = 'snowflake_get_layouts'"), presets);
     // Each is the layout of its name.
     let same = "SELECT count(*) FROM snowflake_layouts WHERE snowflake_decode(123456789012345, name) IS DISTINCT FROM
         snowflake_decode(123456789012345, format('%s unit=%sms epoch=%s', fields, extract(milliseconds FROM unit)::int,

@@ -33,7 +33,7 @@ const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 const OWN_EPOCH: UnixMs = 1_704_067_200_000;
 
 /// Every preset, in the order in which messages list them. A preset never changes, since indexes and generated columns
-/// name it. The first one's unit and epoch are the defaults.
+/// name it. The first one's unit and epoch are the defaults. The page and docs/layouts.md have them, too: tests compare.
 pub static PRESETS: &[Preset] = &[
     Preset {
         name: "twitter",
