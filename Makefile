@@ -126,7 +126,8 @@ layers:
 	@$(MAKE) --no-print-directory suite/servers
 
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
-version_tests = sql_surface extension issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults
+version_tests = sql_surface extension issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults \
+	startup_log reference
 
 test-versions: setup
 	@tools/setup servers tests
@@ -192,7 +193,7 @@ demo/encrypt: build
 	@tools/setup servers
 	@$(example) encrypt --release $(IDS)
 
-## five servers with one configuration, each with its own worker ID (a minute; root for host names)
+## five servers with one configuration, each with its own worker ID (two minutes; root for host names)
 demo/fleet: build
 	@tools/setup servers
 	@$(example) fleet
@@ -207,7 +208,7 @@ demo/poll: build
 	@tools/setup servers
 	@$(example) poll $(SECONDS)
 
-## the functions in which a backend spends its time (a minute; installs perf)
+## the functions in which a backend spends its time (half a minute; installs perf)
 demo/profile: build
 	@tools/setup servers profile
 	@$(example) profile
@@ -221,7 +222,7 @@ demo/registry-load: build
 demo/steps: setup
 	cargo bench --locked --package snowflake_core --bench core
 
-## docs/clock.svg: what each policy does when the clock goes back (a minute)
+## docs/clock.svg: what each policy does when the clock goes back (two minutes)
 picture/clock: build
 	@tools/setup servers tests
 	cargo build --locked --package disk_faults

@@ -26,6 +26,7 @@ mod outsiders;
 mod partitions;
 mod planner;
 mod reading;
+mod reference;
 mod refusals;
 mod registry;
 mod setup;
