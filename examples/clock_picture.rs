@@ -60,7 +60,8 @@ fn main() -> Result<()> {
     let (right, bottom) = (FIRST.0 + EACH.0 + PANEL.0, FIRST.1 + EACH.1 + PANEL.1);
     picture.text("middle", (f64::midpoint(FIRST.0, right), bottom + 44.0), "right time, in seconds");
     picture.upward_text((18.0, f64::midpoint(FIRST.1, bottom)), "timestamp less right time, in seconds");
-    let drawn = picture.finish(bottom + 58.0, "Timestamps of IDs through a step of the clock", "make picture NAME=clock");
+    let drawn =
+        picture.finish(bottom + 58.0, "Timestamps of IDs through a step of the clock", "make picture NAME=clock");
     fs::write(project().join("docs/clock.svg"), drawn)?;
     println!("==> Drawn: docs/clock.svg");
     Ok(())

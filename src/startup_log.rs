@@ -59,7 +59,7 @@ fn log_configuration() {
         env!("CARGO_PKG_VERSION"),
         with_source(gucs::worker_id(), worker::worker().as_ref()),
         with_source(gucs::datacenter_id(), worker::datacenter().as_ref()),
-        shown(&gucs::layout_text().to_string_lossy()),
+        displayable(&gucs::layout_text().to_string_lossy()),
         gucs::layout().map_or_else(|_| "invalid".to_owned(), |layout| layout.to_string()),
     );
     for (name, value) in gucs::set_parameters() {

@@ -38,12 +38,13 @@ impl Row {
         Self(columns.into())
     }
 
-    /// The value for one of the caller's columns.
-    fn value(&self, attribute: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
+    /// The value for one of the caller's columns, which mostly is at the same place here.
+    fn value(&self, place: usize, attribute: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
         // SAFETY: a name ends with a zero.
         let label = unsafe { CStr::from_ptr(attribute.attname.data.as_ptr()) };
-        let &(name, Column { value, type_oid }) =
-            self.0.iter().find(|(name, _)| name.as_bytes() == label.to_bytes())?;
+        let is_named = |column: &&(&str, Column)| column.0.as_bytes() == label.to_bytes();
+        let found = self.0.get(place).filter(is_named).or_else(|| self.0.iter().find(is_named));
+        let &(name, Column { value, type_oid }) = found?;
         let expected = attribute.atttypid;
         // SAFETY: reads the catalog.
         if type_oid != expected && !unsafe { pg_sys::IsBinaryCoercible(type_oid, expected) } {
@@ -62,7 +63,7 @@ unsafe impl BoxRet for Row {
         let description = unsafe { description(call) };
         // SAFETY: a copy, which is not reference-counted.
         let attributes = unsafe { PgTupleDesc::from_pg_unchecked(description) };
-        let values = attributes.iter().map(|attribute| self.value(attribute));
+        let values = attributes.iter().enumerate().map(|(place, attribute)| self.value(place, attribute));
         let (mut values, mut nulls): (Vec<_>, Vec<_>) =
             values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
         // SAFETY: as many values as columns, and of their types.

@@ -1,7 +1,7 @@
 //! Which parameters are set: PostgreSQL's own table knows, so that none is forgotten.
 
 use super::{raw_setting, registry};
-use crate::server_encoding::shown;
+use crate::server_encoding::displayable;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -43,7 +43,7 @@ fn set_parameter(parameter: pg_sys::config_generic) -> Option<(&'static str, Str
     if name == "registry" && registry::objection(&value).is_some() {
         return Some((name, "(refused)".to_owned()));
     }
-    let value = shown(&value.to_string_lossy());
+    let value = displayable(&value.to_string_lossy());
     let unit = match parameter.flags.cast_unsigned() & pg_sys::GUC_UNIT_TIME {
         pg_sys::GUC_UNIT_MS => " ms",
         pg_sys::GUC_UNIT_S => " s",
