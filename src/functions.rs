@@ -2,8 +2,6 @@
 
 mod admin;
 mod argument;
-mod catalog;
-mod copy;
 mod decode;
 mod encrypt;
 mod fill;
@@ -14,7 +12,6 @@ mod identity;
 mod interval;
 mod lastval;
 mod layout;
-pub mod layout_constant;
 mod nextval;
 mod partitions;
 mod poll;
@@ -25,6 +22,4 @@ mod state;
 mod status;
 mod text;
 mod time;
-mod tree;
-pub mod utility_hook;
 mod uuid;

@@ -3,7 +3,8 @@
 //! This crate is the boundary to PostgreSQL. `snowflake_core` defines what an ID is, and when one may be issued. From
 //! the outside in:
 //!
-//! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it.
+//! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it. [`planner`]: what hooks into
+//!   the planner, COPY and DISCARD.
 //! - [`startup_log`]: what the server log says of the configuration.
 //! - [`issue`]: gives IDs to a backend, and waits for the clock.
 //! - [`registry`]: leases the worker ID of this server.
@@ -13,8 +14,8 @@
 //! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
 //! - [`config`]: variables and layouts.
 //! - [`remote`], [`libpq`]: other servers; [`failure`]: why one has not answered.
-//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`os_error`], [`server_encoding`]: what the system
-//!   and PostgreSQL offer.
+//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`os_error`],
+//!   [`server_encoding`], [`catalog`]: what the system and PostgreSQL offer.
 
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
@@ -22,6 +23,7 @@ use config::{gucs, preload};
 use pgrx::prelude::*;
 
 mod background_worker;
+mod catalog;
 mod clock;
 mod config;
 mod durable;
@@ -33,6 +35,7 @@ mod host_number;
 mod issue;
 mod libpq;
 mod os_error;
+mod planner;
 mod registry;
 mod remote;
 mod server_encoding;
@@ -82,8 +85,8 @@ pub extern "C-unwind" fn _PG_init() {
         issue::writer::watch();
         durable::keeper::register(startup_log::write_for_collector);
         registry::client::register();
-        functions::utility_hook::watch();
-        functions::layout_constant::watch();
+        planner::utility_hook::watch();
+        planner::layout_constant::watch();
         startup_log::write();
     }
 }

@@ -1,6 +1,6 @@
 //! A trigger that gives rows their IDs, for tables whose clients send NULL for the key, as postgres_fdw does.
 
-use super::catalog::{beside, may_call};
+use crate::catalog::{beside, may_call};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;

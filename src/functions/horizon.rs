@@ -1,7 +1,5 @@
 //! The ID below which no row can appear any more, and the transactions that hold it back.
 
-mod support;
-
 use super::row::{Row, column};
 use crate::config::{gucs, preload};
 use crate::errors::{IssueError, error_report, raise};

@@ -1,12 +1,11 @@
 //! Issuing IDs.
 
 use super::decode::misfit_error;
-use super::lastval;
 use super::layout::layout_in_force;
 use super::row::{Row, column};
 use crate::config::preload;
 use crate::errors::{IssueError, error_report, raise, summary};
-use crate::issue::issuer;
+use crate::issue::{issuer, last_id};
 use crate::shared::shared;
 use pgrx::Internal;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -22,7 +21,7 @@ const MAX_BATCH: u32 = 1_000_000;
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     let id = issuer::join().unwrap_or_else(|| slow_path());
-    lastval::keep(id);
+    last_id::keep(id);
     id.into()
 }
 
@@ -43,7 +42,7 @@ extern "C-unwind" fn slow_path() -> i64 {
 /// The next ID, whatever it takes; an ERROR if there is none.
 pub fn next() -> i64 {
     let id = issuer::take().unwrap_or_else(|error| refuse(error));
-    lastval::keep(id);
+    last_id::keep(id);
     id
 }
 
@@ -63,7 +62,7 @@ fn snowflake_nextval_with_tag(tag: i64) -> i64 {
     }
     let bits = layout.tag_bits(tag).unwrap_or_else(|misfit| raise(misfit_error("tag", &misfit, &layout)));
     let id = next() | bits.cast_signed();
-    lastval::keep(id);
+    last_id::keep(id);
     id
 }
 
@@ -80,7 +79,7 @@ fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
         raise(bad_count(MAX_BATCH.into()).set_detail(format!("The count is {count}.")));
     };
     let (ids, last) = issuer::next_batch(wanted).unwrap_or_else(|error| refuse(error));
-    lastval::keep(last);
+    last_id::keep(last);
     SetOfIterator::new(ids)
 }
 
@@ -104,7 +103,7 @@ fn snowflake_nextblock(count: i32) -> Row {
         );
     };
     let block = issuer::next_block(wanted).unwrap_or_else(|error| refuse(error));
-    lastval::keep(*block.end());
+    last_id::keep(*block.end());
     Row::of([("first", column(*block.start())), ("last", column(*block.end()))])
 }
 

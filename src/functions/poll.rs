@@ -1,7 +1,7 @@
 //! Reads a table by ID, and never misses a row.
 
-use super::catalog::{copied, identifier, name_of_table};
 use super::horizon;
+use crate::catalog::{copied, identifier, name_of_table};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;

@@ -1,9 +1,9 @@
 //! Shows the partitions of a table, and drops old ones.
 
 use super::parent::{Parent, Partition};
+use crate::catalog::name_of_table;
 use crate::clock;
 use crate::errors::{error_report, raise};
-use crate::functions::catalog::name_of_table;
 use crate::functions::layout::{layout_in_force, layout_named};
 use crate::functions::range::must_sort;
 use crate::functions::row::{Column, Row, column};

@@ -3,8 +3,8 @@
 //! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot
 //! (REPEATABLE READ), and in any encoding.
 
+use crate::catalog::{copied, identifier, qualified};
 use crate::errors::{error_report, raise};
-use crate::functions::catalog::{copied, identifier, qualified};
 use crate::functions::run_as::{As, run};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;

@@ -248,7 +248,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the planner does not see the layout",
-        edits: &[("src/lib.rs", "        functions::layout_constant::watch();\n", "")],
+        edits: &[("src/lib.rs", "        planner::layout_constant::watch();\n", "")],
         against: Servers { tests: "planner:: a_range" },
     },
     Mutant {

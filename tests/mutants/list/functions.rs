@@ -65,11 +65,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the next client of a pool sees the last ID of the one before",
-        edits: &[(
-            "src/functions/utility_hook.rs",
-            "        lastval::forget();\n",
-            "        let _ = lastval::forget;\n",
-        )],
+        edits: &[("src/planner/utility_hook.rs", "        last_id::forget();\n", "        let _ = last_id::forget;\n")],
         against: Servers { tests: "issuing:: the_next_client" },
     },
     Mutant {
@@ -171,13 +167,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "functions that COPY calls get its default, too",
-        edits: &[("src/functions/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
+        edits: &[("src/planner/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
         against: Servers { tests: "copy:: outside_copy" },
     },
     Mutant {
         name: "a COPY that writes rows gets the default of one that reads them",
         edits: &[(
-            "src/functions/copy.rs",
+            "src/planner/copy.rs",
             "name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)",
             "name == COPY_CONTEXT",
         )],
@@ -204,23 +200,23 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the planner gets the layout of a function that its user may not call",
-        edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
+        edits: &[("src/planner/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "the planner keeps what it knows of functions that have changed",
-        edits: &[("src/functions/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
+        edits: &[("src/planner/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "the planner gets the layout of a function of somebody else's",
-        edits: &[("src/functions/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
+        edits: &[("src/planner/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "COPY may call what its user may not",
         edits: &[(
-            "src/functions/catalog.rs",
+            "src/catalog.rs",
             "\"EXECUTE\".into_datum()]) };\n    may == Some(true)",
             "\"EXECUTE\".into_datum()]) };\n    may.is_some()",
         )],

@@ -109,7 +109,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a query may read a table beside the horizon",
         edits: &[(
-            "src/functions/horizon/support.rs",
+            "src/planner/horizon_support.rs",
             ".is_some_and(|planned| reads_a_table(planned, horizon))",
             ".is_some_and(|planned| false && reads_a_table(planned, horizon))",
         )],
@@ -118,7 +118,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a table in another part of the query than the horizon is not seen",
         edits: &[(
-            "src/functions/horizon/support.rs",
+            "src/planner/horizon_support.rs",
             "        level = outer;\n",
             "        let _ = outer;\n        break;\n",
         )],
@@ -127,7 +127,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a table in a subquery that was planned before is not seen",
         edits: &[(
-            "src/functions/horizon/support.rs",
+            "src/planner/horizon_support.rs",
             "std::iter::once(level.parse).chain(planned)",
             "std::iter::once(level.parse).chain(planned.take(0))",
         )],

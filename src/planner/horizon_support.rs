@@ -1,7 +1,7 @@
 //! The planner support function of `snowflake_horizon()`: an ERROR where its call would be in vain.
 
+use super::tree::{expression_tree_walker, query_tree_walker};
 use crate::errors::{error_report, raise};
-use crate::functions::tree::{expression_tree_walker, query_tree_walker};
 use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{CmdType, FuncExpr, Node, NodeTag, Oid, PlannerInfo, Query, RTEKind, SupportRequestSimplify};
 use pgrx::prelude::*;

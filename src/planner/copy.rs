@@ -13,7 +13,7 @@
 //! function could declare that it reads no table, which `contain_volatile_functions_not_nextval()` assumes of
 //! `nextval()`.
 
-use super::catalog::{beside, may_call};
+use crate::catalog::{beside, may_call};
 use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList};

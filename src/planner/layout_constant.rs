@@ -11,8 +11,8 @@
 //! session can change the layout, and nothing is replaced. The bodies of SQL functions that the planner inlines later
 //! are not changed either.
 
-use super::catalog::{beside, everybody_may_call};
 use super::tree::{expression_tree_walker, query_tree_walker};
+use crate::catalog::{beside, everybody_may_call};
 use crate::config::gucs;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{FuncExpr, NamedArgExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};

@@ -1,6 +1,7 @@
 //! What this extension does when COPY and DISCARD run.
 
-use super::{copy, lastval};
+use super::copy;
+use crate::issue::last_id;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{CopyStmt, DiscardMode, DiscardStmt, NodeTag};
 use pgrx::prelude::*;
@@ -67,6 +68,6 @@ unsafe extern "C-unwind" fn process_utility(
         copy::end(before);
     }
     if forgets {
-        lastval::forget();
+        last_id::forget();
     }
 }
