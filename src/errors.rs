@@ -11,6 +11,7 @@ pub use lease::{LeaseError, sentences};
 pub use state_file::{StateFileError, StatePath, While};
 
 use crate::failure::Failure;
+use crate::shared::optional::OsError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::Identity;
@@ -170,12 +171,11 @@ impl IssueError {
         })
     }
 
-    /// The errno, if the operating system has reported the error; negative for the data directory.
-    pub fn os_error(&self) -> Option<i32> {
+    /// The operating system's error, if it is one.
+    pub fn os_error(&self) -> Option<OsError> {
         match self {
             Self::StateFile(StateFileError::Io { path, source, .. }) => {
-                let number = source.raw_os_error()?;
-                Some(if path.is_in_data_directory() { -number } else { number })
+                Some(OsError { number: source.raw_os_error()?, is_in_data_directory: path.is_in_data_directory() })
             }
             _ => None,
         }

@@ -6,6 +6,7 @@
 pub mod citus_group;
 pub mod failure;
 pub mod lease;
+pub mod optional;
 pub mod statistics;
 pub mod text;
 pub mod throttle;
@@ -16,6 +17,7 @@ use crate::config::gucs;
 use citus_group::SharedGroup;
 use lease::SharedLease;
 use once_cell::sync::OnceCell;
+use optional::{OptionalNumber, OptionalOsError};
 use pgrx::prelude::*;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{PgAtomic, pg_shmem_init};
@@ -27,7 +29,7 @@ use snowflake_core::layout::Layout;
 use snowflake_core::mark::MarkState;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use text::SharedText;
 use throttle::Throttle;
 use wait_queue::WaitQueue;
@@ -57,12 +59,11 @@ pub struct Shared {
     pub wal_failure: SharedText,
     /// For warnings of that.
     pub wal_warnings: Throttle,
-    /// The highest tick that a backend wants covered, plus 1. Raised by backends that may not extend the mark
-    /// themselves, and set to 0 by those that give up.
-    pub wanted: AtomicU64,
-    /// The errno with which the keeper's last write failed, negative for the data directory; 0 if it succeeded. Written
-    /// by the keeper.
-    pub keeper_error: AtomicI32,
+    /// The highest tick that a backend wants covered. Raised by backends that may not extend the mark themselves, and cleared
+    /// by those that give up.
+    pub wanted: OptionalNumber,
+    /// With what the keeper's last write failed. Written by the keeper.
+    pub keeper_error: OptionalOsError,
     /// The keeper's process ID; 0 while there is no keeper. Written by the keeper.
     pub keeper_pid: AtomicI32,
     /// The error of the keeper's last work: SQLSTATE and [message and detail](crate::errors::sentences); empty if it
@@ -116,8 +117,8 @@ impl Shared {
             mark: MarkState::default(),
             wal_failure: SharedText::new(),
             wal_warnings: Throttle::default(),
-            wanted: AtomicU64::new(0),
-            keeper_error: AtomicI32::new(0),
+            wanted: OptionalNumber::new(),
+            keeper_error: OptionalOsError::default(),
             keeper_pid: AtomicI32::new(0),
             keeper_failure: SharedText::new(),
             configuration_logged: AtomicBool::new(false),

@@ -10,7 +10,6 @@ use pgrx::PgLogLevel;
 use snowflake_core::layout::Layout;
 use snowflake_core::mark::{Begin, WalMark};
 use snowflake_core::{Tick, UnixMs};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Starts the generator or extends the mark past `tick`, or waits while another process does. The caller tries again
@@ -33,7 +32,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
 /// failure is only logged: it becomes an error at the limit.
 pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     if gucs::wal_mark() == WalMark::Require {
-        shared().wanted.fetch_max(limit + 1, Ordering::Relaxed);
+        shared().wanted.raise(limit);
     } else if let Err(error) = now(layout).and_then(|now| {
         let Some(lock) = lock::try_take() else { return Ok(()) };
         let since = Instant::now();

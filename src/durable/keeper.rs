@@ -154,11 +154,13 @@ impl Keeper {
             }
             match self.work() {
                 Ok(next) => {
-                    shared().keeper_error.store(0, Ordering::Relaxed);
+                    shared().keeper_error.set(None);
                     sleep::on_latch(next, WaitEvent::KeeperMain);
                 }
                 Err(error) => {
-                    shared().keeper_error.store(error.os_error().unwrap_or(0), Ordering::Relaxed);
+                    // Then a wait for standbys has ended before they have answered.
+                    end_if_told();
+                    shared().keeper_error.set(error.os_error());
                     self.log(error);
                     rest(RETRY);
                 }
@@ -170,7 +172,7 @@ impl Keeper {
     fn work(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
         let is_started = generator.is_started();
-        let is_wanted = shared().wanted.load(Ordering::Relaxed) > generator.covered_until();
+        let is_wanted = shared().wanted.get().is_some_and(|tick| tick >= generator.covered_until());
         let now = || clock::microseconds(clock::since_boot()) / 1000;
         let keep_warm_ms = u64::try_from(gucs::keep_warm().as_millis()).unwrap_or(u64::MAX);
         if let Work::Sleep(left) =
@@ -199,7 +201,7 @@ impl Keeper {
         }
         let Shared { generator, wanted, .. } = shared();
         let limit = generator.covered_until();
-        let needed = || generator.last_tick().max(wanted.load(Ordering::Relaxed).saturating_sub(1));
+        let needed = || generator.last_tick().max(wanted.get().unwrap_or(0));
         wal::in_transaction(|| extend::keep(&self.layout, needed, limit))
     }
 

@@ -9,6 +9,7 @@ use crate::durable::lease;
 use crate::durable::state_file::{self, StateDirectory};
 use crate::durable::storage::Disk;
 use crate::errors::{IssueError, StateFileError, StatePath};
+use crate::shared::optional::OsError;
 use crate::shared::shared;
 use crate::worker;
 use snowflake_core::layout::Layout;
@@ -62,13 +63,13 @@ pub fn too_slow() -> IssueError {
     }
 }
 
-/// The error of another process that could not write the mark, by its errno.
-pub fn write_error(number: i32) -> StateFileError {
-    let path = if number < 0 {
+/// The error of another process that could not write the mark.
+pub fn write_error(error: OsError) -> StateFileError {
+    let path = if error.is_in_data_directory {
         StatePath::data_directory(&gucs::data_directory())
     } else {
         StatePath::directory(&gucs::state_directory())
     };
-    let source = std::io::Error::from_raw_os_error(number.abs());
+    let source = std::io::Error::from_raw_os_error(error.number);
     StateFileError::Io { action: "write file in directory", path, source }
 }

@@ -4,20 +4,19 @@ use crate::config::gucs;
 use crate::durable::{lock, mark, start};
 use crate::errors::IssueError;
 use crate::exit_hook::before_exit;
+use crate::shared::optional::OptionalNumber;
 use crate::shared::shared;
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
 use snowflake_core::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a call waits for a mark at least, even if `max_wait` is shorter: WAL may have to reach a standby.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 
-/// The tick, plus 1, that this process wants the keeper to cover; 0 for none. Outside of [`Want`], since a process that
-/// ends drops nothing.
-static WANTED: AtomicU64 = AtomicU64::new(0);
+/// The tick that this process wants the keeper to cover. Outside of [`Want`], since a process that ends drops nothing.
+static WANTED: OptionalNumber = OptionalNumber::new();
 
 /// A tick that this backend wants the keeper to cover, until it is dropped.
 struct Want(Tick);
@@ -26,13 +25,13 @@ impl Want {
     fn new(tick: Tick) -> Self {
         static AT_EXIT: OnceCell<()> = OnceCell::new();
         AT_EXIT.get_or_init(|| before_exit(|_code| give_up()));
-        WANTED.store(tick + 1, Ordering::Relaxed);
+        WANTED.set(tick);
         Self(tick)
     }
 
     /// To be repeated: another backend that gives up lowers the shared value.
     fn post(&self) {
-        shared().wanted.fetch_max(self.0 + 1, Ordering::Relaxed);
+        shared().wanted.raise(self.0);
         shared().wake_keeper();
     }
 }
@@ -45,9 +44,8 @@ impl Drop for Want {
 
 /// A call that has ended must not move the mark any more.
 fn give_up() {
-    let wanted = WANTED.swap(0, Ordering::Relaxed);
-    if wanted > 0 {
-        let _ = shared().wanted.compare_exchange(wanted, 0, Ordering::Relaxed, Ordering::Relaxed);
+    if let Some(wanted) = WANTED.take() {
+        shared().wanted.clear(wanted);
     }
 }
 
@@ -70,10 +68,8 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
         }
         if Instant::now() >= until {
             check_may_begin()?;
-            return Err(match shared.keeper_error.load(Ordering::Relaxed) {
-                0 => IssueError::MarkNotInWal(max_wait),
-                error => mark::write_error(error).into(),
-            });
+            let error = shared.keeper_error.get();
+            return Err(error.map_or(IssueError::MarkNotInWal(max_wait), |error| mark::write_error(error).into()));
         }
         want.post();
         lock::wait_for_change(covered, Duration::from_millis(100));

@@ -15,6 +15,7 @@ use snowflake_core::identity::Numbers;
 use snowflake_core::layout::Layout;
 use snowflake_core::wal_page::{FILE, InWal, WalPage};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::time::Instant;
 
 const PAGE: usize = pg_sys::BLCKSZ as usize;
 
@@ -46,12 +47,13 @@ pub fn write(numbers: Numbers, layout: Layout, mark: UnixMs) -> Result<(UnixMs, 
 /// Under the lock: waits until synchronous standbys have this position. The wait ends early if the process must end. Then
 /// nothing may be issued below the mark.
 pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError> {
+    let since = Instant::now();
     // SAFETY: the lock, which every caller has, holds interrupts back, as a commit does. The keeper alone comes here, whose
     // synchronous_commit is on.
     unsafe { pg_sys::SyncRepWaitForLSN(position, true) };
     // SAFETY: a flag of this process.
     if unsafe { pg_sys::ProcDiePending } != 0 {
-        return Err(IssueError::MarkNotInWal(std::time::Duration::ZERO));
+        return Err(IssueError::MarkNotInWal(since.elapsed()));
     }
     Ok(())
 }

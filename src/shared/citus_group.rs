@@ -1,13 +1,14 @@
 //! The group of this node in a Citus cluster, as the keeper has found it.
 
+use super::optional::OptionalNumber;
 use super::text::SharedText;
 use crate::config::gucs;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The group, in shared memory.
 pub struct SharedGroup {
-    /// The group, plus 1; 0 until it is known.
-    group: AtomicU64,
+    /// The group, once it is known.
+    group: OptionalNumber,
     /// Whether the node has another group now, or none.
     is_lost: AtomicBool,
     /// Why it is not known.
@@ -17,17 +18,17 @@ pub struct SharedGroup {
 impl SharedGroup {
     /// Not known.
     pub fn new() -> Self {
-        Self { group: AtomicU64::new(0), is_lost: AtomicBool::new(false), reason: SharedText::new() }
+        Self { group: OptionalNumber::new(), is_lost: AtomicBool::new(false), reason: SharedText::new() }
     }
 
     /// The group of this node; `None` until it is known.
     pub fn get(&self) -> Option<u64> {
-        self.group.load(Ordering::Acquire).checked_sub(1)
+        self.group.get()
     }
 
     /// Makes it known. To be called by the keeper.
     pub fn set(&self, group: u64) {
-        self.group.store(group + 1, Ordering::Release);
+        self.group.set(group);
     }
 
     /// Whether the node has another group now, or none.

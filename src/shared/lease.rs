@@ -1,6 +1,7 @@
 //! The lease of this server's worker, as the registry client knows it.
 
 use super::failure::SharedFailure;
+use super::optional::OptionalNumber;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
@@ -9,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, O
 
 /// The lease, in shared memory. Written by the registry client; `granted_until` is lowered under the lock of the mark.
 pub struct SharedLease {
-    /// The worker, plus 1; 0 until it is leased. Written last.
-    worker: AtomicU64,
+    /// The worker, once it is leased. Written last.
+    worker: OptionalNumber,
     /// The data center.
     datacenter: AtomicU64,
     /// Where IDs begin at the earliest.
@@ -37,7 +38,7 @@ impl SharedLease {
     /// None.
     pub fn new() -> Self {
         Self {
-            worker: AtomicU64::new(0),
+            worker: OptionalNumber::new(),
             datacenter: AtomicU64::new(0),
             begins: AtomicU64::new(0),
             start: AtomicU8::new(0),
@@ -60,12 +61,12 @@ impl SharedLease {
         self.datacenter.store(datacenter.into(), Ordering::Relaxed);
         self.begins.store(begins, Ordering::Relaxed);
         self.granted_until.store(granted_until, Ordering::Relaxed);
-        self.worker.store(u64::from(worker) + 1, Ordering::Release);
+        self.worker.set(worker.into());
     }
 
     /// The worker; `None` until it is leased.
     pub fn worker(&self) -> Option<u64> {
-        self.worker.load(Ordering::Acquire).checked_sub(1)
+        self.worker.get()
     }
 
     /// The data center and the worker; `None` until it is leased.
