@@ -7,8 +7,7 @@ use crate::server::{Cause, Server};
 use crate::settings::LEASE_MS;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
-use snowflake_core::lease::client::DurableLease;
-use snowflake_core::lease::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal, Wish};
+use snowflake_core::lease::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
 use snowflake_core::mark::Found;
 

@@ -45,9 +45,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the token of a renewal is on disk only after the answer",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
-            "    DurableLease::write(io, Lease { tokens, ..*lease })\n",
-            "    Ok(DurableLease(Lease { tokens, ..*lease }))\n",
+            "crates/snowflake_core/src/lease/io.rs",
+            "        io.write_lease(&lease)?;\n        Ok(Self(lease))",
+            "        if lease.tokens[0] == lease.tokens[1] {\n            io.write_lease(&lease)?;\n        }\n        Ok(Self(lease))",
         )],
         against: Servers { tests: "registry:: before_it_has_the_answer" },
     },

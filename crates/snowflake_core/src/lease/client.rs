@@ -4,36 +4,16 @@
 //! timestamp is below what the registry has granted. Files, clocks and the network are behind an [`Io`]: the extension has
 //! PostgreSQL's, the simulation its own.
 
-use super::io::{Claim, Claimed, Event, Grant, Io, Occasion, Renewal};
+use super::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal};
 use super::{Lease, LeaseStart, Place, Token};
 use crate::UnixMs;
 use crate::identity::Numbers;
-use std::ops::Deref;
 
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
 const RETRY_MS: [u64; 2] = [1_000, 10_000];
 
 /// The same after it has refused to renew the lease.
 const RETRY_REFUSED_MS: u64 = 60_000;
-
-/// A lease that is on disk. Only such a one may be used.
-#[derive(Clone, Copy, Debug)]
-pub struct DurableLease(Lease);
-
-impl DurableLease {
-    fn write<I: Io>(io: &mut I, lease: Lease) -> Result<Self, I::Failure> {
-        io.write_lease(&lease)?;
-        Ok(Self(lease))
-    }
-}
-
-impl Deref for DurableLease {
-    type Target = Lease;
-
-    fn deref(&self) -> &Lease {
-        &self.0
-    }
-}
 
 /// What a registry client knows. Times without a date are of a monotonic clock, in milliseconds.
 #[derive(Debug)]
@@ -164,8 +144,8 @@ impl Client {
     /// Takes up the lease of a server that runs: the client before this one has ended.
     fn take_up<I: Io>(&mut self, io: &mut I, numbers: Numbers) -> Result<(), I::Failure> {
         self.found_mark = io.find_mark()?.own_mark();
-        let found = io.read_lease()?.filter(|lease| lease.numbers == numbers);
-        let lease = DurableLease(found.ok_or_else(|| io.lost_lease())?);
+        let found = DurableLease::read(io)?.filter(|lease| lease.numbers == numbers);
+        let lease = found.ok_or_else(|| io.lost_lease())?;
         self.keep(io, lease);
         self.renew(io, lease)
     }
@@ -173,21 +153,21 @@ impl Client {
     fn begin<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
         let mark = io.find_mark()?;
         self.found_mark = mark.own_mark();
-        let (found, place) = (io.read_lease()?, io.place());
+        let (found, place) = (DurableLease::read(io)?, io.place());
         if let Some(lease) = found.filter(|lease| Some(lease.place) == place)
             && io.wish().is_ok_and(|wish| wish.is_for(lease.numbers))
             && let Some(start) = mark.start_of_lease(&lease)
-            && self.go_on(io, DurableLease(lease), start)?
+            && self.go_on(io, lease, start)?
         {
             return Ok(());
         }
-        let mut session = io.connect(found.as_ref(), Occasion::Start { is_optional: false })?;
+        let mut session = io.connect(found.as_deref(), Occasion::Start { is_optional: false })?;
         let wish = io.wish()?;
         // A number that people have given is theirs to give.
         let original = if wish.worker.is_none() { mark.worker_of_original() } else { None };
         let avoided = original.filter(|numbers| numbers.0 == wish.datacenter).map(|numbers| numbers.1);
         let claim = Claim { wish, token: self.claim_token, avoided };
-        let Claimed { worker, start, grant } = io.claim(&mut session, found.as_ref(), &claim, self.latest(io))?;
+        let Claimed { worker, start, grant } = io.claim(&mut session, found.as_deref(), &claim, self.latest(io))?;
         let lease = Lease {
             numbers: (wish.datacenter, worker),
             tokens: [self.claim_token; 2],

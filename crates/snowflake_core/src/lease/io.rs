@@ -1,10 +1,35 @@
 //! What a registry client has around it.
 
-use super::client::DurableLease;
 use super::{Lease, LeaseStart, Place, Token};
 use crate::UnixMs;
 use crate::identity::Numbers;
 use crate::mark::Found;
+use std::ops::Deref;
+
+/// A lease that is on disk: only reading and writing it there make one. Only such a one may be used.
+#[derive(Clone, Copy, Debug)]
+pub struct DurableLease(Lease);
+
+impl DurableLease {
+    /// The one in the state directory.
+    pub(super) fn read<I: Io>(io: &I) -> Result<Option<Self>, I::Failure> {
+        Ok(io.read_lease()?.map(Self))
+    }
+
+    /// Flushes a lease to the state directory.
+    pub(super) fn write<I: Io>(io: &mut I, lease: Lease) -> Result<Self, I::Failure> {
+        io.write_lease(&lease)?;
+        Ok(Self(lease))
+    }
+}
+
+impl Deref for DurableLease {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.0
+    }
+}
 
 /// Why the registry is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
