@@ -127,7 +127,7 @@ layers:
 
 # What a new version of PostgreSQL can change, and the short form of the fault suite.
 version_tests = sql_surface extension issuing health partitions adopt planner copy snowflake_type text reading outsiders tags faults \
-	startup_log reference
+	startup_log reference fleet wait_events
 
 test-versions: setup
 	@tools/setup servers tests
@@ -268,7 +268,7 @@ suite/servers: build
 	cargo build --locked --package disk_faults
 	@tools/timed 'real servers' $(servers) "$(TESTS)"
 
-## part of make test-all: beside Patroni, Prometheus and others (ten minutes; installs them)
+## part of make test-all: beside Patroni, Prometheus and others (five minutes; installs them)
 suite/programs: build
 	@tools/setup servers tests clients integrations patroni manifests monitoring
 	@echo "==> Testing beside other people's programs"
