@@ -29,6 +29,7 @@ mod reading;
 mod reference;
 mod refusals;
 mod registry;
+mod rooms;
 mod setup;
 mod shards;
 mod simulation;

@@ -2,7 +2,7 @@
 //! when the server stops as planned.
 //!
 //! A process of its own, since the keeper can wait for a synchronous standby, and backends must not wait for the network.
-//! [`snowflake_core::lease::client`] decides what it does.
+//! [`snowflake_core::registry_client`] decides what it does.
 
 use crate::background_worker;
 use crate::config::gucs;
@@ -22,8 +22,8 @@ use pgrx::prelude::*;
 use pgrx::{PgLogLevel, log};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
-use snowflake_core::lease::client::Client;
-use snowflake_core::lease::io::Io;
+use snowflake_core::registry_client::Client;
+use snowflake_core::registry_client::io::Io;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 

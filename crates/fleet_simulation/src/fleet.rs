@@ -8,7 +8,7 @@ use crate::server::{Cause, Server};
 use crate::settings::{Settings, Way};
 use crate::time::{BEGIN, Micros};
 use snowflake_core::identity::{Inode, Numbers};
-use snowflake_core::lease::client::Client;
+use snowflake_core::registry_client::Client;
 
 /// What a node is in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use crate::settings::{LEASE_MS, Rule, Settings};
 use crate::time::Micros;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
-use snowflake_core::lease::io::{Claim, Claimed, Grant};
 use snowflake_core::lease::{Lease, LeaseStart, Token, margin_ms};
+use snowflake_core::registry_client::io::{Claim, Claimed, Grant};
 
 /// The greatest worker of a data center.
 const GREATEST_WORKER: u32 = 31;

@@ -1,4 +1,4 @@
-//! What the registry client of a server has around it: [`snowflake_core::lease::client`], which the extension runs, too, with
+//! What the registry client of a server has around it: [`snowflake_core::registry_client`], which the extension runs, too, with
 //! a simulated network and disk.
 
 use crate::machine::Host;
@@ -7,9 +7,9 @@ use crate::server::{Cause, Server};
 use crate::settings::LEASE_MS;
 use snowflake_core::UnixMs;
 use snowflake_core::identity::Numbers;
-use snowflake_core::lease::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
 use snowflake_core::mark::Found;
+use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 
 /// The way to the registry, at a moment.
 #[derive(Debug)]

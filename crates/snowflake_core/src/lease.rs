@@ -25,9 +25,6 @@
 //!   └───────────────┴───────┘
 //! ```
 
-pub mod client;
-pub mod io;
-
 use crate::UnixMs;
 use crate::identity::{Inode, Numbers};
 use crate::layout::{Layout, TimeError};

@@ -6,7 +6,8 @@
 //! - [`mark`]: when the durable mark is written, where to and in which order; [`reservation`]: how far ahead of the clock.
 //! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
 //! - [`start_table`]: where a server that finds it may begin.
-//! - [`lease`]: a worker that a registry has granted for a time.
+//! - [`lease`]: a worker that a registry has granted for a time; [`registry_client`]: when the registry is asked, and what
+//!   is kept of its answer.
 //! - [`fleet`]: which servers could issue the same IDs.
 //! - [`number_source`]: where a server's worker ID comes from, so that a fleet can share one configuration.
 //! - [`periods`]: the periods of time that partitions of a table hold.
@@ -43,6 +44,7 @@ pub mod number_source;
 pub mod periods;
 pub mod policy;
 pub mod record;
+pub mod registry_client;
 pub mod reservation;
 pub mod start_table;
 pub mod state_file;

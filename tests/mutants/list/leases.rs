@@ -31,7 +31,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the next holder of a worker begins at its clock",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "        io.begin(&lease, start);\n        io.tell(Event::Leased(&lease));",
             "        io.begin(&lease, if start == LeaseStart::At(lease.begins) { LeaseStart::At(0) } else { start });\n        io.tell(Event::Leased(&lease));",
         )],
@@ -45,7 +45,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the token of a renewal is on disk only after the answer",
         edits: &[(
-            "crates/snowflake_core/src/lease/io.rs",
+            "crates/snowflake_core/src/registry_client/io.rs",
             "        io.write_lease(&lease)?;\n        Ok(Self(lease))",
             "        if lease.tokens[0] == lease.tokens[1] {\n            io.write_lease(&lease)?;\n        }\n        Ok(Self(lease))",
         )],
@@ -63,7 +63,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server that was refused never asks again",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "        let renewed = self.renew_by(io, &mut session, lease)?;\n",
             "        if self.is_superseded {\n            return Err(io.lost_lease());\n        }\n        let renewed = self.renew_by(io, &mut session, lease)?;\n",
         )],
@@ -72,7 +72,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a release leaves no receipt",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "let _ = io.write_lease(&Lease { tokens: [tokens[1]; 2], granted_until, receipt, revision, ..lowered });",
             "let _ = (granted_until, receipt, revision);",
         )],
@@ -80,7 +80,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a server that has lost its worker asks for it again",
-        edits: &[("crates/snowflake_core/src/lease/client.rs", "if is_final || must_stop {", "if must_stop {")],
+        edits: &[("crates/snowflake_core/src/registry_client.rs", "if is_final || must_stop {", "if must_stop {")],
         against: Servers { tests: "registry:: never_gets_its_lease_back" },
     },
     Mutant {
@@ -95,7 +95,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a copy gets the number of its original",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "if wish.worker.is_none() { mark.worker_of_original() }",
             "if wish.worker.is_some() { mark.worker_of_original() }",
         )],
@@ -113,7 +113,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease is used on another machine",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "found.filter(|lease| Some(lease.place) == place)",
             "found.filter(|_| place.is_some())",
         )],
@@ -122,7 +122,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server whose worker was given away goes on to the end of its lease",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "if must_stop && self.lease.is_some() {",
             "if must_stop && self.lease.is_none() {",
         )],
@@ -131,7 +131,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease is lowered for a registry that does not answer",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "            return io.tell(Event::NotTold(&held));",
             "            let lowered = io.lower_grant(&held).unwrap_or(0);\n            let _ = io.write_lease(&Lease { granted_until: lowered, receipt: [0; 32], ..*held });\n            return io.tell(Event::NotTold(&held));",
         )],
@@ -140,7 +140,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a released lease is used again without the registry",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "if io.write_lease(&lowered).is_err() {",
             "if io.write_lease(&held).is_err() {",
         )],
@@ -149,7 +149,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a running server changes its worker",
         edits: &[(
-            "crates/snowflake_core/src/lease/client.rs",
+            "crates/snowflake_core/src/registry_client.rs",
             "if let Some(numbers) = io.numbers() {",
             "if let Some(numbers) = io.numbers().filter(|_| false) {",
         )],

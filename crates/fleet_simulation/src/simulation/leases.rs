@@ -10,7 +10,7 @@ use crate::registry_client::{ClientIo, Failure, Line};
 use crate::server::Cause;
 use crate::tally::Count;
 use crate::time::{HOUR, MINUTE, Micros, SECOND};
-use snowflake_core::lease::client::Client;
+use snowflake_core::registry_client::Client;
 
 /// How often the answer to a request is lost.
 const LOST_ANSWERS: f64 = 0.01;

@@ -4,10 +4,12 @@
 //! timestamp is below what the registry has granted. Files, clocks and the network are behind an [`Io`]: the extension has
 //! PostgreSQL's, the simulation its own.
 
-use super::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal};
-use super::{Lease, LeaseStart, Place, Token};
+pub mod io;
+
+use self::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal};
 use crate::UnixMs;
 use crate::identity::Numbers;
+use crate::lease::{Lease, LeaseStart, Place, Token};
 
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
 const RETRY_MS: [u64; 2] = [1_000, 10_000];

@@ -1,8 +1,8 @@
 //! What a registry client has around it.
 
-use super::{Lease, LeaseStart, Place, Token};
 use crate::UnixMs;
 use crate::identity::Numbers;
+use crate::lease::{Lease, LeaseStart, Place, Token};
 use crate::mark::Found;
 use std::ops::Deref;
 

@@ -1,0 +1,91 @@
+//! The house of docs/architecture.md: who uses whom.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use testbed::{project, test};
+
+/// The rooms of a folder with their floors, by the table under its name.
+fn floors(folder: &str) -> HashMap<String, u32> {
+    let text = fs::read_to_string(project().join("docs/architecture.md")).expect("the document");
+    let table = text.split_once(&format!("| floor | in `{folder}` |")).expect("a table").1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut floors = HashMap::new();
+    for row in rows {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let floor = cells[1].parse().expect("a number");
+        for room in cells[2].split(", ") {
+            let before = floors.insert(room.trim_matches('`').to_owned(), floor);
+            assert!(before.is_none(), "{room} is there twice");
+        }
+    }
+    floors
+}
+
+/// The source files of a folder, with those in its folders.
+fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else {
+            found.push((path.display().to_string(), fs::read_to_string(&path).expect("a source")));
+        }
+    }
+    found
+}
+
+/// The names after `crate::`, also of a list in braces. Not in comments.
+fn used(text: &str) -> Vec<String> {
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let name = |text: &str| text.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect::<String>();
+    let mut found = Vec::new();
+    for after in code.split("crate::").skip(1) {
+        match after.strip_prefix('{') {
+            Some(list) => found.extend(
+                list.split(['}', ';'])
+                    .next()
+                    .into_iter()
+                    .flat_map(|list| list.split(','))
+                    .map(|part| name(part.trim())),
+            ),
+            None => found.push(name(after)),
+        }
+    }
+    found
+}
+
+fn check(folder: &str) {
+    let (floors, root) = (floors(folder), project().join(folder));
+    let mut arrows = 0;
+    for (path, text) in sources(&root) {
+        let room = path.trim_start_matches(&root.display().to_string()).trim_start_matches('/');
+        let room = room.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        if room == "lib" {
+            continue;
+        }
+        let floor = floors.get(room).unwrap_or_else(|| panic!("docs/architecture.md does not have {folder}/{room}"));
+        for other in used(&text).iter().filter(|other| *other != room) {
+            // Others are types and functions of lib.rs.
+            let Some(below) = floors.get(other) else { continue };
+            assert!(below < floor, "{path} uses {other}, which is on floor {below}, and not below {floor}");
+            arrows += 1;
+        }
+    }
+    assert!(arrows > 20, "{arrows}");
+    for room in floors.keys() {
+        let is_there = root.join(room).is_dir() || root.join(format!("{room}.rs")).exists();
+        assert!(is_there, "docs/architecture.md has {room}, and {folder} does not");
+    }
+}
+
+#[test]
+fn each_room_of_the_extension_uses_only_what_is_below_it() {
+    check("src");
+}
+
+#[test]
+fn each_room_of_the_core_uses_only_what_is_below_it() {
+    check("crates/snowflake_core/src");
+}
