@@ -3,7 +3,7 @@
 # make check          look over a change: format, style, the core, the SQL surface (two minutes)
 # make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
 #                     TESTS="keeper:: idle": on servers, only tests whose names have these words
-# make test-all       the same with wider bounds, and beside other people's programs (half an hour)
+# make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
 # make test-versions  prove most of it on PostgreSQL 18, 17 and 16, which it builds (half an hour)
 #                     VERSIONS=18: on this one alone
 # make lint           check format, style and the documentation of the code (a minute)
