@@ -39,6 +39,9 @@ pub struct Calls {
 pub struct Former {
     /// Since when it is not the primary any more.
     pub since: Micros,
+    /// Whether its mark was near the time then. Else its IDs are ahead of its clock, and it goes on when that comes near
+    /// them.
+    pub is_near: bool,
     /// When it issued an ID last, if it did.
     pub last_id: Option<Micros>,
     /// Whether it was refused.

@@ -59,7 +59,7 @@ impl Simulation {
             self.fleet.clusters[cluster].replication.cut();
             self.fleet.nodes[node].is_cut_off = self.chance.happens(0.5);
             self.end_outage(node);
-            self.fleet.nodes[node].former = Some(self.former());
+            self.fleet.nodes[node].former = Some(self.former(node));
             self.crowd_around(node);
         }
         let (failover, time) = (faults::failover_time(&mut self.chance), faults::split_time(&mut self.chance));
@@ -82,8 +82,11 @@ impl Simulation {
         true
     }
 
-    fn former(&self) -> Former {
-        Former { since: self.now, last_id: None, is_refused: false }
+    /// What a node is from now on that is not the primary any more.
+    fn former(&self, node: usize) -> Former {
+        let mark = self.fleet.nodes[node].machine.record.map_or(0, |record| record.mark);
+        let is_near = mark <= self.now / 1000 + 2 * RESERVE_AHEAD_MS;
+        Former { since: self.now, is_near, last_id: None, is_refused: false }
     }
 
     pub(super) fn has_standby(&self, cluster: usize) -> bool {
@@ -93,8 +96,8 @@ impl Simulation {
     /// A standby becomes the primary. The others follow it.
     pub(super) fn promote(&mut self, cluster: usize) {
         self.settle(cluster);
-        let former = self.former();
         let old = self.fleet.clusters[cluster].primary();
+        let former = self.former(old);
         if self.fleet.nodes[old].role == Role::Primary {
             self.fleet.nodes[old].role = Role::Former;
             self.fleet.nodes[old].former.get_or_insert(former);
@@ -121,7 +124,7 @@ impl Simulation {
         if self.fleet.nodes[node].life != life {
             return;
         }
-        let former = self.former();
+        let former = self.former(node);
         self.fleet.nodes[node].is_frozen = false;
         self.fleet.nodes[node].former = Some(former);
         self.on_server(node, |host, server| server.wake(host.now));
@@ -143,10 +146,9 @@ impl Simulation {
         let found = &mut self.fleet.nodes[node];
         found.role = Role::Away;
         found.is_cut_off = false;
-        // A server whose IDs are ahead of its clock goes on when the clock comes near them.
-        let mark = found.machine.record.map_or(0, |record| record.mark);
-        let is_right = |since| found.clock_right_since <= since && mark <= since / 1000 + 2 * RESERVE_AHEAD_MS;
-        if let Some((former, is_right)) = found.former.take().map(|former| (former, is_right(former.since))) {
+        let clock_right_since = found.clock_right_since;
+        let is_right = |former: &Former| clock_right_since <= former.since && former.is_near;
+        if let Some((former, is_right)) = found.former.take().map(|former| (former, is_right(&former))) {
             let went_on = former.last_id.map_or(0, |last| last - former.since);
             let split_brains = &mut self.tally(node).split_brains;
             split_brains.refused += u64::from(former.is_refused);
