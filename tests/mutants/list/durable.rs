@@ -96,11 +96,18 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark passes the end of the layout",
-        edits: &[(
-            "crates/snowflake_core/src/mark.rs",
-            "let mark = layout.time_of(layout.first_tick_from(mark)).min",
-            "let mark = mark.min",
-        )],
+        edits: &[
+            (
+                "crates/snowflake_core/src/mark.rs",
+                "let mark = layout.time_of(layout.first_tick_from(mark)).min",
+                "let mark = mark.min",
+            ),
+            (
+                "crates/snowflake_core/src/lease.rs",
+                "Err(TimeError::AfterEnd { .. }) => layout.end(),",
+                "Err(TimeError::AfterEnd { .. }) => usable_until,",
+            ),
+        ],
         against: Servers { tests: "layouts:: the_mark_never_passes" },
     },
     Mutant {
