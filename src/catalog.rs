@@ -9,17 +9,17 @@ use std::ffi::{CStr, CString, c_char};
 /// none.
 pub fn beside(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
     let count = std::ffi::c_int::try_from(arguments.len()).expect("a function's arguments");
-    // SAFETY: the function exists, since it is being called.
-    let schema = unsafe { pg_sys::get_func_namespace(function) };
-    // SAFETY: as many types as the second argument tells.
-    let arguments = unsafe { pg_sys::buildoidvector(arguments.as_ptr(), count) };
     // Small numbers, whose types differ between versions.
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
     let column = i16::try_from(pg_sys::Anum_pg_proc_oid).unwrap_or(-1);
-    let (name, arguments) = (pg_sys::Datum::from(name.as_ptr()), pg_sys::Datum::from(arguments));
-    // Not LookupFuncName(): it requires USAGE on the schema, which a role that merely uses a default may lack.
-    // SAFETY: the keys of this cache.
-    unsafe { pg_sys::GetSysCacheOid(cache, column, name, arguments, schema.into(), 0.into()) }
+    // SAFETY: the function exists, since it is being called. There are as many types as `count` says. The cache has these
+    // keys: a name, types and a schema.
+    unsafe {
+        let schema = pg_sys::get_func_namespace(function);
+        let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
+        // Not LookupFuncName(): it requires USAGE on the schema, which a role that merely uses a default may lack.
+        pg_sys::GetSysCacheOid(cache, column, name.as_ptr().into(), arguments.into(), schema.into(), 0.into())
+    }
 }
 
 /// Whether the current user may call a function.
@@ -42,16 +42,19 @@ pub fn everybody_may_call(function: Oid) -> bool {
 
 /// The name of a table with that of its schema, as in commands; `None` if another session has dropped it.
 pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
-    // SAFETY: looks for it in the catalog, and returns null if there is none.
-    let name = unsafe { pg_sys::get_rel_name(table) };
-    // SAFETY: the same; 0 if there is none.
-    let schema = unsafe { pg_sys::get_rel_namespace(table) };
-    // SAFETY: the same as the name.
-    let schema = unsafe { pg_sys::get_namespace_name(schema) };
+    // SAFETY: these take any OID, and give null, or 0, if the catalog has none.
+    let (name, schema) =
+        unsafe { (pg_sys::get_rel_name(table), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table))) };
     (!name.is_null() && !schema.is_null()).then(|| qualified(&copied(schema), &copied(name)))
 }
 
-/// A C string of PostgreSQL's.
+/// The name of a type, for messages; `???` if there is none.
+pub fn type_name(of: Oid) -> CString {
+    // SAFETY: takes any OID, and returns a C string.
+    copied(unsafe { pg_sys::format_type_be(of) })
+}
+
+/// A copy of a C string that PostgreSQL has just returned.
 pub fn copied(text: *const c_char) -> CString {
     assert!(!text.is_null(), "a name");
     // SAFETY: every caller passes a C string that PostgreSQL has just returned.

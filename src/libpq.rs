@@ -53,52 +53,48 @@ pub type Parameter = (String, String);
 /// The parameters of a connection string that have a value; `None` if it is none. libpq's own message would quote a part
 /// of it, which may be a password.
 pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
-    given(conninfo).map(|options| options.into_iter().map(|option| option.parameter).collect())
+    assignments(conninfo).map(|all| all.into_iter().map(|assignment| assignment.parameter).collect())
 }
 
 /// Whether a connection string has a password, or another value that libpq calls secret.
 pub fn has_secret(conninfo: &CStr) -> bool {
-    given(conninfo).is_some_and(|options| options.iter().any(|option| option.is_secret))
+    assignments(conninfo).is_some_and(|all| all.iter().any(|assignment| assignment.is_secret))
 }
 
-fn given(conninfo: &CStr) -> Option<Vec<Given>> {
-    // SAFETY: a C string. No message is asked for.
-    let options = unsafe { pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut()) };
-    // SAFETY: a list of libpq's or null, which nothing else uses.
-    unsafe { take(options) }
+fn assignments(conninfo: &CStr) -> Option<Vec<Assignment>> {
+    // SAFETY: takes a C string, asks for no message, and gives a list or null, which nothing else uses.
+    unsafe { consume(pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut())) }
 }
 
 /// A parameter that has a value.
-struct Given {
+struct Assignment {
     parameter: Parameter,
     is_secret: bool,
 }
 
-/// The parameters of a list that have a value, and frees the list; `None` if it is null.
+/// Frees a list, and gives its parameters that have a value; `None` if it is null.
 ///
 /// # Safety
 ///
 /// Only for lists that libpq has made. They must not be used afterwards.
-unsafe fn take(options: *mut PQconninfoOption) -> Option<Vec<Given>> {
+unsafe fn consume(options: *mut PQconninfoOption) -> Option<Vec<Assignment>> {
     if options.is_null() {
         return None;
     }
     let mut parameters = Vec::new();
     for nth in 0.. {
-        // SAFETY: the list ends with an entry without a keyword, and nothing after it is read.
-        let option = unsafe { options.add(nth) };
-        // SAFETY: an entry of the list, which is freed below.
-        let option = unsafe { &*option };
+        // SAFETY: the list, which is freed below, ends with an entry without a keyword, and nothing after it is read.
+        let option = unsafe { &*options.add(nth) };
         if option.keyword.is_null() {
             break;
         }
         let value = text(option.val);
         if !value.is_empty() {
             let is_secret = text(option.dispchar).starts_with('*');
-            parameters.push(Given { parameter: (text(option.keyword), value), is_secret });
+            parameters.push(Assignment { parameter: (text(option.keyword), value), is_secret });
         }
     }
-    // SAFETY: the whole list.
+    // SAFETY: frees the whole list, of which nothing is used any more.
     unsafe { pq_sys::PQconninfoFree(options) };
     Some(parameters)
 }
@@ -120,26 +116,30 @@ impl Connection {
         let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 0) };
         let libpq = NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?;
         let connection = Self { libpq, _socket: socket };
-        // SAFETY: a connection.
+        // SAFETY: as for `raw`.
         if unsafe { pq_sys::PQstatus(connection.raw()) } == ConnStatusType::CONNECTION_BAD {
             return Err(connection.failure());
         }
         Ok(connection)
     }
 
+    /// For libpq, which has made it: it ends only when this is dropped.
     fn raw(&self) -> *mut PGconn {
         self.libpq.as_ptr()
     }
 
     /// Continues to connect, when it has what it waited for; `None` once it is connected.
     pub fn poll(&mut self) -> Result<Option<Pending>, Failure> {
-        // SAFETY: a connection.
-        match unsafe { pq_sys::PQconnectPoll(self.raw()) } {
-            PostgresPollingStatusType::PGRES_POLLING_OK => {
-                // SAFETY: a connection.
-                unsafe { pq_sys::PQsetnonblocking(self.raw(), 1) };
-                Ok(None)
+        // SAFETY: as for `raw`.
+        let status = unsafe {
+            let status = pq_sys::PQconnectPoll(self.raw());
+            if status == PostgresPollingStatusType::PGRES_POLLING_OK {
+                pq_sys::PQsetnonblocking(self.raw(), 1);
             }
+            status
+        };
+        match status {
+            PostgresPollingStatusType::PGRES_POLLING_OK => Ok(None),
             PostgresPollingStatusType::PGRES_POLLING_READING => Ok(Some(Pending::Read)),
             PostgresPollingStatusType::PGRES_POLLING_WRITING => Ok(Some(Pending::Write)),
             _ => Err(self.failure()),
@@ -148,23 +148,21 @@ impl Connection {
 
     /// The socket, which can be another one after each [`poll`](Self::poll).
     pub fn socket(&self) -> Result<c_int, Failure> {
-        // SAFETY: a connection.
+        // SAFETY: as for `raw`.
         let socket = unsafe { pq_sys::PQsocket(self.raw()) };
         if socket >= 0 { Ok(socket) } else { Err(self.failure()) }
     }
 
     /// All parameters in force that have a value, also those from a service file or the environment.
     pub fn parameters(&self) -> Vec<Parameter> {
-        // SAFETY: a connection.
-        let options = unsafe { pq_sys::PQconninfo(self.raw()) };
-        // SAFETY: a list of libpq's or null, which nothing else uses.
-        let options = unsafe { take(options) }.unwrap_or_default();
-        options.into_iter().map(|option| option.parameter).collect()
+        // SAFETY: as for `raw`. Nothing else uses the list, which can be null.
+        let assignments = unsafe { consume(pq_sys::PQconninfo(self.raw())) }.unwrap_or_default();
+        assignments.into_iter().map(|assignment| assignment.parameter).collect()
     }
 
     /// Whether the server has asked for a password.
     pub fn has_used_password(&self) -> bool {
-        // SAFETY: a connection.
+        // SAFETY: as for `raw`.
         unsafe { pq_sys::PQconnectionUsedPassword(self.raw()) != 0 }
     }
 
@@ -196,23 +194,26 @@ impl Connection {
 
     /// Continues to send and to receive; `None` once there is a whole answer.
     pub fn advance(&mut self) -> Result<Option<Pending>, Failure> {
-        // SAFETY: a connection.
-        let unsent = unsafe { pq_sys::PQflush(self.raw()) };
-        // SAFETY: a connection.
-        if unsent < 0 || unsafe { pq_sys::PQconsumeInput(self.raw()) } == 0 {
-            return Err(self.failure());
-        }
-        // SAFETY: a connection.
-        let is_busy = unsafe { pq_sys::PQisBusy(self.raw()) } != 0;
+        // SAFETY: as for `raw`.
+        let (unsent, is_busy) = unsafe {
+            let unsent = pq_sys::PQflush(self.raw());
+            if unsent < 0 || pq_sys::PQconsumeInput(self.raw()) == 0 {
+                return Err(self.failure());
+            }
+            (unsent, pq_sys::PQisBusy(self.raw()) != 0)
+        };
         Ok(is_busy.then_some(if unsent > 0 { Pending::Write } else { Pending::Read }))
     }
 
     /// The next answer; `None` if there is no other one. Only where there is a whole one.
     pub fn answer(&mut self) -> Option<Result<Answer, Failure>> {
-        // SAFETY: a connection.
-        let answer = Answer(NonNull::new(unsafe { pq_sys::PQgetResult(self.raw()) })?);
-        // SAFETY: an answer.
-        Some(match unsafe { pq_sys::PQresultStatus(answer.0.as_ptr()) } {
+        // SAFETY: as for `raw`. An answer is freed only when it is dropped.
+        let (answer, status) = unsafe {
+            let answer = Answer(NonNull::new(pq_sys::PQgetResult(self.raw()))?);
+            let status = pq_sys::PQresultStatus(answer.0.as_ptr());
+            (answer, status)
+        };
+        Some(match status {
             ExecStatusType::PGRES_TUPLES_OK | ExecStatusType::PGRES_COMMAND_OK => Ok(answer),
             _ => Err(answer.failure().unwrap_or_else(|| self.failure())),
         })
@@ -220,7 +221,7 @@ impl Connection {
 
     /// What went wrong last.
     fn failure(&self) -> Failure {
-        // SAFETY: a connection.
+        // SAFETY: as for `raw`.
         let message = text(unsafe { pq_sys::PQerrorMessage(self.raw()) });
         Failure::local(message.trim_end())
     }
@@ -228,7 +229,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: a connection, which nothing uses any more.
+        // SAFETY: as for `raw`, and nothing uses it any more.
         unsafe { pq_sys::PQfinish(self.raw()) };
     }
 }
@@ -239,27 +240,28 @@ pub struct Answer(NonNull<PGresult>);
 impl Answer {
     /// How many rows there are.
     pub fn rows(&self) -> usize {
-        // SAFETY: an answer.
+        // SAFETY: freed only when this is dropped.
         usize::try_from(unsafe { pq_sys::PQntuples(self.0.as_ptr()) }).unwrap_or(0)
     }
 
     /// The value of a column of a row, from 0 on; `None` if it is NULL, or if there is no such row or column.
     pub fn value(&self, row: usize, column: &CStr) -> Option<String> {
         let (answer, row) = (self.0.as_ptr(), c_int::try_from(row).ok().filter(|_| row < self.rows())?);
-        // SAFETY: an answer and a C string.
-        let column = unsafe { pq_sys::PQfnumber(answer, column.as_ptr()) };
-        // SAFETY: an answer that has this row.
-        if column < 0 || unsafe { pq_sys::PQgetisnull(answer, row, column) } != 0 {
-            return None;
-        }
-        // SAFETY: an answer that has this value.
-        Some(text(unsafe { pq_sys::PQgetvalue(answer, row, column) }))
+        // SAFETY: the answer has this row, and the column if its number is not negative.
+        let value = unsafe {
+            let column = pq_sys::PQfnumber(answer, column.as_ptr());
+            if column < 0 || pq_sys::PQgetisnull(answer, row, column) != 0 {
+                return None;
+            }
+            pq_sys::PQgetvalue(answer, row, column)
+        };
+        Some(text(value))
     }
 
     /// The error that the server has reported.
     fn failure(&self) -> Option<Failure> {
         let field = |code: u8| {
-            // SAFETY: an answer.
+            // SAFETY: freed only when this is dropped.
             text(unsafe { pq_sys::PQresultErrorField(self.0.as_ptr(), c_int::from(code)) })
         };
         let [sqlstate, message, detail, hint] = [b'C', b'M', b'D', b'H'].map(field);
@@ -269,7 +271,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // SAFETY: an answer, which nothing uses any more.
+        // SAFETY: made by libpq, and nothing uses it any more.
         unsafe { pq_sys::PQclear(self.0.as_ptr()) };
     }
 }

@@ -122,20 +122,19 @@ impl Remote {
         };
         let events = event | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
         let socket = self.connection.socket()?;
-        // SAFETY: set by PostgreSQL when it starts a process.
-        let latch = unsafe { pg_sys::MyLatch };
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
             }
             let timeout = c_long::try_from(left.min(PAUSE).as_millis()).unwrap_or(c_long::MAX).max(1);
-            // SAFETY: a process's own latch and an open socket.
+            let (flags, event_number) = (events.cast_signed(), WaitEvent::Remote.number());
+            // SAFETY: PostgreSQL gives each process its latch when it starts. The socket is open.
             let happened = unsafe {
-                pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, timeout, WaitEvent::Remote.number())
+                let happened = pg_sys::WaitLatchOrSocket(pg_sys::MyLatch, flags, socket, timeout, event_number);
+                pg_sys::ResetLatch(pg_sys::MyLatch);
+                happened
             };
-            // SAFETY: as above.
-            unsafe { pg_sys::ResetLatch(latch) };
             (self.check_interrupts)()?;
             if happened.cast_unsigned() & event > 0 {
                 return Ok(true);

@@ -46,10 +46,11 @@ pub fn shortened(text: &str, at_most: usize) -> String {
 pub fn to_utf8(text: &[u8]) -> String {
     let utf8 = pg_sys::pg_enc::PG_UTF8.cast_signed();
     let (start, length) = (text.as_ptr().cast(), i32::try_from(text.len()).unwrap_or(i32::MAX));
-    // SAFETY: as many bytes as `length` says. Returns them, or a C string in the current memory context.
-    let converted = unsafe { pg_sys::pg_server_to_any(start, length, utf8) };
-    // SAFETY: the C string, where they are not the same bytes.
-    let text = if converted.cast_const() == start { text } else { unsafe { CStr::from_ptr(converted) }.to_bytes() };
+    // SAFETY: takes as many bytes as `length` says. Returns them, or a C string in the current memory context.
+    let text = unsafe {
+        let converted = pg_sys::pg_server_to_any(start, length, utf8);
+        if converted.cast_const() == start { text } else { CStr::from_ptr(converted).to_bytes() }
+    };
     String::from_utf8_lossy(text).into_owned()
 }
 

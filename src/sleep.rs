@@ -35,12 +35,11 @@ pub fn on_latch(at_most: Option<Duration>, event: WaitEvent) {
         events |= pg_sys::WL_TIMEOUT;
         timeout = c_long::try_from(time.as_millis()).unwrap_or(c_long::MAX);
     }
-    // SAFETY: set by PostgreSQL when it starts a process.
-    let latch = unsafe { pg_sys::MyLatch };
-    // SAFETY: a process's own latch can be waited on at any time.
-    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), timeout, event.number()) };
-    // SAFETY: as above.
-    unsafe { pg_sys::ResetLatch(latch) };
+    // SAFETY: PostgreSQL gives each process its latch when it starts, on which it can wait at any time.
+    unsafe {
+        pg_sys::WaitLatch(pg_sys::MyLatch, events.cast_signed(), timeout, event.number());
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
 }
 
 /// Sleeps for this time, or less if a signal comes. For short times: nothing else ends it.
@@ -100,8 +99,6 @@ impl WaitEvent {
 
 /// As pgstat_report_wait_start() and _end() do, which are inline functions.
 fn show_wait_event(event: u32) {
-    // SAFETY: points to a word of this process, as soon as it has started.
-    let word = unsafe { pg_sys::my_wait_event_info };
-    // SAFETY: as above; others only read it.
-    unsafe { word.write_volatile(event) };
+    // SAFETY: points to a word of this process, as soon as it has started. Others only read it.
+    unsafe { pg_sys::my_wait_event_info.write_volatile(event) };
 }

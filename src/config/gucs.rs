@@ -191,10 +191,12 @@ pub fn define() {
 /// The text of a parameter in the configuration files, on the command line or from SET, also of one that is not
 /// defined.
 pub fn raw_setting(name: &CStr) -> Option<CString> {
-    // SAFETY: the name is a C string. An unset parameter gives NULL, as missing_ok is true.
-    let value = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
-    // SAFETY: a C string if not NULL, copied before anything can change the parameter.
-    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_owned())
+    // SAFETY: takes a C string, and gives another one, which is copied before anything can change the parameter. It is null
+    // for a parameter that is not set, as missing_ok is true.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_owned())
+    }
 }
 
 /// The worker ID, or where it comes from: a text of [`snowflake_core::number_source`].
@@ -294,9 +296,7 @@ pub fn state_directory() -> PathBuf {
 
 /// The data directory of the server.
 pub fn data_directory() -> PathBuf {
-    // SAFETY: set by PostgreSQL before it loads any library.
-    let data_directory = unsafe { pg_sys::DataDir };
-    // SAFETY: a C string that lives as long as the process.
-    let data_directory = unsafe { CStr::from_ptr(data_directory) };
+    // SAFETY: PostgreSQL sets it before it loads any library, to a C string that lives as long as the process.
+    let data_directory = unsafe { CStr::from_ptr(pg_sys::DataDir) };
     PathBuf::from(OsString::from_vec(data_directory.to_bytes().to_vec()))
 }

@@ -95,10 +95,10 @@ pub fn release() {
 pub fn sign(directory: &StateDirectory) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = openat(directory.opened(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
-    // SAFETY: set once, when the server starts.
-    let postmaster = unsafe { pg_sys::PostmasterPid };
-    // SAFETY: set once, when the process starts. In single-user mode there is no other one.
-    let process = if postmaster > 0 { postmaster } else { unsafe { pg_sys::MyProcPid } };
+    // SAFETY: both are fixed when a process starts.
+    let (postmaster, own) = unsafe { (pg_sys::PostmasterPid, pg_sys::MyProcPid) };
+    // In single-user mode there is no postmaster.
+    let process = if postmaster > 0 { postmaster } else { own };
     let line = format!("process ID {process} on {}", own_place());
     let _ = File::from(file).write_all(line.as_bytes());
 }

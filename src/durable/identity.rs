@@ -30,13 +30,7 @@ pub fn is_shared_with_source() -> bool {
 /// standby has no timeline of its own. The timeline comes from memory, since the control file is behind for a while after a
 /// promotion.
 pub fn of(directory: Inode, numbers: Numbers, layout: Layout) -> Identity {
-    Identity {
-        // SAFETY: reads shared memory that every backend is attached to.
-        system_identifier: unsafe { pg_sys::GetSystemIdentifier() },
-        // SAFETY: the same, and it does not change after recovery.
-        timeline: unsafe { pg_sys::GetWALInsertionTimeLine() },
-        directory,
-        numbers,
-        layout,
-    }
+    // SAFETY: reads shared memory that every backend is attached to. The timeline does not change after recovery.
+    let (system_identifier, timeline) = unsafe { (pg_sys::GetSystemIdentifier(), pg_sys::GetWALInsertionTimeLine()) };
+    Identity { system_identifier, timeline, directory, numbers, layout }
 }

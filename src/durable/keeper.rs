@@ -92,10 +92,13 @@ fn handle_signals() {
     use pg_sys::pqsignal;
     #[cfg(feature = "pg18")]
     use pg_sys::pqsignal_be as pqsignal;
-    // SAFETY: the handler of PostgreSQL's own backends.
-    unsafe { pqsignal(c_int::try_from(pg_sys::SIGTERM).expect("a signal"), Some(die)) };
-    // SAFETY: the handler does nothing.
-    unsafe { pqsignal(c_int::try_from(pg_sys::SIGINT).expect("a signal"), Some(ignore)) };
+    let [terminate, interrupt] =
+        [pg_sys::SIGTERM, pg_sys::SIGINT].map(|signal| c_int::try_from(signal).expect("a signal"));
+    // SAFETY: the one handler is that of PostgreSQL's own backends, and the other one does nothing.
+    unsafe {
+        pqsignal(terminate, Some(die));
+        pqsignal(interrupt, Some(ignore));
+    }
 }
 
 /// Sleeps for this time, even if backends that wait for the keeper wake it.
@@ -109,11 +112,13 @@ fn rest(time: Duration) {
 
 /// Ends the keeper if it has received SIGTERM.
 fn end_if_told() {
-    // SAFETY: a flag of this process.
-    if unsafe { pg_sys::ProcDiePending } != 0 {
-        // Without a FATAL in the server log at every shutdown. After exit code 0 the postmaster would not start a
-        // keeper again. SAFETY: the keeper holds no lock here.
-        unsafe { pg_sys::proc_exit(1) };
+    // SAFETY: a flag of this process, which holds no lock here.
+    unsafe {
+        if pg_sys::ProcDiePending != 0 {
+            // Without a FATAL in the server log at every shutdown. After exit code 0 the postmaster would not start a
+            // keeper again.
+            pg_sys::proc_exit(1);
+        }
     }
 }
 

@@ -27,11 +27,11 @@ pub fn try_take() -> Option<MarkLock> {
 
 impl Drop for MarkLock {
     fn drop(&mut self) {
-        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all locks
-        // itself.
-        if unsafe { pg_sys::InterruptHoldoffCount } > 0 {
-            // SAFETY: held, as this exists.
-            unsafe { pg_sys::LWLockRelease(shared().mark_lock.get()) };
+        // SAFETY: this process holds the lock, unless an ERROR has set the counter to 0: then PostgreSQL releases it.
+        unsafe {
+            if pg_sys::InterruptHoldoffCount > 0 {
+                pg_sys::LWLockRelease(shared().mark_lock.get());
+            }
         }
         wake_waiters();
     }

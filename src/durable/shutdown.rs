@@ -17,12 +17,9 @@ pub fn prepare() {
 }
 
 fn at_exit(code: c_int) {
-    // SAFETY: fixed when a process starts.
-    let me = unsafe { pg_sys::MyProcPid };
-    // SAFETY: the same. PostgreSQL removes this hook from its other processes; this check is for those where it does
-    // not.
-    let postmaster = unsafe { pg_sys::PostmasterPid };
-    if me != postmaster {
+    // PostgreSQL removes this hook from its other processes. This check is for those where it does not.
+    // SAFETY: both are fixed when a process starts.
+    if unsafe { pg_sys::MyProcPid != pg_sys::PostmasterPid } {
         return;
     }
     if code == 0 {

@@ -69,12 +69,13 @@ pub fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     if unsafe { pg_sys::IsTransactionState() } {
         return work();
     }
-    // SAFETY: sets a time of this process.
-    unsafe { pg_sys::SetCurrentStatementStartTimestamp() };
-    // SAFETY: there is no transaction.
-    unsafe { pg_sys::StartTransactionCommand() };
+    // SAFETY: there is no transaction yet.
+    unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
+        pg_sys::StartTransactionCommand();
+    }
     let done = work();
-    // SAFETY: there is the one that was started. After an ERROR, PostgreSQL aborts it.
+    // SAFETY: there is the transaction that was started. After an ERROR, PostgreSQL aborts it.
     unsafe { pg_sys::CommitTransactionCommand() };
     done
 }
@@ -96,17 +97,16 @@ fn change(edit: impl FnOnce(&mut WalPage) -> bool) -> Result<Option<pg_sys::XLog
 /// The buffer of the page, pinned. Dropped without an ERROR; after one, PostgreSQL releases it.
 struct Buffer(pg_sys::Buffer);
 
-/// The same, locked.
+/// The buffer of the page, pinned and locked.
 struct Locked(pg_sys::Buffer);
 
 impl Buffer {
     /// `None` if nobody has written the page.
     fn find() -> Option<Self> {
         let file = open();
-        // SAFETY: an open file, which may not exist.
-        let exists = unsafe { pg_sys::smgrexists(file, MAIN) };
-        // SAFETY: one that exists.
-        (exists && unsafe { pg_sys::smgrnblocks(file, MAIN) } > 0).then(Self::pin)
+        // SAFETY: the file is open, and is asked for its length only if it exists.
+        let has_page = unsafe { pg_sys::smgrexists(file, MAIN) && pg_sys::smgrnblocks(file, MAIN) > 0 };
+        has_page.then(Self::pin)
     }
 
     /// Makes the page if there is none. Not logged: replaying the first write makes it, too. Only under the lock.
@@ -116,10 +116,12 @@ impl Buffer {
             struct Zeros([u8; PAGE]);
             static ZEROS: Zeros = Zeros([0; PAGE]);
             let file = open();
-            // SAFETY: an open file. Not an error if it exists.
-            unsafe { pg_sys::smgrcreate(file, MAIN, true) };
-            // SAFETY: it has no block; as many bytes as a block has.
-            unsafe { pg_sys::smgrextend(file, MAIN, 0, ZEROS.0.as_ptr().cast_mut().cast(), false) };
+            // SAFETY: the file is open, and has no block; there are as many bytes as a block has.
+            unsafe {
+                // Not an error if it exists.
+                pg_sys::smgrcreate(file, MAIN, true);
+                pg_sys::smgrextend(file, MAIN, 0, ZEROS.0.as_ptr().cast_mut().cast(), false);
+            }
             Self::pin()
         })
     }
@@ -131,7 +133,7 @@ impl Buffer {
     }
 
     fn locked(self, mode: u32) -> Locked {
-        // SAFETY: pinned.
+        // SAFETY: the buffer is pinned.
         unsafe { pg_sys::LockBuffer(self.0, mode.cast_signed()) };
         Locked(self.0)
     }
@@ -140,10 +142,8 @@ impl Buffer {
 impl Locked {
     /// What is on the page. An error if it is something else than marks.
     fn page(&self) -> Result<WalPage, IssueError> {
-        // SAFETY: pinned.
-        let page = unsafe { pg_sys::BufferGetPage(self.0) };
-        // SAFETY: a buffer has a page, which changes under the exclusive lock only.
-        let bytes = unsafe { from_raw_parts(page.cast::<u8>(), PAGE) };
+        // SAFETY: the buffer is pinned, so it has a page, and locked: a page changes under the exclusive lock only.
+        let bytes = unsafe { from_raw_parts(pg_sys::BufferGetPage(self.0).cast::<u8>(), PAGE) };
         if bytes.iter().all(|&byte| byte == 0) {
             return Ok(WalPage::default());
         }
@@ -152,36 +152,32 @@ impl Locked {
 
     /// Writes this on the page, and logs it. Returns the end of that in WAL.
     fn write(&mut self, content: &[u8]) -> pg_sys::XLogRecPtr {
-        // SAFETY: pinned, and locked exclusively.
-        let page = unsafe { pg_sys::BufferGetPage(self.0) };
-        // From here on, an ERROR is a PANIC: the page and WAL must not differ.
-        // SAFETY: a counter of this process.
-        unsafe { pg_sys::CritSectionCount += 1 };
-        // SAFETY: as many bytes as a page has.
-        unsafe { pg_sys::PageInit(page, PAGE, 0) };
-        // SAFETY: the same bytes, and nobody else sees them.
-        let bytes = unsafe { from_raw_parts_mut(page.cast::<u8>(), PAGE) };
-        bytes[CONTENT..CONTENT + content.len()].copy_from_slice(content);
-        let header = page.cast::<pg_sys::PageHeaderData>();
         let end = u16::try_from(CONTENT + content.len()).expect("within a page");
-        // SAFETY: each page begins with its header. WAL leaves out what is between this and the end.
-        unsafe { (*header).pd_lower = end };
-        // SAFETY: pinned, and locked exclusively.
-        unsafe { pg_sys::MarkBufferDirty(self.0) };
-        // SAFETY: the same, in a critical section, and with a header.
-        let position = unsafe { pg_sys::log_newpage_buffer(self.0, true) };
-        // SAFETY: as above.
-        unsafe { pg_sys::CritSectionCount -= 1 };
-        position
+        // SAFETY: the buffer is pinned, and locked exclusively: nobody else sees the bytes of its page. A page begins with
+        // its header. It is logged with one, and in a critical section.
+        unsafe {
+            let page = pg_sys::BufferGetPage(self.0);
+            // From here on, an ERROR is a PANIC: the page and WAL must not differ.
+            pg_sys::CritSectionCount += 1;
+            pg_sys::PageInit(page, PAGE, 0);
+            from_raw_parts_mut(page.cast::<u8>(), PAGE)[CONTENT..usize::from(end)].copy_from_slice(content);
+            // WAL leaves out what is between this and the end.
+            (*page.cast::<pg_sys::PageHeaderData>()).pd_lower = end;
+            pg_sys::MarkBufferDirty(self.0);
+            let position = pg_sys::log_newpage_buffer(self.0, true);
+            pg_sys::CritSectionCount -= 1;
+            position
+        }
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: reads a counter of this process. An ERROR sets it to 0, and then PostgreSQL releases all itself.
-        if unsafe { pg_sys::InterruptHoldoffCount } > 0 {
-            // SAFETY: pinned and locked.
-            unsafe { pg_sys::UnlockReleaseBuffer(self.0) };
+        // SAFETY: the buffer is pinned and locked, unless an ERROR has set the counter to 0: then PostgreSQL releases it.
+        unsafe {
+            if pg_sys::InterruptHoldoffCount > 0 {
+                pg_sys::UnlockReleaseBuffer(self.0);
+            }
         }
     }
 }

@@ -248,11 +248,10 @@ fn lock_stopped() -> Result<impl Drop, IssueError> {
 
 /// Logs what was done, and by which user. Not under the lock, since a client may receive it.
 fn log_action(what: &str) {
-    // SAFETY: every session has a user.
-    let user = unsafe { pg_sys::GetSessionUserId() };
-    // SAFETY: returns null if the user has been dropped.
-    let user = unsafe { pg_sys::GetUserNameFromId(user, true) };
-    // SAFETY: a C string if not null.
-    let user = if user.is_null() { "?".into() } else { unsafe { CStr::from_ptr(user) }.to_string_lossy() };
+    // SAFETY: every session has a user, whose name is a C string, or null if the user has been dropped.
+    let user = unsafe {
+        let user = pg_sys::GetUserNameFromId(pg_sys::GetSessionUserId(), true);
+        if user.is_null() { "?".into() } else { CStr::from_ptr(user).to_string_lossy() }
+    };
     log!("snowflake_pg: user \"{user}\" {what}");
 }

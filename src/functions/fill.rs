@@ -1,6 +1,6 @@
 //! A trigger that gives rows their IDs, for tables whose clients send NULL for the key, as postgres_fdw does.
 
-use crate::catalog::{beside, may_call};
+use crate::catalog::{beside, may_call, type_name};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;
@@ -14,16 +14,13 @@ use std::ptr;
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: a function called by PostgreSQL has a valid fcinfo.
-    if !unsafe { called_as_trigger(call) } {
-        raise(misused("was not called by trigger manager"));
-    }
-    // SAFETY: the same.
-    let call = unsafe { &*call };
-    // SAFETY: the context of a trigger's call is its data.
-    let data = unsafe { &*call.context.cast::<pg_sys::TriggerData>() };
-    // SAFETY: a function called by PostgreSQL has a valid flinfo.
-    let function = unsafe { &mut *call.flinfo };
+    // SAFETY: PostgreSQL calls a function with a valid fcinfo and flinfo. The context of a trigger's call is its data.
+    let (data, function) = unsafe {
+        if !called_as_trigger(call) {
+            raise(misused("was not called by trigger manager"));
+        }
+        (&*(*call).context.cast::<pg_sys::TriggerData>(), &mut *(*call).flinfo)
+    };
     must_be_fired_for_new_row(data);
     // The first row of a statement looks the column up, and the others reuse it: these are calls of one trigger.
     let mut known = function.fn_extra.addr();
@@ -39,7 +36,7 @@ extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::D
         known |= MAY_ISSUE;
     }
     function.fn_extra = ptr::without_provenance_mut(known);
-    // SAFETY: the same.
+    // SAFETY: the row has these columns, one of them with this number.
     let row = if is_missing { unsafe { fill(row, columns, number) } } else { row };
     row.into()
 }
@@ -61,16 +58,17 @@ extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
 /// The row has these columns, one of them with this number.
 unsafe fn fill(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, mut number: c_int) -> pg_sys::HeapTuple {
     let mut id = super::nextval::next().into();
-    // SAFETY: the caller's promise.
-    let of_type = unsafe { pg_sys::SPI_gettypeid(columns, number) };
-    // SAFETY: a type.
-    if of_type != pg_sys::INT8OID && unsafe { pg_sys::getBaseType(of_type) } != of_type {
-        // SAFETY: a value of the type on which the domain is based. Nothing is kept for another call.
-        unsafe { pg_sys::domain_check(id, false, of_type, ptr::null_mut(), ptr::null_mut()) };
-    }
     let mut is_null = false;
-    // SAFETY: one column of the row, and a value of its type.
-    unsafe { pg_sys::heap_modify_tuple_by_cols(row, columns, 1, &raw mut number, &raw mut id, &raw mut is_null) }
+    // SAFETY: the caller promises that the row has the column. The ID is a value of its type, or of that on which a domain is
+    // based.
+    unsafe {
+        let of_type = pg_sys::SPI_gettypeid(columns, number);
+        if of_type != pg_sys::INT8OID && pg_sys::getBaseType(of_type) != of_type {
+            // Keeps nothing for another call.
+            pg_sys::domain_check(id, false, of_type, ptr::null_mut(), ptr::null_mut());
+        }
+        pg_sys::heap_modify_tuple_by_cols(row, columns, 1, &raw mut number, &raw mut id, &raw mut is_null)
+    }
 }
 
 /// The table of a trigger, which is open.
@@ -102,11 +100,12 @@ fn column(data: &pg_sys::TriggerData) -> u16 {
                 ),
         );
     }
-    // SAFETY: there is one argument.
-    let argument = unsafe { *trigger.tgargs };
-    // SAFETY: the columns of the table, and a C string.
-    let number = unsafe { pg_sys::SPI_fnumber(table.rd_att, argument) };
-    // SAFETY: a table that is open.
+    // SAFETY: the trigger has one argument, a C string, and an open table has its columns.
+    let (argument, number) = unsafe {
+        let argument = *trigger.tgargs;
+        (argument, pg_sys::SPI_fnumber(table.rd_att, argument))
+    };
+    // SAFETY: an open table has its row of pg_class.
     let of_table = || name(unsafe { (*table.rd_rel).relname.data.as_ptr() });
     // Columns of the system have negative numbers.
     let Some(found) = u16::try_from(number).ok().filter(|&found| found > 0) else {
@@ -115,20 +114,18 @@ fn column(data: &pg_sys::TriggerData) -> u16 {
             format!("column {} of relation {} does not exist", name(argument), of_table()),
         ));
     };
-    // SAFETY: the number of a column.
-    let of_type = unsafe { pg_sys::SPI_gettypeid(table.rd_att, number) };
-    // SAFETY: two types.
-    if !unsafe { pg_sys::IsBinaryCoercible(of_type, pg_sys::INT8OID) } {
-        // SAFETY: the name of a type.
-        let type_name = unsafe { pg_sys::format_type_be(of_type) };
-        // SAFETY: a C string, in the current memory context.
-        let type_name = unsafe { CStr::from_ptr(type_name) };
+    // SAFETY: the table has a column of this number, which has a type.
+    let (of_type, is_bigint) = unsafe {
+        let of_type = pg_sys::SPI_gettypeid(table.rd_att, number);
+        (of_type, pg_sys::IsBinaryCoercible(of_type, pg_sys::INT8OID))
+    };
+    if !is_bigint {
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 format!("column {} of relation {} must be of type bigint or snowflake", name(argument), of_table()),
             )
-            .set_detail(format!("Its type is {}.", displayable(&characters(type_name.to_bytes())))),
+            .set_detail(format!("Its type is {}.", displayable(&characters(type_name(of_type).to_bytes())))),
         );
     }
     found

@@ -44,12 +44,14 @@ fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'s
 
 /// Does something whose errors do not log the statement: that has connection strings, and these can have passwords.
 fn without_statement<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: a variable of this process.
-    let statement = unsafe { pg_sys::debug_query_string };
-    // SAFETY: PostgreSQL logs no statement if it is null. After an ERROR it sets the next one.
-    unsafe { pg_sys::debug_query_string = std::ptr::null() };
+    // SAFETY: PostgreSQL logs no statement if this is null. After an ERROR it sets the next one.
+    let statement = unsafe {
+        let statement = pg_sys::debug_query_string;
+        pg_sys::debug_query_string = std::ptr::null();
+        statement
+    };
     let outcome = act();
-    // SAFETY: as it was.
+    // SAFETY: the statement, which still runs, owns its text.
     unsafe { pg_sys::debug_query_string = statement };
     outcome
 }

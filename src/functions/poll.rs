@@ -1,7 +1,7 @@
 //! Reads a table by ID, and never misses a row.
 
 use super::horizon;
-use crate::catalog::{copied, identifier, name_of_table};
+use crate::catalog::{copied, identifier, name_of_table, type_name};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -41,10 +41,9 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     // SAFETY: a function that returns a set, whose rows are of the type of its first argument.
     unsafe { pg_sys::InitMaterializedSRF(call, 0) };
     if let Some(horizon) = horizon::read("snowflake_poll()") {
-        // SAFETY: a function called by PostgreSQL has a valid fcinfo.
-        let result = unsafe { (*call).resultinfo };
-        // SAFETY: PostgreSQL passes this to functions that return sets; the call above has checked it.
-        read(&poll.query(&key, horizon), unsafe { &*result.cast() });
+        // SAFETY: PostgreSQL calls a function with a valid fcinfo. The call above has checked that it is to return a set.
+        let result = unsafe { &*(*call).resultinfo.cast() };
+        read(&poll.query(&key, horizon), result);
     }
     pg_sys::Datum::null()
 }
@@ -79,17 +78,15 @@ fn is_null(argument: &str) -> ErrorReport {
 
 /// The table whose type is that of the first argument.
 fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
-    // SAFETY: a function called by PostgreSQL has a valid fcinfo.
-    let function = unsafe { (*call).flinfo };
-    // SAFETY: that has a valid flinfo.
-    let row = unsafe { pg_sys::get_fn_expr_argtype(function, 0) };
-    // SAFETY: takes any type, and returns 0 if it is not that of a relation.
-    let table = unsafe { pg_sys::get_typ_typrelid(row) };
-    // SAFETY: the same.
-    let kind = if table == pg_sys::InvalidOid { 0 } else { unsafe { pg_sys::get_rel_relkind(table) } };
+    // SAFETY: PostgreSQL calls a function with a valid fcinfo and flinfo. The catalog is asked for any OID, and gives 0 if
+    // it is not that of a relation.
+    let (row, table, kind) = unsafe {
+        let row = pg_sys::get_fn_expr_argtype((*call).flinfo, 0);
+        let table = pg_sys::get_typ_typrelid(row);
+        (row, table, if table == pg_sys::InvalidOid { 0 } else { pg_sys::get_rel_relkind(table) })
+    };
     if kind == 0 || kind.cast_unsigned() == pg_sys::RELKIND_COMPOSITE_TYPE {
-        // SAFETY: takes any type.
-        let name = copied(unsafe { pg_sys::format_type_be(row) });
+        let name = type_name(row);
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
@@ -140,14 +137,14 @@ impl Poll {
                     .set_hint("Name the column of the IDs, as in key => 'id'."),
             );
         }
-        // SAFETY: the number of a column.
-        let name = copied(unsafe { pg_sys::get_attname(self.table.oid(), number, false) });
-        // SAFETY: the same.
-        let kind = unsafe { pg_sys::get_atttype(self.table.oid(), number) };
-        // SAFETY: two types.
-        if !unsafe { pg_sys::IsBinaryCoercible(kind, pg_sys::INT8OID) } {
-            // SAFETY: the type of a column.
-            let kind = copied(unsafe { pg_sys::format_type_be(kind) });
+        // SAFETY: the table has a column of this number, which has a name and a type.
+        let (name, kind, is_bigint) = unsafe {
+            let name = copied(pg_sys::get_attname(self.table.oid(), number, false));
+            let kind = pg_sys::get_atttype(self.table.oid(), number);
+            (name, kind, pg_sys::IsBinaryCoercible(kind, pg_sys::INT8OID))
+        };
+        if !is_bigint {
+            let kind = type_name(kind);
             raise(
                 error_report(
                     PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -167,10 +164,11 @@ impl Poll {
     fn primary_key(&self) -> i16 {
         let indexes = self.table.indices(pg_sys::AccessShareLock.cast_signed());
         let mut columns = indexes.filter_map(|index| {
-            // SAFETY: an open index has its row of pg_index.
-            let row = unsafe { &*index.rd_index };
-            // SAFETY: an index has a column.
-            (row.indisprimary && row.indnkeyatts == 1).then(|| unsafe { row.indkey.values.as_slice(1)[0] })
+            // SAFETY: an open index has its row of pg_index, and at least one column.
+            unsafe {
+                let row = &*index.rd_index;
+                (row.indisprimary && row.indnkeyatts == 1).then(|| row.indkey.values.as_slice(1)[0])
+            }
         });
         columns.next().unwrap_or(0)
     }
@@ -201,18 +199,18 @@ impl Poll {
 
 /// Runs a query in a new snapshot, and keeps its rows as the result.
 fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
-    // SAFETY: makes a receiver of rows.
-    let receiver = unsafe { pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore) };
     let mismatch = c"the rows of the table do not have its type";
-    // SAFETY: every query has one.
-    let context = unsafe { (*result.econtext).ecxt_per_query_memory };
     let (store, rows) = (result.setResult, result.setDesc);
-    let set = || {
-        // SAFETY: the store and the description of the result, which live as long as the query.
-        unsafe { SetTuplestoreDestReceiverParams(receiver, store, context, false, rows, mismatch.as_ptr()) };
+    // SAFETY: the store, the description and the memory context of the result live as long as the query. Nothing in this
+    // function is dropped when an ERROR jumps over it.
+    let receiver = unsafe {
+        let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
+        let context = (*result.econtext).ecxt_per_query_memory;
+        pg_guard_ffi_boundary(|| {
+            SetTuplestoreDestReceiverParams(receiver, store, context, false, rows, mismatch.as_ptr());
+        });
+        receiver
     };
-    // SAFETY: nothing in this function is dropped when an ERROR jumps over it.
-    unsafe { pg_guard_ffi_boundary(set) };
     let options = pg_sys::SPIExecuteOptions { must_return_tuples: true, dest: receiver, ..Default::default() };
     Spi::connect_mut(|_| {
         // Not read-only, so that it takes a new snapshot.

@@ -1,5 +1,6 @@
 //! Rows as results.
 
+use crate::catalog::type_name;
 use crate::errors::{error_report, raise};
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
@@ -40,13 +41,13 @@ impl Row {
 
     /// The value for one of the caller's columns, which mostly is at the same place here.
     fn value(&self, place: usize, attribute: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
-        // SAFETY: a name ends with a zero.
+        // SAFETY: PostgreSQL ends a name with a zero.
         let label = unsafe { CStr::from_ptr(attribute.attname.data.as_ptr()) };
         let is_named = |column: &&(&str, Column)| column.0.as_bytes() == label.to_bytes();
         let found = self.0.get(place).filter(is_named).or_else(|| self.0.iter().find(is_named));
         let &(name, Column { value, type_oid }) = found?;
         let expected = attribute.atttypid;
-        // SAFETY: reads the catalog.
+        // SAFETY: takes any two OIDs.
         if type_oid != expected && !unsafe { pg_sys::IsBinaryCoercible(type_oid, expected) } {
             raise(mismatch(name, type_oid, expected));
         }
@@ -57,23 +58,21 @@ impl Row {
 // SAFETY: returns a composite datum in the current memory context, as PostgreSQL expects.
 unsafe impl BoxRet for Row {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        // SAFETY: only to find the description of the row.
-        let call = unsafe { fcinfo.as_mut_ptr() };
-        // SAFETY: the call being made, of a function that returns this row or a set of such rows.
-        let description = unsafe { description(call) };
-        // SAFETY: a copy, which is not reference-counted.
-        let attributes = unsafe { PgTupleDesc::from_pg_unchecked(description) };
+        // SAFETY: the call is of a function that returns this row or a set of such rows. The description is a copy, which
+        // is not reference-counted.
+        let (description, attributes) = unsafe {
+            let description = description(fcinfo.as_mut_ptr());
+            (description, PgTupleDesc::from_pg_unchecked(description))
+        };
         let values = attributes.iter().enumerate().map(|(place, attribute)| self.value(place, attribute));
         let (mut values, mut nulls): (Vec<_>, Vec<_>) =
             values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
-        // SAFETY: as many values as columns, and of their types.
-        let tuple = unsafe { pg_sys::heap_form_tuple(description, values.as_mut_ptr(), nulls.as_mut_ptr()) };
-        // SAFETY: the tuple just made.
-        let header = unsafe { (*tuple).t_data };
-        // SAFETY: the header of a tuple whose description is blessed.
-        let datum = unsafe { pg_sys::HeapTupleHeaderGetDatum(header) };
-        // SAFETY: a value of the type that the function returns.
-        unsafe { fcinfo.return_raw_datum(datum) }
+        // SAFETY: there are as many values as columns, and of their types. The description is blessed, as a datum needs it,
+        // and of the type that the function returns.
+        unsafe {
+            let tuple = pg_sys::heap_form_tuple(description, values.as_mut_ptr(), nulls.as_mut_ptr());
+            fcinfo.return_raw_datum(pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data))
+        }
     }
 }
 
@@ -85,16 +84,9 @@ fn mismatch(column: &str, returned: pg_sys::Oid, expected: pg_sys::Oid) -> Error
     )
     .set_detail(format!(
         "Returned type {} for column \"{column}\", but query expects {}.",
-        name(returned),
-        name(expected)
+        type_name(returned).to_string_lossy(),
+        type_name(expected).to_string_lossy()
     ))
-}
-
-fn name(of: pg_sys::Oid) -> String {
-    // SAFETY: returns the name of a type, or ??? if there is none.
-    let name = unsafe { pg_sys::format_type_be(of) };
-    // SAFETY: a C string, in the current memory context.
-    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
 // SAFETY: only for cargo-pgrx, which has nothing to generate: sql/snowflake_pg.sql declares the functions.
@@ -111,10 +103,8 @@ unsafe impl SqlTranslatable for Row {
 ///
 /// Only for calls of functions that return [`Row`] or `SetOfIterator<Row>`, after the first row was made.
 unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
-    // SAFETY: a function called by PostgreSQL has a valid fcinfo.
-    let call = unsafe { &*fcinfo };
-    // SAFETY: a function called by PostgreSQL has a valid flinfo.
-    let function = unsafe { &mut *call.flinfo };
+    // SAFETY: PostgreSQL calls a function with a valid fcinfo and flinfo.
+    let function = unsafe { &mut *(*fcinfo).flinfo };
     let (kept, context) = if function.fn_retset {
         // SAFETY: pgrx keeps the state of a set there, in which nothing else uses tuple_desc.
         let set = unsafe { &mut *function.fn_extra.cast::<pg_sys::FuncCallContext>() };
@@ -136,15 +126,8 @@ unsafe fn description(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::TupleDesc {
             ));
         }
         let mut lasting = PgMemoryContexts::For(context);
-        // SAFETY: the copy is made in the context that lives as long as `kept`.
-        let copy = unsafe { lasting.switch_to(|_| copy(made)) };
-        // SAFETY: a valid description.
-        *kept = unsafe { pg_sys::BlessTupleDesc(copy) };
+        // SAFETY: the description is valid. Its copy is made in the context that lives as long as `kept`.
+        *kept = unsafe { pg_sys::BlessTupleDesc(lasting.switch_to(|_| pg_sys::CreateTupleDescCopy(made))) };
     }
     *kept
-}
-
-fn copy(description: pg_sys::TupleDesc) -> pg_sys::TupleDesc {
-    // SAFETY: a valid description.
-    unsafe { pg_sys::CreateTupleDescCopy(description) }
 }

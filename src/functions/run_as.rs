@@ -10,20 +10,16 @@ use std::ffi::{CString, c_int};
 /// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.
 #[pg_extern(sql = false)]
 fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
-    // SAFETY: every call has a user.
-    let user = unsafe { pg_sys::GetUserId() };
-    #[cfg(feature = "pg15")]
-    // SAFETY: raises an ERROR if the one role is not a member of the other.
+    // SAFETY: every call has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if there
+    // is none.
     unsafe {
+        let user = pg_sys::GetUserId();
+        #[cfg(feature = "pg15")]
         pg_sys::check_is_member_of_role(user, role);
-    }
-    #[cfg(not(feature = "pg15"))]
-    // SAFETY: the same for SET ROLE.
-    unsafe {
+        #[cfg(not(feature = "pg15"))]
         pg_sys::check_can_set_role(user, role);
+        pg_sys::GetUserNameFromId(role, false);
     }
-    // SAFETY: raises an ERROR if there is no such role.
-    unsafe { pg_sys::GetUserNameFromId(role, false) };
     let _role = As::begin(role);
     run(&[command])
 }
@@ -41,18 +37,22 @@ impl As {
     /// create temporary tables.
     pub fn begin(role: pg_sys::Oid) -> Option<Self> {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: writes to these two.
-        unsafe { pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context) };
+        // SAFETY: every session has these users, and the current one is written to these two variables.
+        let authenticated = unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+            pg_sys::GetAuthenticatedUserId()
+        };
         // Not the user of SET ROLE or SET SESSION AUTHORIZATION, which code of the role can reset.
-        // SAFETY: every session has a user.
-        if user == role && unsafe { pg_sys::GetAuthenticatedUserId() } == role {
+        if user == role && authenticated == role {
             return None;
         }
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
-        // SAFETY: a role that exists: the owner of a locked table, or one that was just looked up.
-        unsafe { pg_sys::SetUserIdAndSecContext(role, restricted) };
-        // SAFETY: in a transaction, like every function.
-        let settings = unsafe { pg_sys::NewGUCNestLevel() };
+        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up. A function is called in a
+        // transaction.
+        let settings = unsafe {
+            pg_sys::SetUserIdAndSecContext(role, restricted);
+            pg_sys::NewGUCNestLevel()
+        };
         let this = Self { user, context, settings };
         // SAFETY: for the level of settings just begun. PostgreSQL's own commands do so from version 17 on.
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
@@ -65,10 +65,11 @@ impl As {
 
 impl Drop for As {
     fn drop(&mut self) {
-        // SAFETY: the level of settings begun above; inner levels have ended.
-        unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
-        // SAFETY: the values found above.
-        unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
+        // SAFETY: `begin` began this level of settings, and inner levels have ended. The user was the one before.
+        unsafe {
+            pg_sys::AtEOXact_GUC(false, self.settings);
+            pg_sys::SetUserIdAndSecContext(self.user, self.context);
+        }
     }
 }
 
@@ -84,19 +85,16 @@ pub fn run(command: &[&[u8]]) -> Option<i64> {
                 "transaction commands and COPY to or from a client cannot be run in a function",
             ));
         }
-        // SAFETY: set by the call before.
-        let table = unsafe { pg_sys::SPI_tuptable };
         // SAFETY: null if the command has returned no rows; else valid as long as SPI is connected.
-        let table = unsafe { table.as_ref() }.filter(|table| table.numvals > 0)?;
-        // SAFETY: the columns of these rows, of which there may be none.
-        if unsafe { pg_sys::SPI_gettypeid(table.tupdesc, 1) } != pg_sys::INT8OID {
-            return None;
-        }
-        // SAFETY: an array of at least one row.
-        let row = unsafe { *table.vals };
+        let table = unsafe { pg_sys::SPI_tuptable.as_ref() }.filter(|table| table.numvals > 0)?;
         let mut is_null = false;
-        // SAFETY: the first column of a row, which is there.
-        let value = unsafe { pg_sys::SPI_getbinval(row, table.tupdesc, 1, &raw mut is_null) };
+        // SAFETY: there is at least one row. It has the first column if that has a type.
+        let value = unsafe {
+            if pg_sys::SPI_gettypeid(table.tupdesc, 1) != pg_sys::INT8OID {
+                return None;
+            }
+            pg_sys::SPI_getbinval(*table.vals, table.tupdesc, 1, &raw mut is_null)
+        };
         (!is_null).then(|| value.value().cast_signed() as i64)
     })
 }

@@ -15,14 +15,13 @@ pub fn note() {
 /// The IDs of those that were prepared before the server started.
 pub fn prepared_before() -> Vec<u32> {
     let mut count = 0;
-    // SAFETY: a lock, and writes how many there are.
-    let found =
-        unsafe { pg_sys::GetLockConflicts(&raw const TAG, pg_sys::ExclusiveLock.cast_signed(), &raw mut count) };
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: an array of so many, in the memory of the call.
-    let found = unsafe { std::slice::from_raw_parts(found, count) };
+    // SAFETY: gives an array of so many holders of the lock, in the memory of the call.
+    let holders = unsafe {
+        let holders = pg_sys::GetLockConflicts(&raw const TAG, pg_sys::ExclusiveLock.cast_signed(), &raw mut count);
+        std::slice::from_raw_parts(holders, usize::try_from(count).unwrap_or(0))
+    };
     // PostgreSQL has their transaction IDs there, and no process.
-    found.iter().filter(|holder| process(holder) == -1).map(|holder| holder.localTransactionId).collect()
+    holders.iter().filter(|holder| process(holder) == -1).map(|holder| holder.localTransactionId).collect()
 }
 
 #[cfg(any(feature = "pg15", feature = "pg16"))]

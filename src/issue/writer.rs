@@ -83,34 +83,35 @@ fn writer() -> &'static Writer {
 
 /// The number of the process among those that can run transactions, and its ID.
 fn own() -> (usize, i32) {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    // SAFETY: set when the process starts, from 1 on.
-    let number = unsafe { pg_sys::MyBackendId }.wrapping_sub(1);
-    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-    // SAFETY: set when the process starts, from 0 on.
-    let number = unsafe { pg_sys::MyProcNumber };
-    // SAFETY: set when the process starts.
-    (usize::try_from(number).expect("the number of a backend"), unsafe { pg_sys::MyProcPid })
+    // SAFETY: both are set when the process starts.
+    let (number, pid) = unsafe {
+        // From 1 on.
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let number = pg_sys::MyBackendId.wrapping_sub(1);
+        // From 0 on.
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        let number = pg_sys::MyProcNumber;
+        (number, pg_sys::MyProcPid)
+    };
+    (usize::try_from(number).expect("the number of a backend"), pid)
 }
 
-/// The same of the leader of a parallel query; `None` in other processes.
+/// The number and the ID of the leader of a parallel query; `None` in other processes than its workers.
 fn leader() -> Option<(usize, i32)> {
-    // SAFETY: set when the process starts, to -1 in others than parallel workers.
-    if unsafe { pg_sys::ParallelWorkerNumber } < 0 {
-        return None;
-    }
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    // SAFETY: set when the parallel worker starts, from 1 on.
-    let number = unsafe { pg_sys::ParallelLeaderBackendId } - 1;
-    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-    // SAFETY: set when the parallel worker starts, from 0 on.
-    let number = unsafe { pg_sys::ParallelLeaderProcNumber };
-    // SAFETY: set when the process starts.
-    let own = unsafe { pg_sys::MyProc };
-    // SAFETY: every process that runs queries has its PGPROC.
-    let leader = unsafe { (*own).lockGroupLeader };
-    // SAFETY: a parallel worker joins the group of its leader before it does anything else.
-    let pid = unsafe { (*leader).pid };
+    // SAFETY: all of this is set when a parallel worker starts: it has its PGPROC, and joins the group of its leader before
+    // it does anything else. Other processes have the number -1.
+    let (number, pid) = unsafe {
+        if pg_sys::ParallelWorkerNumber < 0 {
+            return None;
+        }
+        // From 1 on.
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let number = pg_sys::ParallelLeaderBackendId - 1;
+        // From 0 on.
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        let number = pg_sys::ParallelLeaderProcNumber;
+        (number, (*(*pg_sys::MyProc).lockGroupLeader).pid)
+    };
     Some((usize::try_from(number).expect("the number of a backend"), pid))
 }
 

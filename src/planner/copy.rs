@@ -13,8 +13,9 @@
 //! function could declare that it reads no table, which `contain_volatile_functions_not_nextval()` assumes of
 //! `nextval()`.
 
+use super::tree::call_to_simplify;
 use crate::catalog::{beside, may_call};
-use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, NodeTag, Oid, SupportRequestSimplify};
+use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, Oid};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList};
 use std::ffi::{CStr, c_void};
@@ -43,36 +44,18 @@ pub fn end(before: bool) {
 
 /// Whether COPY FROM prepares its defaults.
 fn is_preparing() -> bool {
-    // SAFETY: a global of this process.
-    let context = unsafe { pg_sys::CurrentMemoryContext };
-    // SAFETY: there always is a current memory context.
-    let name = unsafe { (*context).name };
-    // SAFETY: every memory context has a name.
-    let name = unsafe { CStr::from_ptr(name) };
+    // SAFETY: there always is a current memory context, and each has a name.
+    let name = unsafe { CStr::from_ptr((*pg_sys::CurrentMemoryContext).name) };
     name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)
 }
 
 /// The planner support function of `snowflake_nextval()`. A null pointer leaves the call unchanged.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_support(request: Internal) -> Internal {
-    let request = request.unwrap().map_or(std::ptr::null(), |request| request.cast_mut_ptr::<Node>().cast_const());
     let call = if is_preparing() { call_to_simplify(request) } else { None };
-    let replaced = call.and_then(instead_of).unwrap_or(std::ptr::null_mut());
+    let replaced = call.and_then(|(call, _)| instead_of(call)).unwrap_or(std::ptr::null_mut());
     // Not NULL, which PostgreSQL does not expect.
     Internal::from(Some(pg_sys::Datum::from(replaced)))
-}
-
-/// The call, if it is to be simplified.
-fn call_to_simplify<'call>(request: *const Node) -> Option<&'call FuncExpr> {
-    // SAFETY: the planner passes a node.
-    let tag = unsafe { (*request).type_ };
-    if tag != NodeTag::T_SupportRequestSimplify {
-        return None;
-    }
-    // SAFETY: a node of this type.
-    let request = unsafe { &*request.cast::<SupportRequestSimplify>() };
-    // SAFETY: the request has a call.
-    Some(unsafe { &*request.fcall })
 }
 
 /// What replaces a call; `None`, which keeps the call, unless the user may execute both functions.
@@ -85,7 +68,7 @@ fn instead_of(call: &FuncExpr) -> Option<*mut c_void> {
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;
     }
-    // SAFETY: any value that is not NULL.
+    // SAFETY: the value is any that is not NULL: nobody reads it.
     let argument = unsafe { pg_sys::makeConst(INTERNALOID, -1, Oid::INVALID, 8, 1.into(), false, true) };
     let mut arguments = PgList::<Node>::new();
     arguments.push(argument.cast());

@@ -52,9 +52,10 @@ unsafe extern "C-unwind" {
 /// Installs the hook. Only while preloading. Planner hooks of libraries loaded before see the constants.
 pub fn watch() {
     // SAFETY: the postmaster has one thread.
-    NEXT_HOOK.get_or_init(|| unsafe { pg_sys::planner_hook });
-    // SAFETY: the same.
-    unsafe { pg_sys::planner_hook = Some(plan) };
+    unsafe {
+        NEXT_HOOK.get_or_init(|| pg_sys::planner_hook);
+        pg_sys::planner_hook = Some(plan);
+    }
 }
 
 /// Replaces the calls in a query, and has it planned.
@@ -67,34 +68,34 @@ unsafe extern "C-unwind" fn plan(
     cursor_options: c_int,
     parameters: ParamListInfo,
 ) -> *mut PlannedStmt {
-    // SAFETY: PostgreSQL passes a query that a planner may modify.
-    unsafe { replace(query.cast(), std::ptr::null_mut()) };
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_planner);
-    // SAFETY: what PostgreSQL has passed.
-    unsafe { next(query, text, cursor_options, parameters) }
+    // SAFETY: PostgreSQL has passed all of this to a planner, which may modify the query.
+    unsafe {
+        replace(query.cast(), std::ptr::null_mut());
+        next(query, text, cursor_options, parameters)
+    }
 }
 
-/// Replaces the calls in a query or an expression; never stops early. The same contract as above.
+/// Replaces the calls in a query or an expression; never stops early. Without `#[pg_guard]`, as [`plan`].
 unsafe extern "C-unwind" fn replace(node: *mut Node, context: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node.
-    match unsafe { (*node).type_ } {
-        // SAFETY: a node of this type; the walker also visits its sub-queries.
-        NodeTag::T_Query => return unsafe { query_tree_walker(node.cast(), replace, context, 0) },
-        NodeTag::T_FuncExpr => {
-            let call: *mut FuncExpr = node.cast();
-            // SAFETY: a node of this type.
-            if unsafe { (*call).funcid }.to_u32() >= pg_sys::FirstNormalObjectId {
-                // SAFETY: the same.
-                unsafe { name_layout(call) };
+    // SAFETY: a query that may be modified is of nodes, each of the type that its tag names.
+    unsafe {
+        match (*node).type_ {
+            // The walker also visits its sub-queries.
+            NodeTag::T_Query => return query_tree_walker(node.cast(), replace, context, 0),
+            NodeTag::T_FuncExpr => {
+                let call: *mut FuncExpr = node.cast();
+                if (*call).funcid.to_u32() >= pg_sys::FirstNormalObjectId {
+                    name_layout(call);
+                }
             }
+            _ => {}
         }
-        _ => {}
+        expression_tree_walker(node, replace, context)
     }
-    // SAFETY: a node of an expression or of a query.
-    unsafe { expression_tree_walker(node, replace, context) }
 }
 
 /// Adds the layout to a call, if the function has an optional layout.
@@ -109,16 +110,17 @@ unsafe extern "C-unwind" fn name_layout(call: *mut FuncExpr) {
     // SAFETY: the arguments of a call are a list of nodes.
     let mut arguments = unsafe { PgList::<Node>::from_pg(call.args) };
     let layout = gucs::layout_text().into_string().unwrap_or_default().into_datum().unwrap_or(pg_sys::Datum::null());
-    // SAFETY: a text in the memory of the query.
+    // SAFETY: the value is a text, in the memory of the query.
     let layout = unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, layout, false, false) };
     let mut layout: *mut Node = layout.cast();
-    // SAFETY: a node.
+    // SAFETY: no argument is null.
     if arguments.tail().is_some_and(|last| unsafe { (*last).type_ } == NodeTag::T_NamedArgExpr) {
-        // SAFETY: a node of the type of its tag.
-        let mut named = unsafe { PgBox::<NamedArgExpr>::alloc_node(NodeTag::T_NamedArgExpr) };
+        // SAFETY: the tag is that of the type. The name is a C string, which is copied.
+        let (mut named, name) = unsafe {
+            (PgBox::<NamedArgExpr>::alloc_node(NodeTag::T_NamedArgExpr), pg_sys::pstrdup(c"layout".as_ptr()))
+        };
         named.arg = layout.cast();
-        // SAFETY: copies a C string.
-        named.name = unsafe { pg_sys::pstrdup(c"layout".as_ptr()) };
+        named.name = name;
         named.argnumber = c_int::try_from(arguments.len()).expect("a function's arguments");
         named.location = -1;
         layout = named.into_pg().cast();
@@ -162,29 +164,34 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _cache: c_int, _has
 /// The variant with a layout of a function of this extension; `None` for other functions, and unless PUBLIC may execute
 /// both: a plan is kept when its session changes its role.
 fn look_up(function: Oid) -> Option<Oid> {
-    // SAFETY: takes any OID.
-    let name = unsafe { pg_sys::get_func_name(function) };
-    // SAFETY: a C string, where it is not null.
-    let name = if name.is_null() { return None } else { unsafe { CStr::from_ptr(name) } };
+    // SAFETY: takes any OID, and returns a C string, or null if there is no such function.
+    let name = unsafe {
+        let name = pg_sys::get_func_name(function);
+        if name.is_null() { return None } else { CStr::from_ptr(name) }
+    };
     if !NAMES.contains(&name) {
         return None;
     }
     let (mut types, mut count) = (std::ptr::null_mut(), 0);
-    // SAFETY: the function exists, since it has a name.
-    unsafe { pg_sys::get_func_signature(function, &mut types, &mut count) };
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: an array of this length in the memory of the query; null only if it is empty.
-    let types = if types.is_null() { &[][..] } else { unsafe { std::slice::from_raw_parts(types, count) } };
-    let told = beside(function, name, &[types, &[TEXTOID]].concat());
-    let both = [function, told];
-    (told != Oid::INVALID && both.into_iter().all(is_ours) && both.into_iter().all(everybody_may_call)).then_some(told)
+    // SAFETY: the function exists, since it has a name. Its types are an array of this length, which is null only if it is
+    // empty, in the memory of the query.
+    let types = unsafe {
+        pg_sys::get_func_signature(function, &mut types, &mut count);
+        let count = usize::try_from(count).unwrap_or(0);
+        if types.is_null() { &[][..] } else { std::slice::from_raw_parts(types, count) }
+    };
+    let variant = beside(function, name, &[types, &[TEXTOID]].concat());
+    let both = [function, variant];
+    (variant != Oid::INVALID && both.into_iter().all(is_ours) && both.into_iter().all(everybody_may_call))
+        .then_some(variant)
 }
 
 /// Whether a function belongs to this extension. Other functions can have the same name.
 fn is_ours(function: Oid) -> bool {
-    // SAFETY: a C string.
-    let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_pg".as_ptr(), true) };
-    // SAFETY: the OID of a function.
-    let owner = unsafe { pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) };
+    // SAFETY: these look for a C string, and for any OID, in the catalog.
+    let (extension, owner) = unsafe {
+        let extension = pg_sys::get_extension_oid(c"snowflake_pg".as_ptr(), true);
+        (extension, pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function))
+    };
     extension != Oid::INVALID && owner == extension
 }

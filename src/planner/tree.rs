@@ -1,6 +1,7 @@
-//! PostgreSQL's walks through queries and expressions.
+//! PostgreSQL's nodes: walks through queries and expressions, and what it asks of support functions.
 
-use pgrx::pg_sys::{Node, Query};
+use pgrx::Internal;
+use pgrx::pg_sys::{FuncExpr, Node, NodeTag, PlannerInfo, Query, SupportRequestSimplify};
 use std::ffi::{c_int, c_void};
 
 /// Called for each part of a node; ends the walk by `true`.
@@ -18,4 +19,18 @@ unsafe extern "C-unwind" {
     /// Visits each part of an expression.
     #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
     pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
+}
+
+/// The call that a support function is to simplify, and what the planner knows of its query, if it plans one; `None` for
+/// other requests.
+pub fn call_to_simplify<'call>(request: Internal) -> Option<(&'call FuncExpr, Option<&'call PlannerInfo>)> {
+    let request = request.unwrap().map_or(std::ptr::null(), |request| request.cast_mut_ptr::<Node>().cast_const());
+    // SAFETY: PostgreSQL passes a node, of the type that its tag names. This one has a call, and its root can be null.
+    unsafe {
+        if (*request).type_ != NodeTag::T_SupportRequestSimplify {
+            return None;
+        }
+        let request = &*request.cast::<SupportRequestSimplify>();
+        Some((&*request.fcall, request.root.as_ref()))
+    }
 }

@@ -27,9 +27,10 @@ unsafe extern "C-unwind" {
 /// Installs the hook. Only while preloading; without preload no ID is issued.
 pub fn watch() {
     // SAFETY: the postmaster has one thread.
-    NEXT_HOOK.get_or_init(|| unsafe { pg_sys::ProcessUtility_hook });
-    // SAFETY: the same.
-    unsafe { pg_sys::ProcessUtility_hook = Some(process_utility) };
+    unsafe {
+        NEXT_HOOK.get_or_init(|| pg_sys::ProcessUtility_hook);
+        pg_sys::ProcessUtility_hook = Some(process_utility);
+    }
 }
 
 /// Tells the rest of this extension of the statement.
@@ -46,21 +47,18 @@ unsafe extern "C-unwind" fn process_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: PostgreSQL passes a statement.
-    let command = unsafe { (*statement).utilityStmt };
-    // SAFETY: a statement has a node.
-    let kind = unsafe { (*command).type_ };
-    let mut copied_before = None;
-    let mut forgets = false;
-    if kind == NodeTag::T_CopyStmt {
-        // SAFETY: a node of this type.
-        copied_before = Some(copy::begin(unsafe { &*command.cast::<CopyStmt>() }));
-    } else if kind == NodeTag::T_DiscardStmt {
-        // SAFETY: a node of this type.
-        let target = unsafe { (*command.cast::<DiscardStmt>()).target };
-        // As lastval() is.
-        forgets = [DiscardMode::DISCARD_ALL, DiscardMode::DISCARD_SEQUENCES].contains(&target);
-    }
+    // SAFETY: PostgreSQL passes a statement, whose command is a node of the type that its tag names.
+    let (copies, discards) = unsafe {
+        let command = (*statement).utilityStmt;
+        match (*command).type_ {
+            NodeTag::T_CopyStmt => (Some(&*command.cast::<CopyStmt>()), None),
+            NodeTag::T_DiscardStmt => (None, Some((*command.cast::<DiscardStmt>()).target)),
+            _ => (None, None),
+        }
+    };
+    let copied_before = copies.map(copy::begin);
+    // As lastval() is.
+    let forgets = [DiscardMode::DISCARD_ALL, DiscardMode::DISCARD_SEQUENCES].map(Some).contains(&discards);
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
     // SAFETY: what PostgreSQL has passed, unchanged.
     unsafe { next(statement, query, read_only_tree, context, parameters, environment, receiver, completion) };

@@ -28,10 +28,12 @@ pub fn in_automatic_file(name: &CStr) -> Option<Setting> {
 
 /// The last setting in postgresql.conf and the files that it includes.
 pub fn in_main_file(name: &CStr) -> Option<Setting> {
-    // SAFETY: set before the postmaster loads any library; null in a process without configuration files.
-    let main = unsafe { pg_sys::ConfigFileName };
-    // SAFETY: a C string if not null, copied before anything can change it.
-    let main = if main.is_null() { return None } else { unsafe { CStr::from_ptr(main) }.to_owned() };
+    // SAFETY: set before the postmaster loads any library, to a C string, or to null in a process without configuration
+    // files. It is copied before anything can change it.
+    let main = unsafe {
+        let main = pg_sys::ConfigFileName;
+        if main.is_null() { return None } else { CStr::from_ptr(main).to_owned() }
+    };
     last_of(&main, name)
 }
 

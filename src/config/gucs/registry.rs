@@ -103,21 +103,18 @@ unsafe extern "C-unwind" fn check_registry(
     if preload::is_under_way() {
         if libpq::has_secret(text) {
             // No view shows it then.
-            // SAFETY: PostgreSQL passes the address of the new value.
-            let value = unsafe { *new_value };
-            // SAFETY: PostgreSQL's own copy of the value, and none with a secret is shorter.
-            unsafe { ptr::copy_nonoverlapping(HIDDEN.as_ptr(), value, HIDDEN.count_bytes() + 1) };
+            // SAFETY: PostgreSQL passes the address of its own copy of the value, and none with a secret is shorter.
+            unsafe { ptr::copy_nonoverlapping(HIDDEN.as_ptr(), *new_value, HIDDEN.count_bytes() + 1) };
         }
         return true;
     }
-    // PostgreSQL's own message would quote the value. SAFETY: copies a C string into PostgreSQL's memory.
-    let message = unsafe { pg_sys::pstrdup(reason.as_ptr()) };
-    // SAFETY: as above.
-    let hint = unsafe { pg_sys::pstrdup(hint.as_ptr()) };
-    // SAFETY: as GUC_check_errmsg() does; PostgreSQL reads it right after the hook, in the same thread.
-    unsafe { pg_sys::GUC_check_errmsg_string = message };
-    // SAFETY: as GUC_check_errhint() does.
-    unsafe { pg_sys::GUC_check_errhint_string = hint };
+    // PostgreSQL's own message would quote the value.
+    // SAFETY: as GUC_check_errmsg() and GUC_check_errhint() do, with copies in PostgreSQL's memory. PostgreSQL reads them
+    // right after the hook, in the same thread.
+    unsafe {
+        pg_sys::GUC_check_errmsg_string = pg_sys::pstrdup(reason.as_ptr());
+        pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(hint.as_ptr());
+    }
     false
 }
 

@@ -14,11 +14,8 @@ pub fn set_parameters() -> Vec<(&'static str, String)> {
 /// PostgreSQL's table of parameters, by name. It is there before a library is loaded.
 fn table() -> Vec<pg_sys::config_generic> {
     #[cfg(feature = "pg15")]
-    // SAFETY: reads a number.
-    let length = unsafe { pg_sys::GetNumConfigOptions() };
-    #[cfg(feature = "pg15")]
-    // SAFETY: gives PostgreSQL's own table.
-    let table = unsafe { pg_sys::get_guc_variables() };
+    // SAFETY: gives PostgreSQL's own table, which is there before it loads any library, and its length.
+    let (table, length) = unsafe { (pg_sys::get_guc_variables(), pg_sys::GetNumConfigOptions()) };
     #[cfg(not(feature = "pg15"))]
     let mut length = 0;
     #[cfg(not(feature = "pg15"))]

@@ -79,10 +79,8 @@ pub(super) fn define_choice<T: GucEnum>(
 ) {
     let words = || {
         // SAFETY: the list ends with an entry without a name, and nothing after it is read.
-        let address = |nth| unsafe { T::CONFIG_ENUM_ENTRY.add(nth) };
-        // SAFETY: an entry of the list.
-        let entry = |address: *const pg_sys::config_enum_entry| unsafe { *address };
-        (0..).map(address).map(entry).take_while(|entry| !entry.name.is_null()).map(|entry| {
+        let entry = |nth| unsafe { *T::CONFIG_ENUM_ENTRY.add(nth) };
+        (0..).map(entry).take_while(|entry| !entry.name.is_null()).map(|entry| {
             // SAFETY: a C string, as in every entry of the list.
             let word = unsafe { CStr::from_ptr(entry.name) };
             (word.to_str().expect("a word in ASCII"), entry.hidden)

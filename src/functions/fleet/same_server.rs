@@ -51,11 +51,14 @@ fn as_session<T>(name: &str, act: impl FnOnce() -> T) -> T {
     let name = CString::new(name).expect("a name without zeros");
     let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
     let (action, level) = (pg_sys::GucAction::GUC_ACTION_SAVE, pg_sys::WARNING.cast_signed());
-    // SAFETY: in a transaction, like every function. An ERROR ends the level, too.
-    let settings = unsafe { pg_sys::NewGUCNestLevel() };
     let variable = c"application_name".as_ptr();
-    // SAFETY: two C strings; the value is copied.
-    unsafe { pg_sys::set_config_option(variable, name.as_ptr(), context, source, action, true, level, false) };
+    // SAFETY: a function is called in a transaction, and an ERROR ends the level of settings, too. The name and the value are
+    // C strings, which are copied.
+    let settings = unsafe {
+        let settings = pg_sys::NewGUCNestLevel();
+        pg_sys::set_config_option(variable, name.as_ptr(), context, source, action, true, level, false);
+        settings
+    };
     let outcome = act();
     // SAFETY: the level begun above; inner ones have ended.
     unsafe { pg_sys::AtEOXact_GUC(false, settings) };

@@ -1,6 +1,6 @@
 //! Shows the partitions of a table, and drops old ones.
 
-use super::parent::{Parent, Partition};
+use super::parent::{Parent, Partition, class, try_open};
 use crate::catalog::name_of_table;
 use crate::clock;
 use crate::errors::{error_report, raise};
@@ -12,7 +12,7 @@ use crate::functions::time::{timestamptz, unix_ms};
 use crate::server_encoding::characters;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, PgList, PgRelation, direct_function_call};
+use pgrx::{IntoDatum, PgList, direct_function_call};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
 use std::ffi::c_int;
@@ -123,20 +123,18 @@ fn detach(parent: &Parent, partition: &Partition, name: &[u8]) -> Vec<u8> {
 
 /// Whether DETACH PARTITION ... CONCURRENTLY was interrupted.
 fn has_pending_detach(partition: pg_sys::Oid) -> bool {
-    // SAFETY: looks for a partition in the catalog.
-    let look = || unsafe { PartitionHasPendingDetach(partition) };
-    // SAFETY: an ERROR passes only frames of C.
-    unsafe { pg_guard_ffi_boundary(look) }
+    // SAFETY: looks for any OID in the catalog. An ERROR passes only frames of C.
+    unsafe { pg_guard_ffi_boundary(|| PartitionHasPendingDetach(partition)) }
 }
 
 /// A table with all its partitions.
 fn tree(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: looks for the tables in the catalog.
-    let look = || unsafe { find_all_inheritors(table, NO_LOCK, std::ptr::null_mut()) };
-    // SAFETY: an ERROR passes only frames of C.
-    let tables = unsafe { pg_guard_ffi_boundary(look) };
-    // SAFETY: a list of OIDs.
-    unsafe { PgList::<pg_sys::Oid>::from_pg(tables) }.iter_oid().collect()
+    // SAFETY: looks for any OID in the catalog, and gives a list of OIDs. An ERROR passes only frames of C.
+    let tables = unsafe {
+        let look = || find_all_inheritors(table, NO_LOCK, std::ptr::null_mut());
+        PgList::<pg_sys::Oid>::from_pg(pg_guard_ffi_boundary(look))
+    };
+    tables.iter_oid().collect()
 }
 
 /// The lowest ID that is not older than a time; an ERROR for a time to come.
@@ -205,15 +203,8 @@ impl Size {
 /// The rows of one table, as ANALYZE has estimated them.
 #[expect(clippy::cast_possible_truncation, reason = "a number of rows")]
 fn estimated_rows(table: pg_sys::Oid) -> Option<i64> {
-    // SAFETY: looks up the relation under the lock; null if there is none.
-    let relation = unsafe { pg_sys::try_relation_open(table, pg_sys::AccessShareLock.cast_signed()) };
-    if relation.is_null() {
-        return None;
-    }
-    // SAFETY: an open relation that is closed nowhere else.
-    let relation = unsafe { PgRelation::from_pg_owned(relation) };
-    // SAFETY: an open relation has its row of pg_class.
-    let class = unsafe { &*relation.rd_rel };
+    let relation = try_open(table, pg_sys::AccessShareLock)?;
+    let class = class(&relation);
     let (kind, rows) = (class.relkind, class.reltuples);
     // A partitioned table has no rows of its own.
     (kind.cast_unsigned() != pg_sys::RELKIND_PARTITIONED_TABLE && rows >= 0.0).then_some(rows as i64)

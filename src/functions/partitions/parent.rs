@@ -3,7 +3,7 @@
 //! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot
 //! (REPEATABLE READ), and in any encoding.
 
-use crate::catalog::{copied, identifier, qualified};
+use crate::catalog::{copied, identifier, qualified, type_name};
 use crate::errors::{error_report, raise};
 use crate::functions::run_as::{As, run};
 use crate::server_encoding::{characters, displayable, quoted};
@@ -128,20 +128,25 @@ impl Parent {
 
 /// Opens a relation. The lock remains when it is closed.
 fn open(table: pg_sys::Oid, lock: u32) -> PgRelation {
-    let lock = lock.cast_signed();
-    // SAFETY: looks up the relation under the lock; null if there is none.
-    let relation = unsafe { pg_sys::try_relation_open(table, lock) };
-    if relation.is_null() {
+    try_open(table, lock).unwrap_or_else(|| {
         raise(error_report(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("relation with OID {} does not exist", table.to_u32()),
-        ));
-    }
-    // SAFETY: an open relation that is closed nowhere else.
-    unsafe { PgRelation::from_pg_owned(relation) }
+        ))
+    })
 }
 
-fn class(relation: &PgRelation) -> &pg_sys::FormData_pg_class {
+/// Opens a relation, if there is one. The lock remains when it is closed.
+pub(super) fn try_open(table: pg_sys::Oid, lock: u32) -> Option<PgRelation> {
+    // SAFETY: looks up the relation under the lock, and gives null if there is none. It is closed nowhere else.
+    unsafe {
+        let relation = pg_sys::try_relation_open(table, lock.cast_signed());
+        (!relation.is_null()).then(|| PgRelation::from_pg_owned(relation))
+    }
+}
+
+/// The row of pg_class.
+pub(super) fn class(relation: &PgRelation) -> &pg_sys::FormData_pg_class {
     // SAFETY: an open relation has its row of pg_class.
     unsafe { &*relation.rd_rel }
 }
@@ -152,38 +157,35 @@ fn name(relation: &PgRelation) -> CString {
 
 fn must_be_owner(relation: &PgRelation) {
     let class = class(relation);
-    // SAFETY: every call has a user.
-    let user = unsafe { pg_sys::GetUserId() };
-    // SAFETY: two roles; a superuser has the privileges of all.
-    if !unsafe { pg_sys::has_privs_of_role(user, class.relowner) } {
-        // SAFETY: any kind of relation.
-        let kind = unsafe { pg_sys::get_relkind_objtype(class.relkind) };
-        let why = pg_sys::AclResult::ACLCHECK_NOT_OWNER;
-        // SAFETY: raises an ERROR with the name, a C string.
-        unsafe { pg_sys::aclcheck_error(why, kind, class.relname.data.as_ptr()) };
+    // SAFETY: every call has a user, and every table an owner and a kind. The ERROR has the name, a C string.
+    unsafe {
+        // A superuser has the privileges of all roles.
+        if !pg_sys::has_privs_of_role(pg_sys::GetUserId(), class.relowner) {
+            let (why, kind) = (pg_sys::AclResult::ACLCHECK_NOT_OWNER, pg_sys::get_relkind_objtype(class.relkind));
+            pg_sys::aclcheck_error(why, kind, class.relname.data.as_ptr());
+        }
     }
 }
 
 /// As for LOCK TABLE ... IN ACCESS SHARE MODE, and for those whom PostgreSQL lets hold such locks for monitoring.
 fn must_be_readable(table: pg_sys::Oid) {
-    // SAFETY: every call has a user.
-    let user = unsafe { pg_sys::GetUserId() };
     let mut is_missing = false;
     // Wider from PostgreSQL 16 on.
     #[cfg_attr(feature = "pg15", expect(clippy::useless_conversion, reason = "the same type"))]
     let read: pg_sys::AclMode = pg_sys::ACL_SELECT.into();
-    // SAFETY: looks for a relation in the catalog, and writes whether there is none.
-    let found = unsafe { pg_sys::pg_class_aclcheck_ext(table, user, read, &raw mut is_missing) };
-    // SAFETY: two roles.
-    let scans = || unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) };
-    if is_missing || found == pg_sys::AclResult::ACLCHECK_OK || scans() {
-        return;
-    }
-    // SAFETY: looks for a relation in the catalog; null if it has just been dropped.
-    let name = unsafe { pg_sys::get_rel_name(table) };
-    if !name.is_null() {
-        // SAFETY: raises an ERROR with the name, a C string.
-        unsafe { pg_sys::aclcheck_error(found, pg_sys::ObjectType::OBJECT_TABLE, name) };
+    // SAFETY: every call has a user. The rest looks for any OID in the catalog. The ERROR has the name, a C string.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        let outcome = pg_sys::pg_class_aclcheck_ext(table, user, read, &raw mut is_missing);
+        let scans = || pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES));
+        if is_missing || outcome == pg_sys::AclResult::ACLCHECK_OK || scans() {
+            return;
+        }
+        let name = pg_sys::get_rel_name(table);
+        // Null if it has just been dropped.
+        if !name.is_null() {
+            pg_sys::aclcheck_error(outcome, pg_sys::ObjectType::OBJECT_TABLE, name);
+        }
     }
 }
 
@@ -204,14 +206,12 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
         let name = copied(column.attname.data.as_ptr());
         !column.attisdropped && key == [b"RANGE (".as_slice(), &identifier(&name), b")"].concat()
     });
-    // SAFETY: two types.
+    // SAFETY: takes any two OIDs.
     if column.is_some_and(|column| unsafe { pg_sys::IsBinaryCoercible(column.atttypid, pg_sys::INT8OID) }) {
         return;
     }
     let of_type = column.map_or_else(String::new, |column| {
-        // SAFETY: the type of a column.
-        let name = copied(unsafe { pg_sys::format_type_be(column.atttypid) });
-        format!(", of type {}", displayable(&characters(name.to_bytes())))
+        format!(", of type {}", displayable(&characters(type_name(column.atttypid).to_bytes())))
     });
     raise(
         error_report(
@@ -226,14 +226,13 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
 /// The partitions of a table and its default partition, with partitions that are being detached: ATTACH counts these,
 /// too.
 fn partitions(relation: &PgRelation) -> (Vec<Partition>, Option<pg_sys::Oid>) {
-    // SAFETY: a partitioned table that is open and locked.
-    let partitions = unsafe { pg_sys::RelationGetPartitionDesc(relation.as_ptr(), false) };
-    // SAFETY: valid as long as the relation is open.
-    let partitions = unsafe { &*partitions };
-    // SAFETY: null if there are no partitions; else as above.
-    let Some(bounds) = (unsafe { partitions.boundinfo.as_ref() }) else { return (Vec::new(), None) };
-    // SAFETY: an array of `nparts` tables.
-    let tables = unsafe { from_raw_parts(partitions.oids, partitions.nparts.unsigned_abs() as usize) };
+    // SAFETY: the table is partitioned and locked. Its description is valid as long as it is open, and has an array of
+    // `nparts` tables, unless `boundinfo` is null.
+    let (bounds, tables) = unsafe {
+        let partitions = &*pg_sys::RelationGetPartitionDesc(relation.as_ptr(), false);
+        let Some(bounds) = partitions.boundinfo.as_ref() else { return (Vec::new(), None) };
+        (bounds, from_raw_parts(partitions.oids, partitions.nparts.unsigned_abs() as usize))
+    };
     // -1 is none.
     let table = |index: c_int| usize::try_from(index).ok().and_then(|index| tables.get(index)).copied();
     let default = table(bounds.default_index);
@@ -241,20 +240,22 @@ fn partitions(relation: &PgRelation) -> (Vec<Partition>, Option<pg_sys::Oid>) {
     if count == 0 {
         return (Vec::new(), default);
     }
-    // SAFETY: an array of `ndatums` bounds.
-    let values = unsafe { from_raw_parts(bounds.datums, count) };
-    // SAFETY: an array of the kinds of these bounds.
-    let kinds = unsafe { from_raw_parts(bounds.kind, count) };
-    // SAFETY: an array of the numbers of the partitions below these bounds.
-    let below = unsafe { from_raw_parts(bounds.indexes, count) };
+    // SAFETY: arrays of `ndatums` bounds, of their kinds, and of the numbers of the partitions below them.
+    let (values, kinds, below) = unsafe {
+        (
+            from_raw_parts(bounds.datums, count),
+            from_raw_parts(bounds.kind, count),
+            from_raw_parts(bounds.indexes, count),
+        )
+    };
     let ids = values.iter().zip(kinds).map(|(&value, &kind)| {
-        // SAFETY: a bound has a kind for each column of the key, which is one.
-        match unsafe { *kind } {
+        // SAFETY: a bound has a kind and a value for each column of the key, which is one, of a type that is
+        // binary-coercible to bigint.
+        let (value, kind) = unsafe { (*value, *kind) };
+        match kind {
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => 0,
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => END,
-            // SAFETY: a bound has a value for each column of the key, which is one, of a type that is binary-coercible
-            // to bigint.
-            _ => u64::try_from(unsafe { *value }.value().cast_signed()).unwrap_or(0),
+            _ => u64::try_from(value.value().cast_signed()).unwrap_or(0),
         }
     });
     let ids: Vec<u64> = ids.collect();

@@ -122,8 +122,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "anybody can run a command as anybody",
         edits: &[(
             "src/functions/run_as.rs",
-            "        pg_sys::check_is_member_of_role(user, role);\n",
-            "        pg_sys::check_is_member_of_role(user, user);\n",
+            "pg_sys::check_is_member_of_role(user, role)",
+            "pg_sys::check_is_member_of_role(user, user)",
         )],
         against: Servers { tests: "adopt:: runs_code" },
     },
