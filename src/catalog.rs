@@ -12,8 +12,8 @@ pub fn beside(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
     // Small numbers, whose types differ between versions.
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
     let column = i16::try_from(pg_sys::Anum_pg_proc_oid).unwrap_or(-1);
-    // SAFETY: the function exists, since it is being called. There are as many types as `count` says. The cache has these
-    // keys: a name, types and a schema.
+    // SAFETY: the function exists, since it is being called. There are as many types as `count` says. The cache has
+    // these keys: a name, types and a schema.
     unsafe {
         let schema = pg_sys::get_func_namespace(function);
         let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);

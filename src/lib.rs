@@ -17,6 +17,7 @@
 //! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`os_error`],
 //!   [`server_encoding`], [`catalog`]: what the system and PostgreSQL offer.
 
+#![warn(missing_docs)]
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
 use config::{gucs, preload};

@@ -40,7 +40,7 @@ impl Remote {
         Self::connect_by(&parameters, until, check_interrupts)
     }
 
-    /// The same by the parameters of a connection string.
+    /// Connects by the parameters of a connection string.
     pub fn connect_by(
         parameters: &[Parameter],
         until: Instant,
@@ -172,7 +172,7 @@ fn hosts(parameters: &[Parameter]) -> VecDeque<Host> {
     (0..count).map(of).collect()
 }
 
-/// The same parameters with these hosts.
+/// The parameters, but with these hosts.
 fn with_hosts(parameters: &[Parameter], hosts: &VecDeque<Host>) -> Vec<Parameter> {
     let list = |nth: usize| hosts.iter().map(|host| host[nth].as_str()).collect::<Vec<_>>().join(",");
     let others = parameters.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).cloned();

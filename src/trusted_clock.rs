@@ -41,7 +41,7 @@ pub fn now(layout: &Layout) -> Duration {
     now_above(shared().last_timestamp(layout))
 }
 
-/// The same in milliseconds.
+/// The time since 1970 in milliseconds, for a generator of this layout.
 pub fn now_ms(layout: &Layout) -> UnixMs {
     now_ms_above(shared().last_timestamp(layout))
 }

@@ -15,7 +15,7 @@ pub fn database() -> (Database, Client) {
     (database, client)
 }
 
-/// The same database by this session.
+/// Gives the database of a session the extension.
 pub fn with_extension(mut client: Client) -> Client {
     client
         .batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SELECT ids.snowflake_nextval()")
@@ -37,7 +37,7 @@ pub fn plan(client: &mut Client, which: &str, arguments: &str) -> Plan {
     plan_in(client, "ids", which, arguments)
 }
 
-/// The same with the extension in another schema.
+/// What is planned with the extension in another schema.
 pub fn plan_in(client: &mut Client, schema: &str, which: &str, arguments: &str) -> Plan {
     let query = format!("SELECT command, note FROM {schema}.snowflake_{which}_plan({arguments})");
     let mut plan = Plan { commands: Vec::new(), notes: Vec::new() };

@@ -33,7 +33,7 @@ fn beset() -> (Database, Client) {
     (database, client)
 }
 
-/// The same with the extension.
+/// A database among such overloads, with the extension.
 fn beset_extension() -> (Database, Client) {
     let (database, mut client) = beset();
     run(&mut client, "CREATE EXTENSION snowflake_pg");

@@ -15,7 +15,7 @@ fn without_wal() -> Builder {
     Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "off")
 }
 
-/// The same with a state directory outside of its data directory, and a mark that is written often.
+/// A server with a state directory outside of its data directory, and a mark that is written often.
 fn server_with_directory() -> (Cluster, PathBuf) {
     let mut cluster = without_wal().set("snowflake_pg.reserve_ahead", "200ms").create();
     let directory = cluster.make_directory("state");

@@ -18,7 +18,7 @@ pub struct Contender {
 
 /// The extension with the configuration that users have who choose none.
 pub const OURS: Contender = ours("snowflake_nextval()", Setting::Default);
-/// The same with a layout whose ticks can't be used up.
+/// A layout whose ticks can't be used up.
 pub const WIDE: Contender = ours("snowflake_nextval(), t41 w2 s20", Setting::Wide);
 /// Full ticks are borrowed from the future.
 pub const BORROW: Contender = ours("snowflake_nextval(), exhaustion borrow", Setting::Borrow);
@@ -43,7 +43,7 @@ pub const SEQUENCE_1000: Contender = other("nextval(), CACHE 1000", "nextval('ca
 pub const UUID_4: Contender = other("gen_random_uuid()", "gen_random_uuid()", "uuid");
 /// Instagram's, as in most tutorials.
 pub const PLPGSQL: Contender = other("PL/pgSQL, Instagram's", "insta_next_id()", "bigint");
-/// The same generator in Rust, under a lock.
+/// The usual generator in Rust, under a lock.
 pub const NAIVE: Contender = other("pgrx under an LWLock", "naive_nextval()", "bigint");
 
 const CALLS_IN_ROW: usize = 25;

@@ -30,7 +30,7 @@ pub const RANGE: Question = Question {
 
 /// Reads one ID in the shortest way.
 pub const TIMESTAMP: &str = "snowflake_timestamp(i)";
-/// The same by hand, as a number of milliseconds.
+/// Reads one ID by hand, as a number of milliseconds.
 pub const SHIFT: &str = "(i >> 22) + 1288834974657";
 /// Selects by the primary key.
 pub const WITHIN: &str = "snowflake_within(id, a, b), primary key";

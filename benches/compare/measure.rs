@@ -11,7 +11,6 @@ use testbed::value;
 
 /// A session, and the process that serves it.
 pub struct Backend {
-    /// The session.
     pub client: Client,
     process: u32,
 }

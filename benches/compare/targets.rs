@@ -229,7 +229,6 @@ impl Wanted {
     }
 }
 
-/// A row for each.
 pub fn table(verdicts: &[Verdict]) -> String {
     let head = ["", "ours", "other", "ours ÷ other", "must be", ""].map(str::to_owned).to_vec();
     let row = |verdict: &Verdict| {

@@ -191,8 +191,8 @@ pub fn define() {
 /// The text of a parameter in the configuration files, on the command line or from SET, also of one that is not
 /// defined.
 pub fn raw_setting(name: &CStr) -> Option<CString> {
-    // SAFETY: takes a C string, and gives another one, which is copied before anything can change the parameter. It is null
-    // for a parameter that is not set, as missing_ok is true.
+    // SAFETY: takes a C string, and gives another one, which is copied before anything can change the parameter. It is
+    // null for a parameter that is not set, as missing_ok is true.
     unsafe {
         let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
         (!value.is_null()).then(|| CStr::from_ptr(value).to_owned())
@@ -204,7 +204,7 @@ pub fn worker_id() -> String {
     text(&WORKER_ID)
 }
 
-/// The same for the data center.
+/// The data center, or where it comes from.
 pub fn datacenter_id() -> String {
     text(&DATACENTER_ID)
 }

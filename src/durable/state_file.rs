@@ -55,7 +55,7 @@ impl StateDirectory {
         Ok(Self { path: directory, opened })
     }
 
-    /// The same for readers: creates nothing, and returns `None` if there is no mark.
+    /// Opens the directory for readers: creates nothing, and returns `None` if there is no mark.
     pub fn find(configured: &Path) -> Result<Option<Self>, StateFileError> {
         let (path, _) = locate(configured);
         if path.join(NAME).exists() { Self::open(configured).map(Some) } else { Ok(None) }

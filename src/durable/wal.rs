@@ -153,8 +153,8 @@ impl Locked {
     /// Writes this on the page, and logs it. Returns the end of that in WAL.
     fn write(&mut self, content: &[u8]) -> pg_sys::XLogRecPtr {
         let end = u16::try_from(CONTENT + content.len()).expect("within a page");
-        // SAFETY: the buffer is pinned, and locked exclusively: nobody else sees the bytes of its page. A page begins with
-        // its header. It is logged with one, and in a critical section.
+        // SAFETY: the buffer is pinned, and locked exclusively: nobody else sees the bytes of its page. A page begins
+        // with its header. It is logged with one, and in a critical section.
         unsafe {
             let page = pg_sys::BufferGetPage(self.0);
             // From here on, an ERROR is a PANIC: the page and WAL must not differ.
@@ -173,7 +173,8 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: the buffer is pinned and locked, unless an ERROR has set the counter to 0: then PostgreSQL releases it.
+        // SAFETY: the buffer is pinned and locked, unless an ERROR has set the counter to 0: then PostgreSQL releases
+        // it.
         unsafe {
             if pg_sys::InterruptHoldoffCount > 0 {
                 pg_sys::UnlockReleaseBuffer(self.0);

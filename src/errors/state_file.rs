@@ -110,7 +110,7 @@ impl Display for StatePath {
 }
 
 impl StateFileError {
-    /// The same error for users who may not know the path of the state directory.
+    /// The error for users who may not know the path of the state directory.
     pub fn without_directory(&self) -> Self {
         match self {
             Self::Io { action, path, source } => {

@@ -14,7 +14,7 @@ fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
     timestamp(id, &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// When an ID of another layout was issued.
 #[pg_extern(sql = false)]
 fn snowflake_timestamp_with_layout(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
     timestamp(id, &layout_named(layout))
@@ -30,7 +30,7 @@ fn snowflake_decode(id: i64) -> Row {
     decode(id, &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The fields of an ID of another layout, as a row.
 #[pg_extern(sql = false)]
 fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row {
     decode(id, &layout_named(layout))
@@ -53,7 +53,7 @@ fn snowflake_tag(id: i64) -> Option<i32> {
     tag(id, &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The tag of an ID of another layout; `None` if that has no such field.
 #[pg_extern(sql = false)]
 fn snowflake_tag_with_layout(id: i64, layout: &[u8]) -> Option<i32> {
     tag(id, &layout_named(layout))
@@ -75,7 +75,7 @@ fn snowflake_compose(
     compose(issued_at, [datacenter_id, worker_id, sequence, Some(0)], &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The ID of another layout with these fields.
 #[pg_extern(sql = false)]
 fn snowflake_compose_with_layout(
     issued_at: Option<TimestampWithTimeZone>,
@@ -99,7 +99,7 @@ fn snowflake_compose_with_tag(
     compose(issued_at, [datacenter_id, worker_id, sequence, tag], &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The ID of another layout with these fields and this tag.
 #[pg_extern(sql = false)]
 fn snowflake_compose_with_tag_and_layout(
     issued_at: Option<TimestampWithTimeZone>,
@@ -160,7 +160,7 @@ fn snowflake_explain(id: i64) -> String {
     explain(id, &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The bits of an ID of another layout, grouped by field.
 #[pg_extern(sql = false)]
 fn snowflake_explain_with_layout(id: i64, layout: &[u8]) -> String {
     explain(id, &layout_named(layout))

@@ -59,8 +59,8 @@ extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
 unsafe fn fill(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, mut number: c_int) -> pg_sys::HeapTuple {
     let mut id = super::nextval::next().into();
     let mut is_null = false;
-    // SAFETY: the caller promises that the row has the column. The ID is a value of its type, or of that on which a domain is
-    // based.
+    // SAFETY: the caller promises that the row has the column. The ID is a value of its type, or of that on which a
+    // domain is based.
     unsafe {
         let of_type = pg_sys::SPI_gettypeid(columns, number);
         if of_type != pg_sys::INT8OID && pg_sys::getBaseType(of_type) != of_type {

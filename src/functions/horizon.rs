@@ -14,7 +14,7 @@ fn snowflake_horizon() -> Option<i64> {
     read("snowflake_horizon()")
 }
 
-/// The same for another function, which is named in errors.
+/// The horizon, for a function that errors name.
 pub fn read(function: &str) -> Option<i64> {
     must_track();
     if gucs::clock_regression() == ClockRegression::History {

@@ -13,7 +13,7 @@ fn snowflake_interval(length: Interval) -> i64 {
     distance(length, &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The difference of two IDs of another layout that were issued this long apart.
 #[pg_extern(sql = false)]
 fn snowflake_interval_with_layout(length: Interval, layout: &[u8]) -> i64 {
     distance(length, &layout_named(layout))

@@ -66,7 +66,7 @@ fn snowflake_nextval_with_tag(tag: i64) -> i64 {
     id
 }
 
-/// The same for COPY.
+/// [`snowflake_nextval_with_tag`], as COPY calls it.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_with_tag_in_copy(_not_from_sql: Internal, tag: i64) -> i64 {
     snowflake_nextval_with_tag(tag)

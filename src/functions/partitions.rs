@@ -26,7 +26,7 @@ fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32)
     SetOfIterator::new(create_partitions(parent, every, ahead, layout_in_force()))
 }
 
-/// The same for IDs of another layout.
+/// Creates missing partitions for IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_create_partitions_with_layout(
     parent: pg_sys::Oid,

@@ -41,7 +41,8 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     // SAFETY: a function that returns a set, whose rows are of the type of its first argument.
     unsafe { pg_sys::InitMaterializedSRF(call, 0) };
     if let Some(horizon) = horizon::read("snowflake_poll()") {
-        // SAFETY: PostgreSQL calls a function with a valid fcinfo. The call above has checked that it is to return a set.
+        // SAFETY: PostgreSQL calls a function with a valid fcinfo. The call above has checked that it is to return a
+        // set.
         let result = unsafe { &*(*call).resultinfo.cast() };
         read(&poll.query(&key, horizon), result);
     }
@@ -78,8 +79,8 @@ fn is_null(argument: &str) -> ErrorReport {
 
 /// The table whose type is that of the first argument.
 fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
-    // SAFETY: PostgreSQL calls a function with a valid fcinfo and flinfo. The catalog is asked for any OID, and gives 0 if
-    // it is not that of a relation.
+    // SAFETY: PostgreSQL calls a function with a valid fcinfo and flinfo. The catalog is asked for any OID, and gives 0
+    // if it is not that of a relation.
     let (row, table, kind) = unsafe {
         let row = pg_sys::get_fn_expr_argtype((*call).flinfo, 0);
         let table = pg_sys::get_typ_typrelid(row);
@@ -201,8 +202,8 @@ impl Poll {
 fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
     let mismatch = c"the rows of the table do not have its type";
     let (store, rows) = (result.setResult, result.setDesc);
-    // SAFETY: the store, the description and the memory context of the result live as long as the query. Nothing in this
-    // function is dropped when an ERROR jumps over it.
+    // SAFETY: the store, the description and the memory context of the result live as long as the query. Nothing in
+    // this function is dropped when an ERROR jumps over it.
     let receiver = unsafe {
         let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
         let context = (*result.econtext).ecxt_per_query_memory;

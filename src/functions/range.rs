@@ -13,7 +13,7 @@ fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
     min_id(at, &layout_in_force())
 }
 
-/// The same for IDs of another layout.
+/// The lowest ID of the tick of a time in another layout.
 #[pg_extern(sql = false)]
 fn snowflake_min_id_with_layout(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
     min_id(at, &layout_named(layout))

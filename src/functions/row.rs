@@ -58,8 +58,8 @@ impl Row {
 // SAFETY: returns a composite datum in the current memory context, as PostgreSQL expects.
 unsafe impl BoxRet for Row {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        // SAFETY: the call is of a function that returns this row or a set of such rows. The description is a copy, which
-        // is not reference-counted.
+        // SAFETY: the call is of a function that returns this row or a set of such rows. The description is a copy,
+        // which is not reference-counted.
         let (description, attributes) = unsafe {
             let description = description(fcinfo.as_mut_ptr());
             (description, PgTupleDesc::from_pg_unchecked(description))
@@ -67,8 +67,8 @@ unsafe impl BoxRet for Row {
         let values = attributes.iter().enumerate().map(|(place, attribute)| self.value(place, attribute));
         let (mut values, mut nulls): (Vec<_>, Vec<_>) =
             values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
-        // SAFETY: there are as many values as columns, and of their types. The description is blessed, as a datum needs it,
-        // and of the type that the function returns.
+        // SAFETY: there are as many values as columns, and of their types. The description is blessed, as a datum needs
+        // it, and of the type that the function returns.
         unsafe {
             let tuple = pg_sys::heap_form_tuple(description, values.as_mut_ptr(), nulls.as_mut_ptr());
             fcinfo.return_raw_datum(pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data))

@@ -10,8 +10,8 @@ use std::ffi::{CString, c_int};
 /// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.
 #[pg_extern(sql = false)]
 fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
-    // SAFETY: every call has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if there
-    // is none.
+    // SAFETY: every call has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
+    // there is none.
     unsafe {
         let user = pg_sys::GetUserId();
         #[cfg(feature = "pg15")]
@@ -47,8 +47,8 @@ impl As {
             return None;
         }
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
-        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up. A function is called in a
-        // transaction.
+        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up. A function is called
+        // in a transaction.
         let settings = unsafe {
             pg_sys::SetUserIdAndSecContext(role, restricted);
             pg_sys::NewGUCNestLevel()

@@ -98,8 +98,8 @@ fn own() -> (usize, i32) {
 
 /// The number and the ID of the leader of a parallel query; `None` in other processes than its workers.
 fn leader() -> Option<(usize, i32)> {
-    // SAFETY: all of this is set when a parallel worker starts: it has its PGPROC, and joins the group of its leader before
-    // it does anything else. Other processes have the number -1.
+    // SAFETY: all of this is set when a parallel worker starts: it has its PGPROC, and joins the group of its leader
+    // before it does anything else. Other processes have the number -1.
     let (number, pid) = unsafe {
         if pg_sys::ParallelWorkerNumber < 0 {
             return None;

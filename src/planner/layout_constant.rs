@@ -173,8 +173,8 @@ fn look_up(function: Oid) -> Option<Oid> {
         return None;
     }
     let (mut types, mut count) = (std::ptr::null_mut(), 0);
-    // SAFETY: the function exists, since it has a name. Its types are an array of this length, which is null only if it is
-    // empty, in the memory of the query.
+    // SAFETY: the function exists, since it has a name. Its types are an array of this length, which is null only if it
+    // is empty, in the memory of the query.
     let types = unsafe {
         pg_sys::get_func_signature(function, &mut types, &mut count);
         let count = usize::try_from(count).unwrap_or(0);

@@ -21,8 +21,8 @@ unsafe extern "C-unwind" {
     pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
 }
 
-/// The call that a support function is to simplify, and what the planner knows of its query, if it plans one; `None` for
-/// other requests.
+/// The call that a support function is to simplify, and what the planner knows of its query, if it plans one; `None`
+/// for other requests.
 pub fn call_to_simplify<'call>(request: Internal) -> Option<(&'call FuncExpr, Option<&'call PlannerInfo>)> {
     let request = request.unwrap().map_or(std::ptr::null(), |request| request.cast_mut_ptr::<Node>().cast_const());
     // SAFETY: PostgreSQL passes a node, of the type that its tag names. This one has a call, and its root can be null.

@@ -101,7 +101,7 @@ impl Session {
         Ok(Self { remote, until, clock_offset_ms, clock_error_ms: error_ms + 1 })
     }
 
-    /// The same session, whose calls end at another time.
+    /// Has the calls of this session end at another time.
     pub fn until(self, until: Instant) -> Self {
         Self { until, ..self }
     }

@@ -42,7 +42,7 @@ pub enum Sent {
 pub const EXECUTIONS: i32 = 10;
 
 impl Statement {
-    /// The same name as an identifier.
+    /// The name as an identifier.
     pub fn identifier(&self) -> String {
         self.name.to_lowercase().replace([' ', '/'], "_")
     }

@@ -20,7 +20,7 @@ pub fn server(builder: Builder) -> Cluster {
     cluster
 }
 
-/// The same, when it has issued an ID.
+/// A server that has issued an ID.
 pub fn started(builder: Builder) -> Cluster {
     let cluster = server(builder);
     Witness::of(&cluster).next_id().expect("an ID");
@@ -40,7 +40,7 @@ pub fn assert_kept(rounds: usize, report: &Report, offset_ms: i64) -> Evidence {
     Evidence::new(rounds, report).lead_ms(lead)
 }
 
-/// The same, of a server that did not refuse a single call.
+/// The promises of a server that did not refuse a single call.
 pub fn assert_kept_without_errors(rounds: usize, report: &Report, offset_ms: i64) -> Evidence {
     assert!(report.errors().is_empty(), "{:?}", report.errors());
     assert_kept(rounds, report, offset_ms)

@@ -48,7 +48,7 @@ pub fn some_ids(cluster: &Cluster) -> Report {
     load.finish()
 }
 
-/// The same from a server that has no reason to refuse.
+/// IDs from a server that has no reason to refuse.
 pub fn some_ids_without_errors(cluster: &Cluster) -> Report {
     let report = some_ids(cluster);
     assert_only_errors(&report, &[]);
@@ -95,7 +95,7 @@ pub fn lead_ms(report: &Report, clock_offset_ms: i64) -> i64 {
     lead_ms_in(&twitter(), report, clock_offset_ms)
 }
 
-/// The same in a layout of its own.
+/// How far an ID was ahead, in a layout of its own.
 pub fn lead_ms_in(layout: &Layout, report: &Report, clock_offset_ms: i64) -> i64 {
     let lead = report.largest_lead_ms(layout, clock_offset_ms);
     assert!(lead <= MAX_BORROW_MS, "{lead} ms ahead of the clock");

@@ -27,7 +27,7 @@ pub fn problems(client: &mut Client, asked: &[String]) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// The same, asked by a server of these servers.
+/// The problems that a server finds when it asks these servers.
 pub fn check(by: &Cluster, asked: &[&Cluster]) -> Vec<String> {
     problems(&mut by.connect(), &asked.iter().map(|cluster| conninfo(cluster)).collect::<Vec<_>>())
 }

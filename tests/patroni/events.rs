@@ -36,7 +36,7 @@ pub struct Seen {
     pub promotions: i32,
     /// The longest time without an ID, for a client that asks the primary.
     pub gap: Duration,
-    /// The same for one that asks a sequence of PostgreSQL's, and how many of its numbers came twice.
+    /// The longest time without a number of a sequence of PostgreSQL's, and how many of its numbers came twice.
     pub serial: (Duration, usize),
     /// How long the old primary issued IDs beside the new one.
     pub beside: Option<Duration>,

@@ -37,7 +37,6 @@ fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The next ID.
 #[pg_extern(sql = false)]
 fn naive_nextval() -> i64 {
     let mut last = LAST.exclusive();

@@ -30,7 +30,6 @@ fn color(contender: &str) -> &'static str {
     if is_other { ORIGINS[2].0 } else { ORIGINS[1].0 }
 }
 
-/// The picture of an answer.
 pub fn draw(answer: &Answer) -> String {
     let (heading, contenders) = (answer.question.heading(), answer.contenders());
     let mut picture = Picture::new(WIDTH);
@@ -59,7 +58,6 @@ fn axis(answer: &Answer, pixels: (f64, f64)) -> Axis {
     }
 }
 
-/// The unit of an axis.
 fn unit(answer: &Answer, axis: &Axis) -> String {
     answer.question.unit.to_owned() + if axis.is_logarithmic { ", logarithmic" } else { "" }
 }

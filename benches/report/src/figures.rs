@@ -5,11 +5,9 @@ use serde::Serialize;
 /// What is measured, and in what unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Question {
-    /// The part of the benchmark.
     pub part: &'static str,
     /// What of it, as the heading of a table.
     pub case: &'static str,
-    /// The unit of its values.
     pub unit: &'static str,
     /// Which of its values are the better ones.
     pub better: Better,
@@ -21,16 +19,13 @@ pub struct Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// The lower one.
     Lower,
-    /// The higher one.
     Higher,
 }
 
 /// One contender's answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// What was asked.
     #[serde(flatten)]
     pub question: Question,
     /// Whose it is.
@@ -40,13 +35,11 @@ pub struct Figure {
     pub at: Option<u64>,
     /// One value a round.
     pub values: Vec<f64>,
-    /// The median of these values.
     pub median: f64,
 }
 
 /// All contenders' answers to one question.
 pub struct Answer<'a> {
-    /// What was asked.
     pub question: Question,
     /// In the order in which they were measured.
     pub figures: Vec<&'a Figure>,

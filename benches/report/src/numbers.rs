@@ -1,6 +1,5 @@
 //! Numbers as people read them.
 
-/// The one in the middle.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

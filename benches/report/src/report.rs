@@ -26,7 +26,7 @@ impl Report {
         self.insert(question, contender, None, values);
     }
 
-    /// The same where something was varied: `at` says what it was.
+    /// A contender's values where something was varied: `at` says what it was.
     pub fn add_at(&mut self, question: &Question, contender: &'static str, at: u64, values: Vec<f64>) {
         self.insert(question, contender, Some(at), values);
     }

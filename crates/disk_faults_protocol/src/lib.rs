@@ -29,7 +29,6 @@ const CUT_OFF: &str = "cut-off-";
 /// What a disk is to do, in the directory that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Work.
     Work,
     /// Be full: nothing can be written.
     Full,

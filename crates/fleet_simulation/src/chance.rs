@@ -3,7 +3,6 @@
 use crate::time::Micros;
 use fastrand::Rng;
 
-/// A source of random numbers.
 #[derive(Clone, Debug)]
 pub struct Chance(Rng);
 

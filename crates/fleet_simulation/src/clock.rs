@@ -21,7 +21,7 @@ pub struct Clock {
     shown: Micros,
     /// How much faster it runs than true time, in parts per billion.
     rate_ppb: i64,
-    /// The same without corrections.
+    /// How much faster it would run without corrections.
     drift_ppb: i64,
     /// What NTP has learned of the drift.
     learned_ppb: i64,

@@ -61,7 +61,6 @@ impl Events {
         self.heap.push(Reverse((time, self.entered, event)));
     }
 
-    /// Takes the next one.
     pub fn pop(&mut self) -> Option<(Micros, Event)> {
         self.heap.pop().map(|Reverse((time, _, event))| (time, event))
     }

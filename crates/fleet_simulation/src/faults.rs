@@ -52,7 +52,6 @@ const WEIGHTS: [(Fault, usize); 13] = [
 ];
 
 impl Fault {
-    /// One of them.
     pub fn draw(chance: &mut Chance) -> Self {
         let mut left = chance.index(WEIGHTS.iter().map(|&(_, weight)| weight).sum());
         for (fault, weight) in WEIGHTS {

@@ -17,7 +17,6 @@ pub enum Role {
     Primary,
     /// A former primary, whose server does not know of the new one.
     Former,
-    /// A standby.
     Standby,
     /// Neither, until it is a standby again.
     Away,
@@ -53,7 +52,6 @@ pub struct Former {
 pub struct Node {
     /// The number of its cluster.
     pub cluster: usize,
-    /// The machine.
     pub machine: Machine,
     /// The worker that it is configured with.
     pub numbers: Option<Numbers>,
@@ -61,7 +59,6 @@ pub struct Node {
     pub server: Option<Server>,
     /// The registry client of a server that leases its worker.
     pub client: Option<Client>,
-    /// What the node is.
     pub role: Role,
     /// Counts starts and ends of the server.
     pub life: u32,
@@ -94,7 +91,6 @@ pub struct Node {
 pub struct Cluster {
     /// How its nodes get their workers.
     pub way: Way,
-    /// Its data center.
     pub datacenter: u32,
     /// The number of its first node.
     pub first: usize,
@@ -123,9 +119,7 @@ impl Cluster {
 /// All clusters and nodes.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    /// By number.
     pub clusters: Vec<Cluster>,
-    /// By number.
     pub nodes: Vec<Node>,
 }
 
@@ -176,9 +170,7 @@ impl Fleet {
 /// What runs on a node.
 #[derive(Debug)]
 pub struct Running<'a> {
-    /// The server.
     pub server: &'a mut Option<Server>,
-    /// Its registry client.
     pub client: &'a mut Option<Client>,
 }
 

@@ -23,7 +23,6 @@ impl Histogram {
         self.max = self.max.max(ms);
     }
 
-    /// Adds all counts of another one.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
         self.max = self.max.max(other.max);

@@ -15,7 +15,6 @@ use snowflake_core::record::Record;
 /// A node of a cluster, apart from whether a server runs on it.
 #[derive(Debug)]
 pub struct Machine {
-    /// Its clock.
     pub clock: Clock,
     /// Its number in its cluster.
     pub member: usize,
@@ -23,15 +22,12 @@ pub struct Machine {
     pub system_identifier: u64,
     /// PostgreSQL's timeline.
     pub timeline: u32,
-    /// Its state directory.
     pub directory: Inode,
     /// The boot of the machine: a random number.
     pub boot: u128,
-    /// The state file.
     pub record: Option<Record>,
     /// What the data directory knows of the record that it wrote last.
     pub life: Option<LastLife>,
-    /// The file with the lease.
     pub lease: Option<Lease>,
 }
 
@@ -58,13 +54,9 @@ impl Machine {
 pub struct Host<'a> {
     /// True time.
     pub now: Micros,
-    /// The machine.
     pub machine: &'a mut Machine,
-    /// The replication of its cluster.
     pub replication: &'a mut Replication,
-    /// Random numbers.
     pub chance: &'a mut Chance,
-    /// Which rules hold.
     pub settings: &'a Settings,
 }
 

@@ -13,7 +13,6 @@ use snowflake_core::registry_client::io::{Claim, Claimed, Grant};
 /// The greatest worker of a data center.
 const GREATEST_WORKER: u32 = 31;
 
-/// A row of the table of leases.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     token: Token,
@@ -35,11 +34,9 @@ pub struct About {
 /// Why a server gets no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No worker is free.
     NoneFree,
     /// The server's clock is too far ahead of the registry's.
     ClockAhead,
-    /// Another server has the worker.
     Superseded,
 }
 
@@ -47,11 +44,9 @@ pub enum Refusal {
 #[derive(Debug)]
 pub struct Registry {
     rows: Vec<[Option<Row>; 32]>,
-    /// Its clock.
     pub clock: Clock,
     /// Whether it answers nobody.
     pub is_away: bool,
-    /// Which rules hold.
     settings: Settings,
 }
 

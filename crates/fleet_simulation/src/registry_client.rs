@@ -49,13 +49,9 @@ impl Failure {
 /// A server, and its way to the registry.
 #[derive(Debug)]
 pub struct ClientIo<'a, 'h> {
-    /// The machine.
     pub host: &'a mut Host<'h>,
-    /// The server.
     pub server: &'a mut Server,
-    /// Its data center.
     pub datacenter: u32,
-    /// The way to the registry.
     pub line: Line<'a>,
     /// Whether a worker was claimed.
     pub has_claimed: bool,

@@ -31,7 +31,7 @@ pub enum Cause {
     NoStandby,
     /// The registry is away, or out of reach, when a server starts.
     RegistryAway,
-    /// The same, and the lease has ended.
+    /// The registry is away, or out of reach, and the lease has ended.
     LeaseEnded,
     /// The registry has no worker to lease.
     NoWorkerFree,
@@ -42,7 +42,6 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::ClockBehind,
         Self::StartMargin,
@@ -65,7 +64,6 @@ impl Cause {
 pub enum Stop {
     /// It waits for the next tick, or for less than `max_wait`.
     Waits,
-    /// It is refused.
     Refused(Cause),
 }
 
@@ -74,7 +72,6 @@ pub enum Stop {
 pub struct Issued {
     /// The first one.
     pub first_id: u64,
-    /// How many.
     pub count: u64,
     /// Their timestamp.
     pub timestamp: UnixMs,

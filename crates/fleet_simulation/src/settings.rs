@@ -84,7 +84,6 @@ pub enum Way {
 }
 
 impl Way {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Own, Self::Shared, Self::Leased];
 
     /// How many clusters a data center has. Leased workers are hardly more than clusters.

@@ -17,7 +17,6 @@ pub struct Lead {
 /// Calls that were refused for one cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outages {
-    /// Calls.
     pub calls: u64,
     /// From the first refused call to the next ID, or to another cause, or to the end of the server.
     pub times: Times,
@@ -26,16 +25,13 @@ pub struct Outages {
 /// How long something took each time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// How many times.
     pub count: u64,
     /// Together.
     pub total: Micros,
-    /// The longest one.
     pub longest: Micros,
 }
 
 impl Times {
-    /// Adds one.
     pub fn add(&mut self, time: Micros) {
         self.merge(&Self { count: 1, total: time, longest: time });
     }
@@ -52,7 +48,7 @@ impl Times {
 pub struct SplitBrains {
     /// How long they issued IDs while their clocks were right.
     pub clock_right: Times,
-    /// The same while they were not.
+    /// How long they issued IDs while their clocks were wrong.
     pub clock_wrong: Times,
     /// How many were refused before they were stopped.
     pub refused: u64,
@@ -63,7 +59,6 @@ pub struct SplitBrains {
 pub enum Count {
     /// Clusters.
     Servers,
-    /// Calls.
     Calls,
     /// Calls that waited for the next tick, or for a clock a little behind.
     Waited,
@@ -91,7 +86,6 @@ pub enum Count {
     Superseded,
 }
 
-/// How many of these there are.
 const COUNTS: usize = Count::Superseded as usize + 1;
 
 /// What is counted for one way to give workers, or for all.
@@ -106,7 +100,6 @@ pub struct Tally {
     pub troubled: Lead,
     /// By cause, as in [`Cause::ALL`].
     pub outages: [Outages; Cause::ALL.len()],
-    /// See there.
     pub split_brains: SplitBrains,
     /// How long claims waited for a free worker.
     pub worker_waits: Times,
@@ -115,17 +108,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one.
     pub fn count(&mut self, what: Count) {
         self.counts[what as usize] += 1;
     }
 
-    /// How many were counted.
     pub fn of(&self, what: Count) -> u64 {
         self.counts[what as usize]
     }
 
-    /// Adds what another one has counted.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(other.counts).for_each(|(mine, theirs)| *mine += theirs);
         self.audit.received += other.audit.received;

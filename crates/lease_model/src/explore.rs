@@ -6,12 +6,10 @@ use crate::world::World;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::time::{Duration, Instant};
 
-/// What was found.
 #[derive(Debug)]
 pub struct Findings {
     /// How many different states there are.
     pub states: usize,
-    /// How long it took.
     pub took: Duration,
     /// What must always hold and does not, with the steps to there.
     pub broken: Vec<(&'static str, Vec<String>)>,

@@ -6,7 +6,6 @@ use stateright::Property;
 
 type Condition = fn(&World, &State) -> bool;
 
-/// The promise.
 pub const UNIQUENESS: &str = "no timestamp of a worker is issued twice";
 
 /// The promise where the registry has lost a lease, and given the worker away before it could notice.

@@ -19,7 +19,6 @@ pub struct Choice {
 pub enum Answer {
     /// A worker, whose IDs begin there.
     Claimed {
-        /// The worker.
         worker: Worker,
         /// Where its IDs begin.
         begins: Time,
@@ -27,10 +26,7 @@ pub enum Answer {
         granted: Time,
     },
     /// The new end of the grant.
-    Renewed {
-        /// It.
-        granted: Time,
-    },
+    Renewed { granted: Time },
     /// The server does not have the worker any more.
     Refused {
         /// Whether another one was given it for the same time.
@@ -59,12 +55,10 @@ pub struct At<'a> {
     pub registry: Registry,
     /// What its clock shows.
     pub now: Time,
-    /// Which rules are on.
     pub world: &'a World,
 }
 
 impl<'a> At<'a> {
-    /// The registry of a state.
     pub fn of(state: &State, world: &'a World) -> Self {
         Self { registry: state.registry, now: state.now, world }
     }

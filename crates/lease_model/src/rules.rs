@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Display};
 
-/// A rule of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Rule {

@@ -193,7 +193,7 @@ impl Disk {
         self.file = Some(LeaseFile { lease: Lease { begins, ..lease }, same_boot: true, is_own: true });
     }
 
-    /// The same disk after a boot, or on another machine.
+    /// This disk after a boot, or on another machine.
     pub fn in_other_boot(mut self) -> Self {
         if let Some(file) = &mut self.file {
             file.same_boot = false;
@@ -201,7 +201,7 @@ impl Disk {
         self
     }
 
-    /// The same files, copied one by one.
+    /// These files, copied one by one.
     pub fn copied(mut self) -> Self {
         if let Some(file) = &mut self.file {
             file.is_own = false;

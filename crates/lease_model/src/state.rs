@@ -45,7 +45,6 @@ pub struct Registry {
 /// A lease, as its server has it on disk and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lease {
-    /// The worker ID.
     pub worker: Worker,
     /// The one of the grant, and the one of the renewal that is under way; 0 if none is.
     pub tokens: [Token; 2],
@@ -59,10 +58,8 @@ pub struct Lease {
     pub is_answered: bool,
 }
 
-/// The lease file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeaseFile {
-    /// What was written.
     pub lease: Lease,
     /// Whether the machine has not been booted since, and is the same.
     pub same_boot: bool,
@@ -73,7 +70,6 @@ pub struct LeaseFile {
 /// The durable mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mark {
-    /// Of which worker.
     pub worker: Worker,
     /// Every timestamp issued is below.
     pub until: Time,
@@ -82,9 +78,7 @@ pub struct Mark {
 /// What a server keeps over a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Disk {
-    /// The mark file.
     pub mark: Option<Mark>,
-    /// The lease file.
     pub file: Option<LeaseFile>,
 }
 
@@ -115,9 +109,7 @@ pub struct Memory {
 /// A server, on its machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Server {
-    /// Its disk.
     pub disk: Disk,
-    /// Its memory.
     pub memory: Memory,
     /// Whether the registry has told it that another server has its worker for the same time.
     pub is_told: bool,
@@ -126,7 +118,6 @@ pub struct Server {
 /// An image of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
-    /// What is on it.
     pub disk: Disk,
     /// Of which server, where that matters.
     pub server: usize,
@@ -146,14 +137,12 @@ pub enum Request {
     },
     /// `server_renew`.
     Renew {
-        /// The lease held.
         held: Lease,
         /// The token from then on.
         new: Token,
     },
     /// `server_release`.
     Release {
-        /// The lease held.
         held: Lease,
         /// The grant from then on.
         lowered: Time,
@@ -182,13 +171,11 @@ pub struct Broken {
 pub struct State {
     /// What the registry's clock shows.
     pub now: Time,
-    /// The registry.
     pub registry: Registry,
     /// Its state that can come back.
     pub backup: Option<Registry>,
     /// How often it still can.
     pub restores_left: u8,
-    /// The servers.
     pub servers: [Server; SERVERS],
     /// The image of a disk that can be put somewhere.
     pub image: Option<Image>,

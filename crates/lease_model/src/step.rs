@@ -11,72 +11,27 @@ pub enum Step {
     /// The registry's clock moves on.
     Tick,
     /// A server asks the registry for what it needs next.
-    Call {
-        /// Which server.
-        server: usize,
-        /// What the registry chooses.
-        choice: Choice,
-        /// What becomes of it.
-        fate: Fate,
-    },
+    Call { server: usize, choice: Choice, fate: Fate },
     /// A request that was late arrives. Nobody hears the answer.
-    Arrive {
-        /// Which request.
-        late: usize,
-        /// What the registry chooses.
-        choice: Choice,
-    },
+    Arrive { late: usize, choice: Choice },
     /// A server starts while the registry is away, and goes on with the lease in its file.
-    GoOn {
-        /// Which server.
-        server: usize,
-    },
+    GoOn { server: usize },
     /// A server extends its mark, and issues everything below it. Whoever issues less has less to repeat.
-    Issue {
-        /// Which server.
-        server: usize,
-        /// The mark.
-        mark: Time,
-    },
+    Issue { server: usize, mark: Time },
     /// A server writes late what a rule wants to be written before.
-    Write {
-        /// Which server.
-        server: usize,
-    },
+    Write { server: usize },
     /// A planned stop begins.
-    Stop {
-        /// Which server.
-        server: usize,
-    },
+    Stop { server: usize },
     /// A server comes to an end: by kill -9, or since its planned stop is through.
-    Kill {
-        /// Which server.
-        server: usize,
-    },
+    Kill { server: usize },
     /// A machine boots.
-    Boot {
-        /// Which server is on it.
-        server: usize,
-    },
+    Boot { server: usize },
     /// An image is made of a disk.
-    Image {
-        /// Of which server.
-        server: usize,
-    },
+    Image { server: usize },
     /// The image is put on a machine, whose server is down.
-    PutImage {
-        /// Which server.
-        server: usize,
-        /// In which way.
-        way: Way,
-    },
+    PutImage { server: usize, way: Way },
     /// A running server is cloned with its memory.
-    Clone {
-        /// The original.
-        from: usize,
-        /// The clone.
-        to: usize,
-    },
+    Clone { from: usize, to: usize },
     /// A state of the registry is kept, as a backup or a standby that is behind.
     Backup,
     /// The registry comes back in that state.

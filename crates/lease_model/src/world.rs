@@ -3,7 +3,6 @@
 use crate::rules::{Off, Rule};
 use crate::state::Time;
 
-/// A bounded world.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
     /// How many servers there are, at most [`crate::state::SERVERS`].
@@ -24,7 +23,6 @@ pub struct World {
     pub images: u8,
     /// Whether servers start while the registry is away.
     pub alone: bool,
-    /// The rules that are off.
     pub off: Off,
     /// What no rule can help against.
     pub beyond: Beyond,
@@ -42,7 +40,8 @@ pub enum Beyond {
     Nothing,
     /// A server's disk goes back to an image in the same boot, block by block, so that files keep their inodes.
     RolledBackDisk,
-    /// The same, but only after the lease in the image was renewed: that is noticed where the registry is reached.
+    /// A disk goes back so, but only after the lease in the image was renewed: that is noticed where the registry is
+    /// reached.
     RolledBackPastRenewal,
     /// A running server is cloned with its memory.
     ClonedMemory,
@@ -70,17 +69,17 @@ impl World {
         forgets: true,
     };
 
-    /// The same world with a rule less.
+    /// This world with a rule less.
     pub const fn without(self, rule: Rule) -> Self {
         Self { off: Off::only(rule), ..self.plain() }
     }
 
-    /// The same world, where something happens that no rule helps against.
+    /// This world, where something happens that no rule helps against.
     pub const fn with(self, beyond: Beyond) -> Self {
         Self { beyond, ..self.plain() }
     }
 
-    /// The same world with all its states.
+    /// This world with all its states.
     pub const fn plain(self) -> Self {
         Self { is_symmetric: false, forgets: false, ..self }
     }

@@ -23,7 +23,7 @@ const SAME_JUMP_US: u64 = 1_000_000;
 pub struct ForwardJumpGuard {
     /// Clock less monotonic clock, wrapping, when it was last trusted.
     offset: AtomicU64,
-    /// The same of a jump that is not trusted yet.
+    /// Clock less monotonic clock, wrapping, after a jump that is not trusted yet.
     jumped: AtomicU64,
     /// What the monotonic clock showed when that jump was first seen; [`NEVER`] if there is none.
     jumped_at: AtomicU64,

@@ -110,7 +110,7 @@ impl Generator {
         Self::with_ticks_per_second(sequence_bits, 1000)
     }
 
-    /// The same with ticks of another length. It only matters to what is counted in a second.
+    /// A generator with ticks of another length. It only matters to what is counted in a second.
     pub fn with_ticks_per_second(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             // Tick 0 looks used up, so that no caller joins it before the start.
@@ -232,9 +232,9 @@ impl Generator {
         self.claim_while(want, |seen| seen.wrapping_sub(begin) < mask)
     }
 
-    /// The same without a clock: takes positions of the open tick. The caller that read the clock last has
-    /// [recorded](Self::keep_open) until which count of a steady counter it stays open; `count` must be at most
-    /// `max_age` before that.
+    /// Takes up to `want` positions (at least 1) of the open tick, without a clock. The caller that read the clock last
+    /// has [recorded](Self::keep_open) until which count of a steady counter the tick stays open; `count` must be at
+    /// most `max_age` before that.
     #[inline(always)]
     pub fn join_open(&self, count: u64, max_age: u64, want: u32) -> Option<Span> {
         // From 1 to `max_age` counts are left. Wrapping: a counter that was reset is far from every recorded count.

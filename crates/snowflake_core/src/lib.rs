@@ -28,6 +28,7 @@
 //! - **Durable mark**: a point in time that is on disk; every timestamp issued is below it.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod encrypt;
 pub mod fleet;

@@ -62,7 +62,7 @@ pub struct OtherMarks {
 }
 
 impl OtherMarks {
-    /// The same mark for every worker.
+    /// One mark for all workers.
     pub fn all_at(mark: UnixMs) -> Self {
         Self { rest: mark, ..Self::default() }
     }

@@ -14,7 +14,7 @@ use crate::lease::{Lease, LeaseStart, Place, Token};
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
 const RETRY_MS: [u64; 2] = [1_000, 10_000];
 
-/// The same after it has refused to renew the lease.
+/// How long after the registry has refused to renew the lease it is asked again, in milliseconds.
 const RETRY_REFUSED_MS: u64 = 60_000;
 
 /// What a registry client knows. Times without a date are of a monotonic clock, in milliseconds.

@@ -95,7 +95,7 @@ pub enum MarkConflict {
     Promoted,
     /// The layout has changed, so that new IDs could equal old ones.
     OtherLayout,
-    /// The same by what is in WAL: a server of this cluster has issued IDs in this layout.
+    /// By what is in WAL, a server of this cluster has issued IDs in this layout, so that new IDs could equal them.
     OtherLayoutInWal(Layout),
 }
 

@@ -38,7 +38,7 @@ const CHECKSUM: usize = 4;
 pub struct WalPage {
     /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received.
     marks: BTreeMap<Numbers, UnixMs>,
-    /// The same of each worker without a mark of its own; 0 if there is none.
+    /// The mark of each worker without one of its own; 0 if there is none.
     rest: UnixMs,
     /// The layout of the server that wrote last.
     layout: Option<Layout>,

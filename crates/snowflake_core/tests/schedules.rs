@@ -121,7 +121,7 @@ struct Server {
     disk: Disk,
     /// Shared memory, lost in every crash.
     generator: Generator,
-    /// The same.
+    /// Shared memory, too.
     state: MarkState,
     /// The mark on disk when the generator was started.
     found: Option<UnixMs>,
@@ -277,7 +277,7 @@ impl Server {
         });
     }
 
-    /// The same for a block.
+    /// Asks for a block.
     fn block(&mut self, want: u32) {
         self.ask(want, |server, seen, now, left, policy| {
             assert_eq!(left, want, "a part of a block");

@@ -130,7 +130,6 @@ impl Builder {
         cluster
     }
 
-    /// Makes a server.
     pub fn create(self) -> Cluster {
         let cluster = self.bare();
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on.
@@ -316,14 +315,12 @@ impl Cluster {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// How to connect.
     pub fn config(&self) -> Config {
         let mut config = Config::new();
         config.host_path(self.host()).user("postgres").dbname("postgres");
         config
     }
 
-    /// A new session.
     pub fn connect(&self) -> Client {
         self.try_connect().unwrap_or_else(|error| panic!("{error:?}\n{}", self.log()))
     }

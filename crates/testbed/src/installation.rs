@@ -108,7 +108,6 @@ pub fn make_install(directory: &Path, root: &Path) -> Command {
     make
 }
 
-/// The directory of the project.
 pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

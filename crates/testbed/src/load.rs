@@ -66,7 +66,7 @@ impl Load {
         Self::start_at(&cluster.config(), clients, query)
     }
 
-    /// The same, for clients that connect in this way.
+    /// Starts clients that connect in this way.
     pub fn start_at(config: &Config, clients: usize, query: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicUsize::new(0));
@@ -158,7 +158,6 @@ impl Witness {
         failure.map_or_else(|| Ok(self.seen.ids[before..].to_vec()), Err)
     }
 
-    /// The next ID.
     pub fn next_id(&mut self) -> Result<i64, Box<DbError>> {
         self.ask("SELECT snowflake_nextval()").map(|ids| ids[0])
     }
@@ -241,12 +240,10 @@ impl Report {
         self.clients.extend(other.clients);
     }
 
-    /// Every ID that was received.
     pub fn received(&self) -> impl Iterator<Item = i64> {
         self.clients.iter().flat_map(|client| client.ids.iter().copied())
     }
 
-    /// How many IDs were received.
     pub fn ids(&self) -> usize {
         self.clients.iter().map(|client| client.ids.len()).sum()
     }
@@ -309,7 +306,8 @@ impl Report {
         self.largest_lead_ms_by(layout, |_, _| offset_ms)
     }
 
-    /// The same, where the clock was set meanwhile: how far it was from the real one, at most, between two real times.
+    /// How far a timestamp was ahead where the clock was set meanwhile: `offset_ms` says how far it was from the real
+    /// one, at most, between two real times.
     pub fn largest_lead_ms_by(&self, layout: &Layout, offset_ms: impl Fn(UnixMs, UnixMs) -> i64) -> i64 {
         let signed = |ms: UnixMs| i64::try_from(ms).expect("this age");
         let lead = |&Arrival { last, asked, arrived }: &Arrival| {

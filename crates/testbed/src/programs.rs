@@ -89,7 +89,7 @@ impl Cluster {
         self.single_user_under(&[], statements)
     }
 
-    /// The same, PostgreSQL's program being run by another one: valgrind, for example.
+    /// Runs them with PostgreSQL's program under another one: valgrind, for example.
     pub fn single_user_under(&self, runner: &[&str], statements: &str) -> String {
         assert!(self.postmaster.is_none(), "a running server");
         let mut command = self.command_under(runner, "postgres");

@@ -34,7 +34,6 @@ pub struct Traffic {
 /// What a reader has seen of the rows that are in the table at last.
 #[derive(Debug)]
 pub struct Seen {
-    /// How it reads.
     pub reader: Reader,
     /// Rows that it has read.
     pub read: usize,

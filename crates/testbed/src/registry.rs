@@ -11,7 +11,6 @@ pub struct Registry(Cluster);
 const ROLE: &str = "fleet";
 
 impl Registry {
-    /// Starts one.
     pub fn start() -> Self {
         Self::start_as(Cluster::builder())
     }

@@ -28,7 +28,6 @@ const SLOWEST: usize = 10;
 pub struct Test {
     /// The program, the modules and the function.
     pub path: &'static str,
-    /// When it runs.
     pub kind: Kind,
     /// Panics if the promise is broken.
     pub run: fn(),
@@ -74,7 +73,6 @@ impl Case {
         })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -96,7 +96,6 @@ pub fn processes_in(directory: &Path) -> impl Iterator<Item = u32> {
     processes().filter(inside)
 }
 
-/// All processes.
 pub fn processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }

@@ -35,7 +35,8 @@ impl Builder {
         self.database_after("", |_| ())
     }
 
-    /// The same on a server that was prepared in this way: its database template1, which others are made from.
+    /// A new database on such a server that was prepared in this way: its database template1, which others are made
+    /// from.
     pub fn database_after(self, name: &str, prepare: impl FnOnce(&Cluster)) -> Database {
         static DATABASES: AtomicUsize = AtomicUsize::new(0);
         let shared = Arc::clone(servers().entry(format!("{name} {self:?}")).or_default());
@@ -52,24 +53,20 @@ impl Builder {
 }
 
 impl Database {
-    /// Where it is.
     pub fn server(&self) -> &Cluster {
         &self.server
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How to connect.
     pub fn config(&self) -> Config {
         let mut config = self.server.config();
         config.dbname(&self.name);
         config
     }
 
-    /// A new session.
     pub fn connect(&self) -> Client {
         self.config().connect(NoTls).unwrap_or_else(|error| panic!("{error:?}\n{}", self.server.log()))
     }

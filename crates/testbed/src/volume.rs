@@ -17,7 +17,6 @@ impl Volume {
         Self(directory)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

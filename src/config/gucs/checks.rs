@@ -99,8 +99,8 @@ fn check_number(found: Result<Resolved, Unresolved>, range: fn(&Layout) -> Range
 
 /// The new value of a parameter with a text, as its hook gets it.
 pub(super) fn text_of<'a>(new_value: *mut *mut c_char) -> &'a CStr {
-    // SAFETY: PostgreSQL passes the address of the new value: a C string that outlives the hook, and not null, since the
-    // default is not.
+    // SAFETY: PostgreSQL passes the address of the new value: a C string that outlives the hook, and not null, since
+    // the default is not.
     unsafe { CStr::from_ptr(*new_value) }
 }
 
@@ -111,8 +111,8 @@ fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), 
     }
     let Err(reason) = check(text_of(new_value)) else { return true };
     let detail = CString::new(format!("{}.", displayable(&reason))).unwrap_or_default();
-    // SAFETY: as GUC_check_errdetail() does, with a copy in PostgreSQL's memory. PostgreSQL reads it right after the hook, in
-    // the same thread.
+    // SAFETY: as GUC_check_errdetail() does, with a copy in PostgreSQL's memory. PostgreSQL reads it right after the
+    // hook, in the same thread.
     unsafe { pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(detail.as_ptr()) };
     false
 }

@@ -109,8 +109,8 @@ unsafe extern "C-unwind" fn check_registry(
         return true;
     }
     // PostgreSQL's own message would quote the value.
-    // SAFETY: as GUC_check_errmsg() and GUC_check_errhint() do, with copies in PostgreSQL's memory. PostgreSQL reads them
-    // right after the hook, in the same thread.
+    // SAFETY: as GUC_check_errmsg() and GUC_check_errhint() do, with copies in PostgreSQL's memory. PostgreSQL reads
+    // them right after the hook, in the same thread.
     unsafe {
         pg_sys::GUC_check_errmsg_string = pg_sys::pstrdup(reason.as_ptr());
         pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(hint.as_ptr());

@@ -19,7 +19,7 @@ const ANSWERING: Duration = Duration::from_secs(5);
 /// How many characters are shown of a text that the server has sent.
 const LONGEST_TEXT: usize = 100;
 
-/// The same of an error.
+/// How many characters are shown of an error.
 const LONGEST_ERROR: usize = 500;
 
 /// Where the extension is. Every name and operator is qualified, and the function must belong to the extension: nobody

@@ -52,8 +52,8 @@ fn as_session<T>(name: &str, act: impl FnOnce() -> T) -> T {
     let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
     let (action, level) = (pg_sys::GucAction::GUC_ACTION_SAVE, pg_sys::WARNING.cast_signed());
     let variable = c"application_name".as_ptr();
-    // SAFETY: a function is called in a transaction, and an ERROR ends the level of settings, too. The name and the value are
-    // C strings, which are copied.
+    // SAFETY: a function is called in a transaction, and an ERROR ends the level of settings, too. The name and the
+    // value are C strings, which are copied.
     let settings = unsafe {
         let settings = pg_sys::NewGUCNestLevel();
         pg_sys::set_config_option(variable, name.as_ptr(), context, source, action, true, level, false);

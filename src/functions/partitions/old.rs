@@ -35,7 +35,7 @@ fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(partitions(parent, layout_in_force()))
 }
 
-/// The same for IDs of another layout.
+/// The partitions of a table with IDs of another layout.
 #[pg_extern(sql = false)]
 fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(partitions(parent, layout_named(layout)))
@@ -67,7 +67,7 @@ fn snowflake_drop_partitions(
     SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_in_force()))
 }
 
-/// The same for IDs of another layout.
+/// Drops partitions whose IDs, of another layout, are all older than a time, or returns the commands that do.
 #[pg_extern(sql = false)]
 fn snowflake_drop_partitions_with_layout(
     parent: pg_sys::Oid,

@@ -27,7 +27,8 @@ use std::time::{Duration, Instant};
 /// How long an exchange with the registry may take.
 const EXCHANGE: Duration = Duration::from_secs(20);
 
-/// The same when the server can begin without it, or is to stop. A registry that does not answer must not hold it up.
+/// How long an exchange may take when the server can begin without it, or is to stop. A registry that does not answer
+/// must not hold the server up.
 const BRIEF: Duration = Duration::from_secs(2);
 
 /// How long the registry has to accept a connection when the server stops, once its name is looked up.

@@ -14,13 +14,11 @@ use snowflake_core::wal_page::InWal;
 /// A disk, which fails after some writes, and WAL.
 #[derive(Debug)]
 pub struct Disk<'a, 'h> {
-    /// The machine.
     pub host: &'a mut Host<'h>,
     /// How the server gets its worker.
     pub way: Way,
     /// The worker, once it is known.
     pub numbers: Option<Numbers>,
-    /// The lease.
     pub grant: Option<Grant>,
     /// Whether the server was promoted.
     pub was_standby: bool,
@@ -43,7 +41,6 @@ pub enum Failure {
     NoStandby,
     /// The start margin has not passed.
     StartMargin,
-    /// The server has died.
     Died,
 }
 

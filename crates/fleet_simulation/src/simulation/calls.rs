@@ -9,7 +9,7 @@ use crate::time::{BEGIN, MINUTE, Micros, SECOND};
 /// How long a quiet server waits for the next burst, on average.
 const QUIET: Micros = MINUTE;
 
-/// The same for a former primary, as long as it goes on: it may issue what others issue.
+/// How long a former primary that goes on waits for the next burst: it may issue what others issue.
 const FORMER: Micros = 5 * SECOND;
 
 /// How many calls a burst has, one or two milliseconds apart.
@@ -146,7 +146,7 @@ impl Simulation {
         }
     }
 
-    /// The same for what is counted.
+    /// What is counted in a node until then was in trouble.
     pub(super) fn trouble_until(&mut self, node: usize, until: Micros) {
         let found = &mut self.fleet.nodes[node];
         found.troubled_until = found.troubled_until.max(until);

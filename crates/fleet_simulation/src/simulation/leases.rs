@@ -40,7 +40,7 @@ impl Simulation {
         }
     }
 
-    /// The same, woken by a call that needs a lease. Returns whether there is a new one.
+    /// Asks the registry if that is due, as for a call that needs a lease. Returns whether there is a new one.
     pub(super) fn ask_if_due(&mut self, node: usize) -> bool {
         let (now, life) = (self.now, self.fleet.nodes[node].life);
         let asked = self.with_client(node, |client, io| {

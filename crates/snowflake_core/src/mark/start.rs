@@ -34,7 +34,7 @@ impl Plan {
 pub enum Begin {
     /// Nothing may be issued before this time.
     Pending(UnixMs),
-    /// The same, from here on: there is no certain mark.
+    /// IDs will begin here, but not yet: there is no certain mark.
     Waiting(StartPoint),
     /// IDs begin here.
     At {

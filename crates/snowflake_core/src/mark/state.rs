@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct MarkState {
     /// A server without a certain mark issues nothing before this time; 0 once it has passed.
     pub(super) start_not_before: AtomicU64,
-    /// The same for one whose mark was reset by hand to far ahead of the clock: until the generator starts, another reset
-    /// can take that back.
+    /// A server whose mark was reset by hand to far ahead of the clock issues nothing before this time: until the
+    /// generator starts, another reset can take that back.
     pub(super) reset_not_before: AtomicU64,
     /// How long the last two writes took, in milliseconds; the last one first.
     last_writes_ms: [AtomicU64; 2],

@@ -38,12 +38,12 @@ fn found(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
     found_after(Some(life(LIFE)), None, differ)
 }
 
-/// The same in a data directory that came from elsewhere.
+/// What is decided in a data directory that came from elsewhere.
 fn found_elsewhere(differ: impl Fn(&mut Identity)) -> Result<StartPoint, MarkConflict> {
     found_after(None, None, differ)
 }
 
-/// The same, when the data directory wrote its last record in this life, and this mark is in WAL.
+/// What is decided when the data directory wrote its last record in this life, and this mark is in WAL.
 fn found_after(
     last_life: Option<LastLife>,
     wal_mark: Option<UnixMs>,

@@ -37,7 +37,7 @@ impl Table {
         taken
     }
 
-    /// The same after the clock has gone back: the position can be one of the history.
+    /// A transaction takes a position after the clock has gone back: it can be one of the history.
     fn begin_behind(&self, entry: usize, now: Tick) -> Vec<Position> {
         let (entry, generator) = (&self.entries[entry], &self.server.generator);
         entry.enter(generator);

@@ -46,7 +46,7 @@ impl Server {
         Some(span)
     }
 
-    /// The same without a clock.
+    /// Takes once without a clock.
     fn take_by_counter(&self, want: u32) -> Option<Span> {
         let span = self.generator.join_open(COUNT, SPAN, want)?;
         assert!(span.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
