@@ -45,17 +45,17 @@ pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: these take any OID, and give null, or 0, if the catalog has none.
     let (name, schema) =
         unsafe { (pg_sys::get_rel_name(table), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table))) };
-    (!name.is_null() && !schema.is_null()).then(|| qualified(&copied(schema), &copied(name)))
+    (!name.is_null() && !schema.is_null()).then(|| qualified(&c_string(schema), &c_string(name)))
 }
 
 /// The name of a type, for messages; `???` if there is none.
 pub fn type_name(of: Oid) -> CString {
     // SAFETY: takes any OID, and returns a C string.
-    copied(unsafe { pg_sys::format_type_be(of) })
+    c_string(unsafe { pg_sys::format_type_be(of) })
 }
 
 /// A copy of a C string that PostgreSQL has just returned.
-pub fn copied(text: *const c_char) -> CString {
+pub fn c_string(text: *const c_char) -> CString {
     assert!(!text.is_null(), "a name");
     // SAFETY: every caller passes a C string that PostgreSQL has just returned.
     unsafe { CStr::from_ptr(text) }.to_owned()
@@ -64,7 +64,7 @@ pub fn copied(text: *const c_char) -> CString {
 /// A name as a quoted identifier.
 pub fn identifier(name: &CStr) -> Vec<u8> {
     // SAFETY: takes a C string, and returns one.
-    copied(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
+    c_string(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
 }
 
 /// A name with that of its schema, as in commands.

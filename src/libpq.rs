@@ -116,21 +116,20 @@ impl Connection {
         let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 0) };
         let libpq = NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?;
         let connection = Self { libpq, _socket: socket };
-        // SAFETY: as for `raw`.
+        // SAFETY: the connection ends only when it is dropped.
         if unsafe { pq_sys::PQstatus(connection.raw()) } == ConnStatusType::CONNECTION_BAD {
             return Err(connection.failure());
         }
         Ok(connection)
     }
 
-    /// For libpq, which has made it: it ends only when this is dropped.
     fn raw(&self) -> *mut PGconn {
         self.libpq.as_ptr()
     }
 
     /// Continues to connect, when it has what it waited for; `None` once it is connected.
     pub fn poll(&mut self) -> Result<Option<Pending>, Failure> {
-        // SAFETY: as for `raw`.
+        // SAFETY: the connection ends only when it is dropped.
         let status = unsafe {
             let status = pq_sys::PQconnectPoll(self.raw());
             if status == PostgresPollingStatusType::PGRES_POLLING_OK {
@@ -148,21 +147,21 @@ impl Connection {
 
     /// The socket, which can be another one after each [`poll`](Self::poll).
     pub fn socket(&self) -> Result<c_int, Failure> {
-        // SAFETY: as for `raw`.
+        // SAFETY: the connection ends only when it is dropped.
         let socket = unsafe { pq_sys::PQsocket(self.raw()) };
         if socket >= 0 { Ok(socket) } else { Err(self.failure()) }
     }
 
     /// All parameters in force that have a value, also those from a service file or the environment.
     pub fn parameters(&self) -> Vec<Parameter> {
-        // SAFETY: as for `raw`. Nothing else uses the list, which can be null.
+        // SAFETY: the connection ends only when it is dropped. Nothing else uses the list, which can be null.
         let assignments = unsafe { consume(pq_sys::PQconninfo(self.raw())) }.unwrap_or_default();
         assignments.into_iter().map(|assignment| assignment.parameter).collect()
     }
 
     /// Whether the server has asked for a password.
     pub fn has_used_password(&self) -> bool {
-        // SAFETY: as for `raw`.
+        // SAFETY: the connection ends only when it is dropped.
         unsafe { pq_sys::PQconnectionUsedPassword(self.raw()) != 0 }
     }
 
@@ -194,7 +193,7 @@ impl Connection {
 
     /// Continues to send and to receive; `None` once there is a whole answer.
     pub fn advance(&mut self) -> Result<Option<Pending>, Failure> {
-        // SAFETY: as for `raw`.
+        // SAFETY: the connection ends only when it is dropped.
         let (unsent, is_busy) = unsafe {
             let unsent = pq_sys::PQflush(self.raw());
             if unsent < 0 || pq_sys::PQconsumeInput(self.raw()) == 0 {
@@ -207,7 +206,7 @@ impl Connection {
 
     /// The next answer; `None` if there is no other one. Only where there is a whole one.
     pub fn answer(&mut self) -> Option<Result<Answer, Failure>> {
-        // SAFETY: as for `raw`. An answer is freed only when it is dropped.
+        // SAFETY: the connection ends only when it is dropped, and so does an answer.
         let (answer, status) = unsafe {
             let answer = Answer(NonNull::new(pq_sys::PQgetResult(self.raw()))?);
             let status = pq_sys::PQresultStatus(answer.0.as_ptr());
@@ -221,7 +220,7 @@ impl Connection {
 
     /// What went wrong last.
     fn failure(&self) -> Failure {
-        // SAFETY: as for `raw`.
+        // SAFETY: the connection ends only when it is dropped.
         let message = text(unsafe { pq_sys::PQerrorMessage(self.raw()) });
         Failure::local(message.trim_end())
     }
@@ -229,7 +228,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: as for `raw`, and nothing uses it any more.
+        // SAFETY: nothing uses the connection any more.
         unsafe { pq_sys::PQfinish(self.raw()) };
     }
 }
@@ -240,7 +239,7 @@ pub struct Answer(NonNull<PGresult>);
 impl Answer {
     /// How many rows there are.
     pub fn rows(&self) -> usize {
-        // SAFETY: freed only when this is dropped.
+        // SAFETY: an answer is freed only when it is dropped.
         usize::try_from(unsafe { pq_sys::PQntuples(self.0.as_ptr()) }).unwrap_or(0)
     }
 
@@ -261,7 +260,7 @@ impl Answer {
     /// The error that the server has reported.
     fn failure(&self) -> Option<Failure> {
         let field = |code: u8| {
-            // SAFETY: freed only when this is dropped.
+            // SAFETY: an answer is freed only when it is dropped.
             text(unsafe { pq_sys::PQresultErrorField(self.0.as_ptr(), c_int::from(code)) })
         };
         let [sqlstate, message, detail, hint] = [b'C', b'M', b'D', b'H'].map(field);
@@ -271,7 +270,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // SAFETY: made by libpq, and nothing uses it any more.
+        // SAFETY: nothing uses the answer any more.
         unsafe { pq_sys::PQclear(self.0.as_ptr()) };
     }
 }

@@ -19,7 +19,7 @@ fn start(builder: Builder) -> Cluster {
 }
 
 /// What the server answers.
-fn shown(cluster: &Cluster, query: &str) -> String {
+fn answer_of(cluster: &Cluster, query: &str) -> String {
     value(&mut cluster.connect(), query)
 }
 
@@ -27,13 +27,13 @@ fn shown(cluster: &Cluster, query: &str) -> String {
 fn servers_with_one_configuration_get_their_workers_from_the_environment() {
     let servers = [0, 1, 2].map(|pod| start(fleet("env:POD_NAME").environment("POD_NAME", &format!("pg-{pod}"))));
     for (pod, server) in servers.iter().enumerate() {
-        assert_eq!(shown(server, WORKER), format!("{pod} from env POD_NAME"));
-        assert_eq!(shown(server, OF_NEXT_ID), pod.to_string());
+        assert_eq!(answer_of(server, WORKER), format!("{pod} from env POD_NAME"));
+        assert_eq!(answer_of(server, OF_NEXT_ID), pod.to_string());
         let line = format!(": worker_id = {pod} (env POD_NAME), datacenter_id = 0, layout");
         assert!(server.log().contains(&line), "{}", server.log());
     }
     let moved = start(fleet("env:POD_NAME+8").environment("POD_NAME", "2"));
-    assert_eq!(shown(&moved, WORKER), "10 from env POD_NAME + 8");
+    assert_eq!(answer_of(&moved, WORKER), "10 from env POD_NAME + 8");
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn servers_with_one_configuration_get_their_workers_from_their_host_names() {
     }
     let servers = ["pg-3", "node07", "db12.example.com"].map(|host| start(fleet("hostname").host_name(host)));
     for (server, (worker, host)) in servers.iter().zip([(3, "pg-3"), (7, "node07"), (12, "db12.example.com")]) {
-        assert_eq!(shown(server, WORKER), format!("{worker} from hostname {host}"));
-        assert_eq!(shown(server, OF_NEXT_ID), worker.to_string());
+        assert_eq!(answer_of(server, WORKER), format!("{worker} from hostname {host}"));
+        assert_eq!(answer_of(server, OF_NEXT_ID), worker.to_string());
     }
     let second = start(fleet("hostname+16").host_name("pg-3").set("snowflake_pg.datacenter_id", "HOSTNAME+1"));
-    assert_eq!(shown(&second, WORKER), "19 from hostname pg-3 + 16");
-    assert_eq!(shown(&second, "SELECT datacenter_id FROM snowflake_status"), "4");
+    assert_eq!(answer_of(&second, WORKER), "19 from hostname pg-3 + 16");
+    assert_eq!(answer_of(&second, "SELECT datacenter_id FROM snowflake_status"), "4");
     assert!(second.log().contains("datacenter_id = 4 (hostname pg-3 + 1)"), "{}", second.log());
 }
 
@@ -59,8 +59,8 @@ fn a_standby_of_a_server_with_the_same_configuration_has_its_own_worker() {
     let primary = start(fleet("env:POD").environment("POD", "1"));
     primary.connect().batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = 'env:POD'").expect("a setting");
     let standby = Cluster::builder().environment("POD", "2").standby_of(&primary);
-    assert_eq!(shown(&standby, WORKER), "2 from env POD");
-    assert_eq!(shown(&standby, "SELECT state FROM snowflake_status"), "standby");
+    assert_eq!(answer_of(&standby, WORKER), "2 from env POD");
+    assert_eq!(answer_of(&standby, "SELECT state FROM snowflake_status"), "standby");
     // What a base backup copies gives each server its own number.
     assert!(!standby.log().contains("WARNING:  snowflake_pg"), "{}", standby.log());
 }
@@ -71,24 +71,24 @@ fn a_file_has_the_worker_of_the_next_start() {
     let file = scratch.make_directory("outside").join("worker");
     fs::write(&file, "5\n").expect("the file");
     let mut cluster = start(fleet(&format!("file:{}", file.display())));
-    assert_eq!(shown(&cluster, WORKER), format!("5 from file {}", file.display()));
-    assert_eq!(shown(&cluster, OF_NEXT_ID), "5");
+    assert_eq!(answer_of(&cluster, WORKER), format!("5 from file {}", file.display()));
+    assert_eq!(answer_of(&cluster, OF_NEXT_ID), "5");
 
     // It is read once: neither a reload nor a crash of a backend changes the worker.
     fs::write(&file, "6").expect("the file");
     cluster.reload();
-    assert_eq!(shown(&cluster, OF_NEXT_ID), "5");
+    assert_eq!(answer_of(&cluster, OF_NEXT_ID), "5");
     cluster.kill_backend();
-    assert_eq!(shown(&cluster, OF_NEXT_ID), "5");
+    assert_eq!(answer_of(&cluster, OF_NEXT_ID), "5");
     cluster.restart(Signal::INT);
-    assert_eq!(shown(&cluster, OF_NEXT_ID), "6");
+    assert_eq!(answer_of(&cluster, OF_NEXT_ID), "6");
 }
 
 #[test]
 fn a_server_has_the_number_of_its_address_in_a_network() {
     let cluster = start(fleet("ipv4:127.0.0.0/28"));
-    assert_eq!(shown(&cluster, WORKER), "1 from ipv4 127.0.0.1 in 127.0.0.0/28");
-    assert_eq!(shown(&cluster, OF_NEXT_ID), "1");
+    assert_eq!(answer_of(&cluster, WORKER), "1 from ipv4 127.0.0.1 in 127.0.0.0/28");
+    assert_eq!(answer_of(&cluster, OF_NEXT_ID), "1");
 }
 
 /// The error of the first ID, which says what was looked at, and is in the server log.
@@ -111,7 +111,7 @@ fn assert_not_determined(builder: Builder, worker: &str, reason: &str) {
     let log = cluster.log();
     assert!(log.contains("WARNING:  could not determine snowflake_pg.worker_id") && log.contains(&detail), "{log}");
     let state = "SELECT state || coalesce(worker_id::text, '') || coalesce(worker_id_source, '') FROM snowflake_status";
-    assert_eq!(shown(&cluster, state), "misconfigured");
+    assert_eq!(answer_of(&cluster, state), "misconfigured");
     assert!(!cluster.mark_file().exists());
 }
 
@@ -207,7 +207,7 @@ fn a_server_without_citus_has_no_group_for_its_worker() {
     let log = server.log();
     assert_eq!(log.matches("WARNING:  snowflake_pg: could not determine snowflake_pg.worker_id").count(), 1, "{log}");
     let standby = Cluster::builder().standby_of(&server);
-    assert_eq!(shown(&standby, "SELECT state FROM snowflake_status"), "standby");
+    assert_eq!(answer_of(&standby, "SELECT state FROM snowflake_status"), "standby");
     let other = start(fleet("0").set("snowflake_pg.datacenter_id", "citus"));
     let refused = error(&mut other.connect(), "SELECT snowflake_nextval()");
     let expected = "It is \"citus\". Only a worker can be the group of a Citus node.";

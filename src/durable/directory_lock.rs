@@ -34,10 +34,10 @@ const LONG: u64 = 8192;
 
 /// The directory that the postmaster opened. Not counted as an external file of fd.c: PostgreSQL counts what is open
 /// after it has set up shared memory.
-static OPENED: Mutex<Option<StateDirectory>> = Mutex::new(None);
+static STATE_DIRECTORY: Mutex<Option<StateDirectory>> = Mutex::new(None);
 
-fn opened() -> MutexGuard<'static, Option<StateDirectory>> {
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+fn state_directory() -> MutexGuard<'static, Option<StateDirectory>> {
+    STATE_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens the directory. To be called in the postmaster, whenever shared memory is set up: all other processes of the
@@ -47,7 +47,7 @@ pub fn open() {
         return; // No ID will be issued.
     }
     let found = StateDirectory::open(&gucs::state_directory()).ok();
-    let mut opened = opened();
+    let mut opened = state_directory();
     if !same_directory(opened.as_ref(), found.as_ref()) {
         *opened = found;
     }
@@ -61,13 +61,13 @@ fn same_directory(one: Option<&StateDirectory>, other: Option<&StateDirectory>) 
 /// Takes the lock, if this server does not have it yet. An error if another server has it, or if the directory is not
 /// the one that the postmaster opened.
 pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
-    let opened = opened();
+    let opened = state_directory();
     let Some(opened) = opened.as_ref() else { return Ok(()) };
     if !same_directory(Some(opened), Some(directory)) {
         return Err(IssueError::StateDirectoryExchanged(directory.path().clone()));
     }
     for _ in 0..PATIENCE {
-        match flock(opened.opened(), FlockOperation::NonBlockingLockExclusive) {
+        match flock(opened.handle(), FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => sleep::pause(Duration::from_millis(1)),
             _ => return Ok(()),
         }
@@ -81,29 +81,29 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
 
 /// Whether the postmaster could open the directory. Otherwise there is nothing to lock.
 pub fn is_possible() -> bool {
-    opened().is_some()
+    state_directory().is_some()
 }
 
 /// Gives the lock up: other processes that have inherited it may outlive the server for a moment.
 pub fn release() {
-    if let Some(directory) = opened().as_ref() {
-        let _ = flock(directory.opened(), FlockOperation::Unlock);
+    if let Some(directory) = state_directory().as_ref() {
+        let _ = flock(directory.handle(), FlockOperation::Unlock);
     }
 }
 
 /// Writes down who has the lock. A failure does no harm: the line is for an error message of another server.
 pub fn sign(directory: &StateDirectory) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = openat(directory.opened(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
+    let Ok(file) = openat(directory.handle(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
     // SAFETY: both are fixed when a process starts.
     let (postmaster, own) = unsafe { (pg_sys::PostmasterPid, pg_sys::MyProcPid) };
     // In single-user mode there is no postmaster.
     let process = if postmaster > 0 { postmaster } else { own };
-    let line = format!("process ID {process} on {}", own_place());
+    let line = format!("process ID {process} on {}", place());
     let _ = File::from(file).write_all(line.as_bytes());
 }
 
-fn own_place() -> String {
+fn place() -> String {
     let host = rustix::system::uname();
     format!("host \"{}\", data directory \"{}\"", host.nodename().to_string_lossy(), gucs::data_directory().display())
 }
@@ -112,8 +112,8 @@ fn own_place() -> String {
 /// and may not begin does not write one.
 fn holder(directory: &StateDirectory) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(directory.opened(), HOLDER, flags, Mode::empty()).ok()?);
+    let file = File::from(openat(directory.handle(), HOLDER, flags, Mode::empty()).ok()?);
     let mut line = String::new();
     file.take(LONG).read_to_string(&mut line).ok()?;
-    Some(line).filter(|line| !line.is_empty() && !line.ends_with(&own_place()))
+    Some(line).filter(|line| !line.is_empty() && !line.ends_with(&place()))
 }

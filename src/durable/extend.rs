@@ -50,7 +50,7 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
 }
 
 /// As the keeper: starts the generator, or extends the mark from `limit` past `tick()`.
-pub fn keep(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick) -> Result<(), IssueError> {
+pub fn start_or_extend(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick) -> Result<(), IssueError> {
     let now = now(layout)?;
     if let Some(lock) = lock::take_or_wait() {
         let outcome = write(tick, limit, now);

@@ -131,7 +131,7 @@ fn connect() {
     // depend on search_path.
     for (name, value) in [(c"synchronous_commit", c"on"), (c"search_path", c""), (c"role", c"none")] {
         let (context, source) = (pg_sys::GucContext::PGC_SUSET, pg_sys::GucSource::PGC_S_SESSION);
-        // SAFETY: two C strings.
+        // SAFETY: takes two C strings, and copies the value.
         unsafe { pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), context, source) };
     }
 }
@@ -207,7 +207,7 @@ impl Keeper {
         let Shared { generator, wanted, .. } = shared();
         let limit = generator.covered_until();
         let needed = || generator.last_tick().max(wanted.get().unwrap_or(0));
-        wal::in_transaction(|| extend::keep(&self.layout, needed, limit))
+        wal::in_transaction(|| extend::start_or_extend(&self.layout, needed, limit))
     }
 
     /// Shows an error in the view, and logs each kind once a minute.

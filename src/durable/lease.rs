@@ -26,7 +26,7 @@ pub fn start() -> Result<Option<LeaseStart>, IssueError> {
 }
 
 /// The error when the grant does not cover a tick.
-pub fn ended() -> IssueError {
+pub fn end_error() -> IssueError {
     LeaseError::Ended {
         until: shared().lease.granted_until(),
         is_superseded: shared().lease.is_superseded.load(Ordering::Relaxed),
@@ -55,5 +55,5 @@ pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
         return Ok(());
     }
     start()?;
-    Err(ended())
+    Err(end_error())
 }

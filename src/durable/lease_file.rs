@@ -18,7 +18,7 @@ const STAT: &str = "stat file";
 pub fn read(directory: &StateDirectory) -> Result<Option<Lease>, StateFileError> {
     let path = directory.path().file(NAME);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = match openat(directory.opened(), NAME, flags, Mode::empty()) {
+    let mut file = match openat(directory.handle(), NAME, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
         file => File::from(file.during("open file", &path)?),
     };
@@ -30,7 +30,7 @@ pub fn read(directory: &StateDirectory) -> Result<Option<Lease>, StateFileError>
 /// Makes a lease durable. One process at a time.
 pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileError> {
     let target = Target {
-        directory: directory.opened(),
+        directory: directory.handle(),
         path: directory.path(),
         name: NAME,
         temporary_name: TEMPORARY_NAME,
@@ -47,6 +47,6 @@ pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileE
 pub fn place(directory: &StateDirectory) -> Option<Place> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok()?;
-    let stat = fstat(directory.opened()).ok()?;
+    let stat = fstat(directory.handle()).ok()?;
     Some(Place { boot, device: stat.st_dev, directory: stat.st_ino })
 }

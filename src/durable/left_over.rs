@@ -10,7 +10,7 @@ use std::path::Path;
 /// file has a lock. `None` if there is no such process, or if that cannot be known.
 pub fn holder(directory: &StateDirectory) -> Option<u32> {
     let here = fs::metadata(gucs::data_directory()).ok()?;
-    let locked = directory.opened().metadata().ok()?;
+    let locked = directory.handle().metadata().ok()?;
     let has_lock = |process: &DirEntry| {
         let process = process.path();
         is_same(&process.join("cwd"), &here)

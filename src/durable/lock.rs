@@ -58,7 +58,7 @@ pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
     unsafe { pg_sys::ConditionVariablePrepareToSleep(released) };
     if !done() {
         let timeout = std::ffi::c_long::try_from(at_most.as_millis()).unwrap_or(std::ffi::c_long::MAX).max(1);
-        // SAFETY: prepared above.
+        // SAFETY: the sleep was prepared above.
         unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, WaitEvent::Mark.number()) };
     }
     // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.

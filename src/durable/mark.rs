@@ -46,7 +46,7 @@ impl From<Refusal> for IssueError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Clock(now, outside) => Self::Clock(now, outside),
-            Refusal::LeaseEnded => lease::ended(),
+            Refusal::LeaseEnded => lease::end_error(),
             Refusal::Replaced => Self::StateDirectoryReplaced(state_file::path()),
             Refusal::Conflict { conflict, found, own } => Self::MarkConflict { conflict, found, own },
             Refusal::LayoutEndsBefore { layout, begin } => Self::LayoutEndsBefore { layout, begin },

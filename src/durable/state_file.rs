@@ -30,7 +30,7 @@ const FORBIDDEN: u32 = 0o027;
 /// a short time (NUM_RESERVED_FDS). Only [`directory_lock`](super::directory_lock) keeps one open.
 pub struct StateDirectory {
     path: StatePath,
-    opened: File,
+    handle: File,
 }
 
 impl StateDirectory {
@@ -42,9 +42,9 @@ impl StateDirectory {
             create(&path)?;
         }
         let directory = StatePath::directory(&path);
-        let opened = File::open(&path).during("open directory", &directory)?;
+        let handle = File::open(&path).during("open directory", &directory)?;
         if !is_inside {
-            let metadata = opened.metadata().during("stat directory", &directory)?;
+            let metadata = handle.metadata().during("stat directory", &directory)?;
             if metadata.uid() != rustix::process::geteuid().as_raw() {
                 return Err(StateFileError::WrongOwner(directory));
             }
@@ -52,7 +52,7 @@ impl StateDirectory {
                 return Err(StateFileError::WrongPermissions(directory, metadata.mode() & 0o777));
             }
         }
-        Ok(Self { path: directory, opened })
+        Ok(Self { path: directory, handle })
     }
 
     /// Opens the directory for readers: creates nothing, and returns `None` if there is no mark.
@@ -62,8 +62,8 @@ impl StateDirectory {
     }
 
     /// The directory itself.
-    pub fn opened(&self) -> &File {
-        &self.opened
+    pub fn handle(&self) -> &File {
+        &self.handle
     }
 
     /// Its path.
@@ -78,14 +78,14 @@ impl StateDirectory {
 
     /// What identifies the directory.
     pub fn inode(&self) -> Result<Inode, StateFileError> {
-        inode(&self.opened, "stat directory", &self.path)
+        inode(&self.handle, "stat directory", &self.path)
     }
 
     /// The record; `None` only if the file does not exist.
     pub fn read(&self) -> Result<Option<Record>, StateFileError> {
         let path = self.file();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(&self.opened, NAME, flags, Mode::empty()) {
+        let file = match openat(&self.handle, NAME, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
             file => File::from(file.during("open file", &path)?),
         };
@@ -106,7 +106,7 @@ impl StateDirectory {
     pub fn add(&self, record: &Record) -> Result<Inode, StateFileError> {
         let path = self.file();
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(&self.opened, NAME, flags, Mode::empty()).during("open file", &path)?);
+        let file = File::from(openat(&self.handle, NAME, flags, Mode::empty()).during("open file", &path)?);
         let directory = self.inode()?;
         let slot = state_file::encode_slot(&in_directory(record, directory));
         file.write_all_at(&slot, state_file::offset(record.revision) as u64).during("write file", &path)?;
@@ -117,9 +117,9 @@ impl StateDirectory {
     /// Makes a record durable in a new file.
     pub fn replace(&self, record: &Record) -> Result<Inode, StateFileError> {
         let mut directory = self.inode()?;
-        let (opened, path) = (&self.opened, &self.path);
+        let (handle, path) = (&self.handle, &self.path);
         let target =
-            Target { directory: opened, path, name: NAME, temporary_name: TEMPORARY_NAME, may_come_back: false };
+            Target { directory: handle, path, name: NAME, temporary_name: TEMPORARY_NAME, may_come_back: false };
         target.prepare(|_| {
             directory = self.inode()?;
             Ok(state_file::encode(&in_directory(record, directory)))

@@ -150,6 +150,6 @@ fn misused(how: &str) -> ErrorReport {
 
 /// A name for messages.
 fn name(of: *const c_char) -> String {
-    // SAFETY: a C string.
+    // SAFETY: every caller passes a C string of PostgreSQL's.
     quoted(&characters(unsafe { CStr::from_ptr(of) }.to_bytes()))
 }

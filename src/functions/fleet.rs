@@ -13,7 +13,7 @@ use crate::errors::{error_report, raise};
 use crate::host_number::Resolved;
 use crate::server_encoding::to_utf8;
 use crate::worker;
-use ask::{Said, Target};
+use ask::{Account, Target};
 use pgrx::datum::Array;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 /// A server of the fleet: where it is, and what it has said, or what has gone wrong.
 struct Server {
     address: Option<String>,
-    said: Result<Said, String>,
+    account: Result<Account, String>,
 }
 
 /// A row for this server, and one for each connection string.
@@ -65,13 +65,13 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
     if needs_password && let Some(at) = targets.iter().position(|target| !target.has_password()) {
         raise(password_required(at + 1));
     }
-    let mut fleet = vec![Server { address: Some("this server".to_owned()), said: Ok(own()) }];
+    let mut fleet = vec![Server { address: Some("this server".to_owned()), account: Ok(this_server()) }];
     for target in &targets {
-        fleet.push(Server { address: target.address(), said: target.ask(needs_password) });
+        fleet.push(Server { address: target.address(), account: target.ask(needs_password) });
     }
     same_server::find(&mut fleet, &targets, needs_password);
     let members: Vec<_> =
-        fleet.iter().map(|server| server.said.as_ref().ok().map(|said| said.member.clone())).collect();
+        fleet.iter().map(|server| server.account.as_ref().ok().map(|account| account.member.clone())).collect();
     let problems = compare(&members, gucs::registry::max_clock_offset_ms());
     (fleet, problems)
 }
@@ -88,7 +88,7 @@ fn password_required(nth: usize) -> ErrorReport {
 }
 
 /// What this server says of itself.
-fn own() -> Said {
+fn this_server() -> Account {
     let number = |found: Option<Resolved>| u32::try_from(found?.number).ok();
     let is_preloaded = preload::is_done();
     let member = Member {
@@ -102,21 +102,21 @@ fn own() -> Said {
     };
     // SAFETY: set when the postmaster starts.
     let started = unsafe { pg_sys::PgStartTime };
-    Said { state: Condition::now().state.to_owned(), started_us: unix_us(started), member }
+    Account { state: Condition::now().state.to_owned(), started_us: unix_us(started), member }
 }
 
 fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row {
     let server = &fleet[at];
     let mut columns = vec![("server", column(i32::try_from(at).ok())), ("address", column(server.address.as_deref()))];
-    match &server.said {
+    match &server.account {
         Err(problem) => columns.push(("problem", column(problem.as_str()))),
-        Ok(said) => {
-            let Member { system_identifier, numbers, layout, clock, .. } = &said.member;
+        Ok(account) => {
+            let Member { system_identifier, numbers, layout, clock, .. } = &account.member;
             let texts: Vec<_> =
-                of_state(&said.state, problems).into_iter().chain(problems.iter().map(|p| text(p, fleet))).collect();
+                of_state(&account.state, problems).into_iter().chain(problems.iter().map(|p| text(p, fleet))).collect();
             let number = |number: u32| i32::try_from(number).ok();
             columns.extend([
-                ("state", column(said.state.as_str())),
+                ("state", column(account.state.as_str())),
                 ("system_identifier", column(*system_identifier)),
                 ("datacenter_id", column(numbers.and_then(|(datacenter, _)| number(datacenter)))),
                 ("worker_id", column(numbers.and_then(|(_, worker)| number(worker)))),

@@ -21,7 +21,7 @@ const MAX_BATCH: u32 = 1_000_000;
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     let id = issuer::join().unwrap_or_else(|| slow_path());
-    last_id::keep(id);
+    last_id::set(id);
     id.into()
 }
 
@@ -42,7 +42,7 @@ extern "C-unwind" fn slow_path() -> i64 {
 /// The next ID, whatever it takes; an ERROR if there is none.
 pub fn next() -> i64 {
     let id = issuer::take().unwrap_or_else(|error| refuse(error));
-    last_id::keep(id);
+    last_id::set(id);
     id
 }
 
@@ -62,7 +62,7 @@ fn snowflake_nextval_with_tag(tag: i64) -> i64 {
     }
     let bits = layout.tag_bits(tag).unwrap_or_else(|misfit| raise(misfit_error("tag", &misfit, &layout)));
     let id = next() | bits.cast_signed();
-    last_id::keep(id);
+    last_id::set(id);
     id
 }
 
@@ -79,7 +79,7 @@ fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
         raise(bad_count(MAX_BATCH.into()).set_detail(format!("The count is {count}.")));
     };
     let (ids, last) = issuer::next_batch(wanted).unwrap_or_else(|error| refuse(error));
-    last_id::keep(last);
+    last_id::set(last);
     SetOfIterator::new(ids)
 }
 
@@ -103,7 +103,7 @@ fn snowflake_nextblock(count: i32) -> Row {
         );
     };
     let block = issuer::next_block(wanted).unwrap_or_else(|error| refuse(error));
-    last_id::keep(*block.end());
+    last_id::set(*block.end());
     Row::of([("first", column(*block.start())), ("last", column(*block.end()))])
 }
 

@@ -63,7 +63,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
             .set_hint("Ask for fewer partitions ahead, or for shorter ones."),
         )
     });
-    let mut covered = parent.covered();
+    let mut covered = parent.ranges();
     let missing: Vec<_> = periods.into_iter().flat_map(|period| periods::uncovered(period, &covered)).collect();
     let rows = missing
         .iter()

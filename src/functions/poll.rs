@@ -1,7 +1,7 @@
 //! Reads a table by ID, and never misses a row.
 
 use super::horizon;
-use crate::catalog::{copied, identifier, name_of_table, type_name};
+use crate::catalog::{c_string, identifier, name_of_table, type_name};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -140,7 +140,7 @@ impl Poll {
         }
         // SAFETY: the table has a column of this number, which has a name and a type.
         let (name, kind, is_bigint) = unsafe {
-            let name = copied(pg_sys::get_attname(self.table.oid(), number, false));
+            let name = c_string(pg_sys::get_attname(self.table.oid(), number, false));
             let kind = pg_sys::get_atttype(self.table.oid(), number);
             (name, kind, pg_sys::IsBinaryCoercible(kind, pg_sys::INT8OID))
         };
@@ -215,7 +215,7 @@ fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
     let options = pg_sys::SPIExecuteOptions { must_return_tuples: true, dest: receiver, ..Default::default() };
     Spi::connect_mut(|_| {
         // Not read-only, so that it takes a new snapshot.
-        // SAFETY: connected, and a C string.
+        // SAFETY: SPI is connected, and takes a C string.
         let code = unsafe { pg_sys::SPI_execute_extended(query.as_ptr(), &options) };
         Spi::check_status(code).expect("a query that SPI allows");
     });

@@ -77,7 +77,7 @@ impl Drop for As {
 pub fn run(command: &[&[u8]]) -> Option<i64> {
     let command = CString::new(command.concat()).expect("text of PostgreSQL's, which has no zero byte");
     Spi::connect_mut(|_| {
-        // SAFETY: connected, and a C string.
+        // SAFETY: SPI is connected, and takes a C string.
         let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 0) };
         if code < 0 {
             raise(error_report(

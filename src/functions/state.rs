@@ -49,7 +49,7 @@ impl Condition {
         if let Err(outside) = layout.tick_at(now) {
             refusing("outside the layout", IssueError::Clock(now, outside))
         } else if has_no_lease(lease) {
-            refusing("no lease", durable::lease::start().err().unwrap_or_else(durable::lease::ended))
+            refusing("no lease", durable::lease::start().err().unwrap_or_else(durable::lease::end_error))
         } else if !generator.is_started() && until > 0 {
             let state = if mark.is_reset() { "clock behind" } else { "waiting" };
             refusing(state, durable::start::pending(now, until))

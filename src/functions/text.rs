@@ -9,29 +9,29 @@ use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, Unknown
 /// An ID in an encoding with its usual alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_to_text(id: i64, encoding: &[u8]) -> String {
-    Notation::from(named(encoding)).encode(number(id))
+    Notation::from(parse_encoding(encoding)).encode(number(id))
 }
 
 /// An ID in an encoding with another alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_to_text_with_alphabet(id: i64, encoding: &[u8], alphabet: &[u8]) -> String {
-    with_alphabet(named(encoding), &characters(alphabet)).encode(number(id))
+    with_alphabet(parse_encoding(encoding), &characters(alphabet)).encode(number(id))
 }
 
 /// The ID of a text with the usual alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_from_text(text: &[u8], encoding: &[u8]) -> i64 {
-    read(Notation::from(named(encoding)), text)
+    read(Notation::from(parse_encoding(encoding)), text)
 }
 
 /// The ID of a text with another alphabet.
 #[pg_extern(sql = false)]
 fn snowflake_from_text_with_alphabet(text: &[u8], encoding: &[u8], alphabet: &[u8]) -> i64 {
-    read(with_alphabet(named(encoding), &characters(alphabet)), text)
+    read(with_alphabet(parse_encoding(encoding), &characters(alphabet)), text)
 }
 
-fn named(encoding: &[u8]) -> Encoding {
-    let name = characters(encoding);
+fn parse_encoding(name: &[u8]) -> Encoding {
+    let name = characters(name);
     name.parse().unwrap_or_else(|known: UnknownEncoding| {
         raise(
             error_report(

@@ -40,7 +40,7 @@ pub fn has_entered() -> bool {
 /// An entry that was made for the ID that is taken next.
 pub struct Entering {
     /// The entry, if no other process shares it.
-    own: Option<&'static Writer>,
+    entry: Option<&'static Writer>,
 }
 
 /// Enters the transaction, unless it has entered. To be called before a position is taken.
@@ -53,13 +53,13 @@ pub fn enter(generator: &Generator) -> Option<Entering> {
     ENTERED.store(true, Ordering::Relaxed);
     // SAFETY: reads variables of this process.
     let may_share = unsafe { IsInParallelMode() };
-    Some(Entering { own: Some(writer).filter(|_| is_first && !may_share) })
+    Some(Entering { entry: Some(writer).filter(|_| is_first && !may_share) })
 }
 
 impl Entering {
     /// The first position that was taken then.
     pub fn settle(self, first: Position) {
-        if let Some(writer) = self.own {
+        if let Some(writer) = self.entry {
             writer.first.settle(first);
         }
     }
@@ -75,14 +75,14 @@ pub fn lower(least: Position) {
 /// The entry of the transaction: in a process of a parallel query, that of the leader, whose transaction inserts the
 /// rows.
 fn writer() -> &'static Writer {
-    let (number, pid) = leader().unwrap_or_else(own);
+    let (number, pid) = leader().unwrap_or_else(this_process);
     let writer = &writers()[number];
     writer.pid.store(pid, Ordering::Relaxed);
     writer
 }
 
 /// The number of the process among those that can run transactions, and its ID.
-fn own() -> (usize, i32) {
+fn this_process() -> (usize, i32) {
     // SAFETY: both are set when the process starts.
     let (number, pid) = unsafe {
         // From 1 on.
@@ -121,7 +121,7 @@ unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *m
     match event {
         XACT_EVENT_PRE_PREPARE => begin_prepare(),
         XACT_EVENT_PREPARE => {
-            keep_prepared();
+            hand_over();
             leave();
         }
         // The rows are visible, or never will be.
@@ -135,7 +135,7 @@ unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *m
 /// Clears the entry. Also without an ID of this process: workers of a parallel query may have drawn some.
 fn leave() {
     ENTERED.store(false, Ordering::Relaxed);
-    let Some(writer) = writers().get(own().0) else { return };
+    let Some(writer) = writers().get(this_process().0) else { return };
     if writer.first.get().is_some() {
         writer.first.clear();
     }
@@ -158,7 +158,7 @@ extern "C-unwind" fn begin_prepare() {
 }
 
 /// Hands the entry to the transaction that was prepared.
-fn keep_prepared() {
+fn hand_over() {
     let own = writer();
     let transaction = own.preparing.load(Ordering::Relaxed);
     if let Some((_, prepared)) = prepared().find(|&(prepared, _)| prepared == transaction) {

@@ -60,7 +60,7 @@ unsafe extern "C-unwind" fn process_utility(
     // As lastval() is.
     let forgets = [DiscardMode::DISCARD_ALL, DiscardMode::DISCARD_SEQUENCES].map(Some).contains(&discards);
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
-    // SAFETY: what PostgreSQL has passed, unchanged.
+    // SAFETY: PostgreSQL has passed all of this for a hook to pass on.
     unsafe { next(statement, query, read_only_tree, context, parameters, environment, receiver, completion) };
     if let Some(before) = copied_before {
         copy::end(before);

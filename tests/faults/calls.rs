@@ -213,7 +213,7 @@ fn draw_in_parallel(witness: &mut Witness) {
     let rows = session.query(query, &[]).expect("IDs");
     let mut ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
     ids.sort_unstable();
-    witness.keep(ids);
+    witness.add(ids);
 }
 
 /// No tick has more IDs than the layout allows, and all together no more than fit in the time that has passed.

@@ -29,7 +29,7 @@ struct Member {
     cluster: Cluster,
     load: Load,
     /// A lease, a mark and a file of lives of an earlier time.
-    kept: Option<PathBuf>,
+    snapshot: Option<PathBuf>,
     boots: u8,
 }
 
@@ -85,7 +85,7 @@ impl Member {
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let load = Load::start(&cluster, 1, IDS);
         load.wait_for_ids();
-        Self { cluster, load, kept: None, boots: 0 }
+        Self { cluster, load, snapshot: None, boots: 0 }
     }
 
     /// The files that say who the server is, with their inodes, as a snapshot of its volume has them.
@@ -93,22 +93,22 @@ impl Member {
         ["snowflake_pg/lease", "snowflake_pg.life"].map(|file| self.cluster.data().join(file))
     }
 
-    fn keep(&mut self, name: &str) {
-        let kept = self.cluster.make_directory(name);
-        fs::copy(self.cluster.mark_file(), kept.join("mark")).expect("the mark");
+    fn take_snapshot(&mut self, name: &str) {
+        let snapshot = self.cluster.make_directory(name);
+        fs::copy(self.cluster.mark_file(), snapshot.join("mark")).expect("the mark");
         for file in self.files() {
-            fs::hard_link(&file, kept.join(file.file_name().expect("a name"))).expect("the file itself");
+            fs::hard_link(&file, snapshot.join(file.file_name().expect("a name"))).expect("the file itself");
         }
-        self.kept = Some(kept);
+        self.snapshot = Some(snapshot);
     }
 
-    /// Puts a stopped server back to what was kept.
+    /// Puts a stopped server back to its snapshot.
     fn put_back(&mut self) {
-        let Some(kept) = self.kept.take() else { return };
-        let mark = fs::read(kept.join("mark")).expect("the mark");
+        let Some(snapshot) = self.snapshot.take() else { return };
+        let mark = fs::read(snapshot.join("mark")).expect("the mark");
         fs::write(self.cluster.mark_file(), mark).expect("the mark");
         for file in self.files() {
-            fs::rename(kept.join(file.file_name().expect("a name")), &file).expect("the file itself");
+            fs::rename(snapshot.join(file.file_name().expect("a name")), &file).expect("the file itself");
         }
     }
 
@@ -140,7 +140,7 @@ impl Fleet {
             // that is behind it cannot begin for hours.
             1 => self.clone(0, LEASE + some_time, true),
             2 => self.clone(nth, some_time, false),
-            3 => member.keep(&name),
+            3 => member.take_snapshot(&name),
             4 => {
                 member.send_to("host=/nowhere");
                 sleep(LEASE / 2 + some_time);

@@ -153,7 +153,7 @@ fn single_user_mode(rounds: usize) -> Evidence {
         let ids = printed.lines().filter_map(|line| line.split('"').nth(1)?.parse::<i64>().ok());
         let ids: Vec<_> = ids.collect();
         assert_eq!(ids.len(), 2000, "{printed}");
-        witness.keep(ids);
+        witness.add(ids);
         cluster.start();
         witness.connect(&cluster);
     }

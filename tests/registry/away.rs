@@ -1,6 +1,6 @@
 //! A registry that cannot be reached.
 
-use super::fixture::{OF_NEXT_ID, ONE_WORKER, member, numbered, shown, start, take_a_thousand, worker_of};
+use super::fixture::{OF_NEXT_ID, ONE_WORKER, answer_of, member, numbered, start, take_a_thousand, worker_of};
 use std::fs;
 use std::net::TcpListener;
 use std::thread;
@@ -23,13 +23,13 @@ fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
     let reason = format!("Connection to server on socket \"{}", registry.host().display());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(&reason)), "{refused:?}");
     let status = "SELECT concat_ws(' ', state, worker_id, worker_id_source, lease_until) FROM snowflake_status";
-    assert_eq!(shown(&server, status), "no lease");
-    let error_shown = shown(&server, "SELECT registry_error FROM snowflake_status");
+    assert_eq!(answer_of(&server, status), "no lease");
+    let error_shown = answer_of(&server, "SELECT registry_error FROM snowflake_status");
     assert!(error_shown.starts_with("Connection to server on socket"), "{error_shown}");
     registry.start();
     assert_eq!(worker_of(&server), "0");
-    assert_eq!(shown(&server, OF_NEXT_ID), "0");
-    assert_eq!(shown(&server, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
+    assert_eq!(answer_of(&server, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_server_that_stops_before_it_has_the_answer_of_the_registry_keeps_its_number
     for how in [Signal::KILL, Signal::INT] {
         let registry = Registry::start();
         let mut server = start(numbered(&registry, 5));
-        assert_eq!(shown(&server, OF_NEXT_ID), "5");
+        assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
         let mut dba = registry.connect();
         dba.batch_execute("BEGIN; SELECT FROM snowflake_registry.lease WHERE worker_id = 5 FOR UPDATE")
             .expect("a lock");
@@ -129,7 +129,7 @@ fn a_server_that_stops_before_it_has_the_answer_of_the_registry_keeps_its_number
         dba.batch_execute("COMMIT").expect("a commit");
         registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
         server.start();
-        assert_eq!(shown(&server, OF_NEXT_ID), "5", "{how:?}: {}", server.log());
+        assert_eq!(answer_of(&server, OF_NEXT_ID), "5", "{how:?}: {}", server.log());
     }
 }
 
@@ -152,7 +152,7 @@ fn a_server_that_stops_while_it_claims_a_worker_waits_for_the_answer_and_release
     server.stop(Signal::INT);
     unlock.join().expect("the end of the lock");
     assert!(server.log().contains("released worker 5 of data center 0"), "{}", server.log());
-    assert_eq!(shown(&registry, "SELECT state FROM snowflake_registry.workers"), "free");
+    assert_eq!(answer_of(&registry, "SELECT state FROM snowflake_registry.workers"), "free");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_server_that_was_sent_to_another_registry_for_a_while_goes_on_with_its_lease
     server.configure("snowflake_pg.registry", registry.conninfo());
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
-    assert_eq!(shown(&other, "SELECT recovering_until IS NULL FROM snowflake_registry.status"), "t");
+    assert_eq!(answer_of(&other, "SELECT recovering_until IS NULL FROM snowflake_registry.status"), "t");
 }
 
 /// As after a failover: the first host accepts a connection, and then nothing comes.
@@ -260,7 +260,7 @@ fn a_server_that_the_registry_has_refused_stops_while_it_asks_again() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
     worker_of(&server);
-    shown(&registry, "SELECT snowflake_registry.forbid_worker(0, 0)");
+    answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0, 0)");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     let mut dba = registry.connect();
@@ -282,7 +282,7 @@ fn a_password_in_the_connection_string_is_refused_and_never_shown() {
     assert_eq!(refused.hint(), Some("Use a password file: see passfile in the manual of libpq."));
     let shown_in_views =
         "SELECT concat(setting, boot_val, reset_val) FROM pg_settings WHERE name = 'snowflake_pg.registry'";
-    assert_eq!(shown(&server, shown_in_views), "password=*password=*");
+    assert_eq!(answer_of(&server, shown_in_views), "password=*password=*");
     for bad in [with_password, format!("{secret} is no connection string")] {
         server.configure("snowflake_pg.registry", &bad);
         server.reload();

@@ -1,7 +1,7 @@
 //! Who claims a worker, and which one it gets.
 
 use super::fixture::{
-    OF_NEXT_ID, ONE_WORKER, TWO_WORKERS, WORKER, known, member, numbered, shown, start, take_a_thousand, worker_of,
+    OF_NEXT_ID, ONE_WORKER, TWO_WORKERS, WORKER, answer_of, member, numbered, row_of, start, take_a_thousand, worker_of,
 };
 use testbed::{Cluster, Registry, Signal, Witness, can_name_hosts, error, test};
 
@@ -10,8 +10,8 @@ fn servers_with_one_configuration_lease_workers_of_their_own() {
     let registry = Registry::start();
     let servers = [0, 1, 2].map(|_| start(member(&registry)));
     for (worker, server) in servers.iter().enumerate() {
-        assert_eq!(shown(server, OF_NEXT_ID), worker.to_string(), "{}", server.log());
-        assert_eq!(shown(server, WORKER), format!("{worker} from registry"));
+        assert_eq!(answer_of(server, OF_NEXT_ID), worker.to_string(), "{}", server.log());
+        assert_eq!(answer_of(server, WORKER), format!("{worker} from registry"));
         let line = format!("LOG:  snowflake_pg: leased worker {worker} of data center 0, until ");
         assert!(server.log().contains(&line), "{}", server.log());
     }
@@ -23,15 +23,15 @@ fn a_server_that_is_restarted_or_crashes_keeps_its_worker_and_goes_on_at_its_mar
     let mut server = start(member(&registry));
     let _other = start(member(&registry));
     for how in [Signal::INT, Signal::KILL, Signal::QUIT] {
-        let before = shown(&server, "SELECT snowflake_nextval()");
+        let before = answer_of(&server, "SELECT snowflake_nextval()");
         server.restart(how);
-        assert_eq!(shown(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
-        assert_eq!(shown(&server, OF_NEXT_ID), "0", "{how:?}: {}", server.log());
+        assert_eq!(answer_of(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
+        assert_eq!(answer_of(&server, OF_NEXT_ID), "0", "{how:?}: {}", server.log());
     }
-    let before = shown(&server, "SELECT snowflake_nextval()");
+    let before = answer_of(&server, "SELECT snowflake_nextval()");
     server.kill_backend();
-    assert_eq!(shown(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
-    assert_eq!(shown(&server, OF_NEXT_ID), "0", "{}", server.log());
+    assert_eq!(answer_of(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "0", "{}", server.log());
 }
 
 /// Nobody else can have its lease file then, so it keeps its worker if that was released, and else gets another one.
@@ -71,7 +71,7 @@ fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() 
     server.stop(Signal::INT);
     server.configure("snowflake_pg.start_margin", "1s");
     server.start();
-    assert_eq!(shown(&server, OF_NEXT_ID), "5", "{}", server.log());
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "5", "{}", server.log());
 }
 
 /// It was started again, and so has not seen where the server began.
@@ -79,8 +79,9 @@ fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() 
 fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_begin() {
     let registry = Registry::start();
     let mut server = start(numbered(&registry, 5));
-    assert_eq!(shown(&server, OF_NEXT_ID), "5");
-    let issued = shown(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
+    let issued =
+        answer_of(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
     server.stop(Signal::INT);
     // The keeper cannot begin: no standby acknowledges the mark.
     server.configure("snowflake_pg.wal_mark", "require");
@@ -88,10 +89,10 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
     server.start();
     worker_of(&server);
     let client = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
-    let before = shown(&server, client);
+    let before = answer_of(&server, client);
     registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
-    let renewed = known(&registry, "renewed", 5);
-    shown(&server, &format!("SELECT pg_terminate_backend({before})"));
+    let renewed = row_of(&registry, "renewed", 5);
+    answer_of(&server, &format!("SELECT pg_terminate_backend({before})"));
     server.wait_until(&format!("SELECT ({client}) <> {before}"));
     // It renews at once; and has the answer when its session is over.
     registry.wait_until(&format!("SELECT renewed > '{renewed}' FROM snowflake_registry.workers"));
@@ -99,7 +100,7 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
     server.stop(Signal::INT);
     let granted = "granted_until < 1000 * extract(epoch FROM now() + '10 s')";
     let query = format!("SELECT granted_until > {issued} AND {granted} FROM snowflake_registry.lease");
-    assert_eq!(shown(&registry, &query), "t", "{}", server.log());
+    assert_eq!(answer_of(&registry, &query), "t", "{}", server.log());
 }
 
 /// It cannot go on at its mark.
@@ -114,7 +115,7 @@ fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {
     server.start();
     assert_eq!(worker_of(&server), "1", "{}", server.log());
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "XX001");
-    shown(&server, "SELECT snowflake_reset_state(now())");
+    answer_of(&server, "SELECT snowflake_reset_state(now())");
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -127,7 +128,7 @@ fn a_numbered_server_is_told_that_its_worker_is_leased_to_itself_in_another_boot
     }
     let registry = Registry::start();
     let mut server = start(numbered(&registry, 5));
-    assert_eq!(shown(&server, OF_NEXT_ID), "5");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
     server.kill_all();
     server.boot(1);
     server.start();
@@ -136,9 +137,9 @@ fn a_numbered_server_is_told_that_its_worker_is_leased_to_itself_in_another_boot
         "Registry: Worker 5 of data center 0 is still leased to this server, or to a copy of it. The lease ends at ";
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(expected)), "{refused:?}");
     assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
-    shown(&registry, "SELECT snowflake_registry.release_worker(0, 5, now() + interval '3 seconds')");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 5, now() + interval '3 seconds')");
     server.wait_until("SELECT lease_until > now() FROM snowflake_status");
-    assert_eq!(shown(&server, OF_NEXT_ID), "5");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
 }
 
 #[test]
@@ -146,12 +147,12 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
     let registry = Registry::start();
     let server = start(member(&registry));
     worker_of(&server);
-    shown(&registry, "SELECT snowflake_registry.forbid_worker(0, 0, 'of the old system')");
+    answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0, 0, 'of the old system')");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     let detail = "It is forbidden. Its comment is \"of the old system\". IDs go on up to ";
     assert!(server.log().contains(detail), "{}", server.log());
-    shown(&registry, "SELECT snowflake_registry.allow_worker(0, 0)");
+    answer_of(&registry, "SELECT snowflake_registry.allow_worker(0, 0)");
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
 }
@@ -161,22 +162,22 @@ fn a_keeper_of_the_lease_that_is_terminated_comes_back_with_the_same_worker() {
     let registry = Registry::start();
     let server = start(member(&registry));
     assert_eq!(worker_of(&server), "0");
-    let before = known(&registry, "renewed", 0);
+    let before = row_of(&registry, "renewed", 0);
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
-    assert_eq!(shown(&server, end), "t");
+    assert_eq!(answer_of(&server, end), "t");
     registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
-    assert_eq!(shown(&server, OF_NEXT_ID), "0");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
     // It did not stop, so it has released nothing.
-    assert_eq!(known(&registry, "until > now() + interval '30 minutes'", 0), "t");
+    assert_eq!(row_of(&registry, "until > now() + interval '30 minutes'", 0), "t");
 }
 
 #[test]
 fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_is_named() {
     let registry = Registry::start();
     let first = start(numbered(&registry, 5).set("cluster_name", "first"));
-    assert_eq!(shown(&first, OF_NEXT_ID), "5");
-    assert_eq!(shown(&first, WORKER), "5 from configuration");
+    assert_eq!(answer_of(&first, OF_NEXT_ID), "5");
+    assert_eq!(answer_of(&first, WORKER), "5 from configuration");
     assert!(!first.log().contains("WARNING"), "{}", first.log());
     let mut second = start(numbered(&registry, 5));
     let refused = error(&mut second.connect(), "SELECT snowflake_nextval()");
@@ -192,17 +193,17 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
         "{detail}"
     );
     assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
-    assert_eq!(shown(&second, "SELECT state FROM snowflake_status"), "no lease");
+    assert_eq!(answer_of(&second, "SELECT state FROM snowflake_status"), "no lease");
     // A leased one beside it.
     let third = start(member(&registry));
-    assert_eq!(shown(&third, OF_NEXT_ID), "0");
+    assert_eq!(answer_of(&third, OF_NEXT_ID), "0");
     drop(first);
     second.stop(Signal::INT);
     // The first one was ended without a farewell. A DBA knows that it will never come back.
-    shown(&registry, "SELECT snowflake_registry.release_worker(0, 5, now())");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 5, now())");
     second.start();
     second.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
-    assert_eq!(shown(&second, OF_NEXT_ID), "5", "{}", second.log());
+    assert_eq!(answer_of(&second, OF_NEXT_ID), "5", "{}", second.log());
 }
 
 #[test]
@@ -269,7 +270,7 @@ fn two_fleets_in_one_registry_never_have_the_same_worker_of_a_data_center() {
     assert_eq!(worker_of(&elsewhere), "0", "of another data center");
     let names =
         "SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_registry.workers WHERE datacenter_id = 0";
-    assert_eq!(shown(&registry, names), "fleet0 fleet0 fleet1 fleet1");
+    assert_eq!(answer_of(&registry, names), "fleet0 fleet0 fleet1 fleet1");
 }
 
 #[test]
@@ -280,8 +281,8 @@ fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_
         .expect("rules");
     let server = start(member(&registry));
     assert_eq!(worker_of(&server), "2");
-    assert_eq!(known(&registry, "state || ': ' || comment", 0), "reserved: the archive");
-    assert_eq!(known(&registry, "state || ': ' || comment", 1), "forbidden: of the old system");
+    assert_eq!(row_of(&registry, "state || ': ' || comment", 0), "reserved: the archive");
+    assert_eq!(row_of(&registry, "state || ': ' || comment", 1), "forbidden: of the old system");
     assert_eq!(worker_of(&start(numbered(&registry, 0))), "0");
     let forbidden = start(numbered(&registry, 1));
     let refused = error(&mut forbidden.connect(), "SELECT snowflake_nextval()");
@@ -300,7 +301,7 @@ fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before()
     let mut witness = Witness::default();
     worker_of(&first);
     take_a_thousand(&mut witness, &[&first]);
-    let granted = known(&registry, "until", 0);
+    let granted = row_of(&registry, "until", 0);
     first.kill_all();
     let second = start(fleet());
     witness.connect(&second);
@@ -311,8 +312,8 @@ fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before()
     assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued", "{refused:?}");
     second.set_clock(3700.0);
     second.wait_until("SELECT snowflake_nextval() > 0");
-    let issued = shown(&second, "SELECT issued_at FROM snowflake_decode(snowflake_nextval())");
-    assert_eq!(shown(&second, &format!("SELECT '{issued}'::timestamptz >= '{granted}'::timestamptz")), "t");
+    let issued = answer_of(&second, "SELECT issued_at FROM snowflake_decode(snowflake_nextval())");
+    assert_eq!(answer_of(&second, &format!("SELECT '{issued}'::timestamptz >= '{granted}'::timestamptz")), "t");
     take_a_thousand(&mut witness, &[&second]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -322,13 +323,13 @@ fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before()
 fn a_server_that_has_lost_its_lease_never_changes_its_worker_while_it_runs() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
-    assert_eq!(shown(&server, OF_NEXT_ID), "0");
-    shown(&registry, "SELECT snowflake_registry.release_worker(0, 0)");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 0)");
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
-    shown(&server, end);
+    answer_of(&server, end);
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
-    assert_eq!(shown(&server, OF_NEXT_ID), "0", "to the end of its lease");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "0", "to the end of its lease");
     server.restart(Signal::INT);
     assert_eq!(worker_of(&server), "1", "{}", server.log());
 }

@@ -1,12 +1,12 @@
 //! Clocks that differ from the registry's.
 
-use super::fixture::{member, shown, start, take_a_thousand, worker_of};
+use super::fixture::{answer_of, member, start, take_a_thousand, worker_of};
 use testbed::{Builder, Cluster, Registry, Witness, error, test};
 
 /// A registry for clocks that are hours ahead.
 fn with_long_leases() -> Registry {
     let registry = Registry::start();
-    shown(&registry, "SELECT snowflake_registry.set_longest_lease('5 hours')");
+    answer_of(&registry, "SELECT snowflake_registry.set_longest_lease('5 hours')");
     registry
 }
 
@@ -23,13 +23,13 @@ fn a_clock_that_is_off_is_shown_and_warned_of() {
     let registry = with_long_leases();
     let right = start(member(&registry));
     worker_of(&right);
-    assert_eq!(shown(&right, "SELECT clock_offset BETWEEN '-500ms' AND '500ms' FROM snowflake_status"), "t");
+    assert_eq!(answer_of(&right, "SELECT clock_offset BETWEEN '-500ms' AND '500ms' FROM snowflake_status"), "t");
     assert!(!right.log().contains("WARNING"), "{}", right.log());
     for (offset, which) in [(3600.0, "ahead of"), (-3600.0, "behind")] {
         let server = with_clock(member(&registry), offset);
         worker_of(&server);
         let about = format!("SELECT abs(extract(epoch FROM clock_offset) - {offset}) < 1 FROM snowflake_status");
-        assert_eq!(shown(&server, &about), "t");
+        assert_eq!(answer_of(&server, &about), "t");
         let log = server.log();
         assert!(log.contains("WARNING:  snowflake_pg: the clock is 3") && log.contains(which), "{log}");
     }
@@ -43,7 +43,7 @@ fn with_clock_offset_error_a_server_whose_clock_is_off_leases_nothing_until_it_i
     let detail = refused.detail().expect("a detail");
     assert!(detail.starts_with("The clock is ") && detail.contains(" ms ahead of the registry's."), "{detail}");
     assert!(detail.ends_with("snowflake_pg.max_clock_offset is 1000 ms."), "{detail}");
-    assert_eq!(shown(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
+    assert_eq!(answer_of(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
     server.set_clock(0.0);
     assert_eq!(worker_of(&server), "0");
 }
@@ -60,7 +60,10 @@ fn servers_whose_clocks_are_hours_apart_issue_different_ids_also_when_clocks_are
     let mut client = servers[0].connect();
     client.batch_execute("SELECT snowflake_accept_clock()").expect("the clock");
     take_a_thousand(&mut witness, &all);
-    assert_eq!(shown(&registry, "SELECT max(until) > now() + interval '3 hours' FROM snowflake_registry.workers"), "t");
+    assert_eq!(
+        answer_of(&registry, "SELECT max(until) > now() + interval '3 hours' FROM snowflake_registry.workers"),
+        "t"
+    );
     assert_eq!(witness.report().duplicates(), 0);
 }
 
@@ -77,7 +80,7 @@ fn a_server_whose_clock_is_further_ahead_than_leases_reach_gets_none_until_a_dba
         "{refused:?}"
     );
     assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_registry.set_longest_lease()")), "{refused:?}");
-    shown(&registry, "SELECT snowflake_registry.set_longest_lease('3 hours')");
+    answer_of(&registry, "SELECT snowflake_registry.set_longest_lease('3 hours')");
     server.reload();
     assert_eq!(worker_of(&server), "0");
     for wrong in ["1s", "8 days"] {
@@ -98,7 +101,7 @@ fn a_clock_of_the_registry_that_is_wrong_for_a_while_takes_no_lease_away() {
     registry.set_clock(0.0);
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
     assert_eq!(worker_of(&server), "0");
-    shown(&server, "SELECT snowflake_nextval()");
+    answer_of(&server, "SELECT snowflake_nextval()");
 }
 
 /// The mark is an hour ahead of the clock that is right again.
@@ -107,13 +110,13 @@ fn a_server_whose_clock_was_ahead_gets_a_lease_that_reaches_beyond_its_mark() {
     let registry = with_long_leases();
     let mut server = with_clock(member(&registry), 7200.0);
     worker_of(&server);
-    shown(&server, "SELECT snowflake_nextval()");
+    answer_of(&server, "SELECT snowflake_nextval()");
     server.kill_all();
-    shown(&registry, "UPDATE snowflake_registry.lease SET token = gen_random_uuid() RETURNING 1");
+    answer_of(&registry, "UPDATE snowflake_registry.lease SET token = gen_random_uuid() RETURNING 1");
     server.set_clock(0.0);
     server.start();
     assert_eq!(worker_of(&server), "1");
-    assert_eq!(shown(&server, "SELECT lease_until > now() + interval '2 hours' FROM snowflake_status"), "t");
+    assert_eq!(answer_of(&server, "SELECT lease_until > now() + interval '2 hours' FROM snowflake_status"), "t");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");
 }

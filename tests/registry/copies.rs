@@ -1,6 +1,6 @@
 //! Copies of a server: each gets a worker of its own, whatever it has been copied with.
 
-use super::fixture::{member, shown, start, take_a_thousand, worker_of};
+use super::fixture::{answer_of, member, start, take_a_thousand, worker_of};
 use std::fs;
 use testbed::{Cluster, Registry, Signal, Witness, test};
 
@@ -42,7 +42,7 @@ fn a_promoted_standby_gets_a_worker_of_its_own_while_the_old_primary_goes_on() {
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&primary]);
     let standby = Cluster::builder().standby_of(&primary);
-    assert_eq!(shown(&standby, "SELECT state FROM snowflake_status"), "standby");
+    assert_eq!(answer_of(&standby, "SELECT state FROM snowflake_status"), "standby");
     standby.promote();
     assert_eq!([worker_of(&primary), worker_of(&standby)], ["0", "1"], "{}", standby.log());
     take_a_thousand(&mut witness, &[&standby, &primary, &standby]);
@@ -127,7 +127,7 @@ fn blank_and_often_restarted(registry: &Registry) -> Cluster {
         blank.start();
         registry.wait_until(is_leased);
         blank.stop(Signal::INT);
-        assert_eq!(shown(registry, "SELECT state FROM snowflake_registry.workers"), "free", "{}", blank.log());
+        assert_eq!(answer_of(registry, "SELECT state FROM snowflake_registry.workers"), "free", "{}", blank.log());
     }
     blank.start();
     registry.wait_until(is_leased);
@@ -142,9 +142,9 @@ fn a_server_that_was_restarted_before_its_first_id_can_be_released_by_hand_after
     server.reload();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     server.wait_until("SELECT state = 'idle' FROM snowflake_status");
-    shown(&server, "SELECT snowflake_nextval()");
+    answer_of(&server, "SELECT snowflake_nextval()");
     server.kill_all();
-    shown(&registry, "SELECT snowflake_registry.release_worker(0, 5)");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 5)");
 }
 
 /// Another server had leased the number, and was stopped as planned before it issued an ID.
@@ -152,7 +152,7 @@ fn a_server_that_was_restarted_before_its_first_id_can_be_released_by_hand_after
 fn a_copy_is_refused_though_its_number_was_leased_to_servers_that_issued_nothing() {
     let registry = Registry::start();
     let original = start(Cluster::builder().worker(5));
-    shown(&original, "SELECT snowflake_nextval()");
+    answer_of(&original, "SELECT snowflake_nextval()");
     let mut blank = blank_and_often_restarted(&registry);
     blank.stop(Signal::INT);
     let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
@@ -167,7 +167,7 @@ fn a_copy_is_refused_though_its_number_was_leased_to_servers_that_issued_nothing
 fn a_copy_that_was_refused_is_refused_again_after_a_restart() {
     let registry = Registry::start();
     let original = start(Cluster::builder().worker(5));
-    shown(&original, "SELECT snowflake_nextval()");
+    answer_of(&original, "SELECT snowflake_nextval()");
     let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
     copy.start();
     for how in [Signal::INT, Signal::KILL] {

@@ -32,19 +32,19 @@ pub fn start(builder: Builder) -> Cluster {
 }
 
 /// What a server answers.
-pub fn shown(cluster: &Cluster, query: &str) -> String {
+pub fn answer_of(cluster: &Cluster, query: &str) -> String {
     value(&mut cluster.connect(), query)
 }
 
 /// Waits until a server has a lease, and says of which worker.
 pub fn worker_of(cluster: &Cluster) -> String {
     cluster.wait_until("SELECT worker_id IS NOT NULL AND lease_until > now() FROM snowflake_status");
-    shown(cluster, "SELECT worker_id FROM snowflake_status")
+    answer_of(cluster, "SELECT worker_id FROM snowflake_status")
 }
 
 /// What the registry knows of a worker.
-pub fn known(registry: &Registry, columns: &str, worker: u8) -> String {
-    shown(registry, &format!("SELECT {columns} FROM snowflake_registry.workers WHERE worker_id = {worker}"))
+pub fn row_of(registry: &Registry, columns: &str, worker: u8) -> String {
+    answer_of(registry, &format!("SELECT {columns} FROM snowflake_registry.workers WHERE worker_id = {worker}"))
 }
 
 /// Asks each of some servers for a thousand IDs.

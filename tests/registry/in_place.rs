@@ -1,6 +1,6 @@
 //! A registry that is put back in place, so that its address and its system identifier do not show it.
 
-use super::fixture::{assert_refused, member, send_to, shown, start, take_a_thousand, wait_for_renewal, worker_of};
+use super::fixture::{answer_of, assert_refused, member, send_to, start, take_a_thousand, wait_for_renewal, worker_of};
 use std::fs;
 use std::process::Command;
 use testbed::{Cluster, Registry, Signal, Witness, test};
@@ -43,7 +43,7 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         old.reload();
         wait_for_renewal(&registry, "0");
         take_a_thousand(&mut witness, &[&old]);
-        shown(&registry, "SELECT snowflake_registry.end_recovery()");
+        answer_of(&registry, "SELECT snowflake_registry.end_recovery()");
         let new = start(member(&registry));
         assert_eq!(worker_of(&new), "1", "{options:?}");
         take_a_thousand(&mut witness, &[&new, &old]);
@@ -91,7 +91,7 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_what_servers_have_seen() {
     wait_for_renewal(&older, "0");
     take_a_thousand(&mut witness, &[&server]);
     assert_refused(&older);
-    assert_eq!(shown(&older, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t");
+    assert_eq!(answer_of(&older, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t");
     assert_eq!(witness.report().duplicates(), 0);
 }
 
@@ -105,21 +105,21 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_the_row_of_a_server_though_
     registry.stop(Signal::INT);
     let mut older = Registry::on(Cluster::builder().copy_of(&registry));
     registry.start();
-    let until = shown(&server, "SELECT lease_until FROM snowflake_status");
+    let until = answer_of(&server, "SELECT lease_until FROM snowflake_status");
     server.reload();
     server.wait_until(&format!("SELECT lease_until > '{until}' FROM snowflake_status"));
     registry.stop(Signal::INT);
     older.start();
     let seen = "SELECT max(revision) FROM snowflake_registry.lease";
-    let before: i64 = shown(&older, seen).parse().expect("a revision");
+    let before: i64 = answer_of(&older, seen).parse().expect("a revision");
     send_to(&other, &older);
     older.wait_until(&format!("SELECT ({seen}) > {before}"));
     for _ in 0..3 {
-        let before = shown(&older, seen);
+        let before = answer_of(&older, seen);
         other.reload();
         older.wait_until(&format!("SELECT ({seen}) > {before}"));
     }
-    assert_eq!(shown(&older, "SELECT restored IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
+    assert_eq!(answer_of(&older, "SELECT restored IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
     let mut witness = Witness::default();
     send_to(&server, &older);
     wait_for_renewal(&older, "1");
@@ -140,7 +140,7 @@ fn a_registry_that_is_put_back_to_a_snapshot_is_noticed_though_its_sequence_is_a
     let mut older = Registry::on(older);
     let second = start(member(&registry));
     assert_eq!(worker_of(&second), "1");
-    let before = shown(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 0");
+    let before = answer_of(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 0");
     first.reload();
     let renewed = format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 0");
     registry.wait_until(&renewed);
@@ -171,7 +171,7 @@ fn a_registry_that_was_put_back_while_all_servers_were_stopped_is_noticed() {
     server.start();
     older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
     assert_refused(&older);
-    shown(&older, "SELECT snowflake_registry.end_recovery()");
+    answer_of(&older, "SELECT snowflake_registry.end_recovery()");
     server.reload();
     worker_of(&server);
     take_a_thousand(&mut witness, &[&server]);

@@ -1,6 +1,6 @@
 //! What a server says that cannot use its registry, and what a DBA is to do.
 
-use super::fixture::{member, numbered, shown, start};
+use super::fixture::{answer_of, member, numbered, start};
 use testbed::postgres::error::DbError;
 use testbed::{Cluster, Registry, error, test};
 
@@ -33,7 +33,7 @@ fn a_number_for_which_the_layout_has_no_room_is_leased_to_nobody() {
     let registry = Registry::start();
     let server = start(numbered(&registry, 99));
     assert_eq!(refusal(&server).code().code(), "F0000");
-    assert_eq!(shown(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
+    assert_eq!(answer_of(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Servers that are restarted while the registry recovers: it has failed over, with a loss or without.
 
-use super::fixture::{about, cut_off, known, member, shown, start, take_a_thousand, worker_of};
+use super::fixture::{about, answer_of, cut_off, member, row_of, start, take_a_thousand, worker_of};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -16,7 +16,7 @@ struct Pair {
 impl Pair {
     fn start(longest_lease: &str) -> Self {
         let registry = Registry::start();
-        shown(&registry, &format!("SELECT snowflake_registry.set_longest_lease('{longest_lease}')"));
+        answer_of(&registry, &format!("SELECT snowflake_registry.set_longest_lease('{longest_lease}')"));
         let standby = Cluster::builder().standby_of(&registry);
         standby.wait_for_commits_of(&registry);
         Self { registry, standby }
@@ -56,7 +56,7 @@ fn a_server_that_is_restarted_after_a_failover_without_a_loss_goes_on() {
         pair.standby.wait_for_commits_of(&pair.registry);
         let promoted = pair.fail_over();
         if renews_first {
-            let before = known(&promoted, "renewed", 0);
+            let before = row_of(&promoted, "renewed", 0);
             server.reload();
             promoted.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
         }
@@ -91,7 +91,7 @@ fn a_server_that_could_not_tell_of_its_stop_after_a_failover_without_a_loss_goes
     let _dark = UnixListener::bind(&socket).expect("a socket");
     fs::set_permissions(&socket, Permissions::from_mode(0o777)).expect("a socket that all may use");
     // Another server notices the failover, longer ago than the margin of a restore.
-    shown(&promoted, "SELECT snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL, NULL)");
+    answer_of(&promoted, "SELECT snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL, NULL)");
     promoted.wait_until("SELECT restored < now() - interval '8 s' FROM snowflake_registry.status");
     assert_restarts(&mut server, Signal::INT, witness);
     assert!(server.log().contains("could not tell the registry that worker 0"), "{}", server.log());
@@ -114,7 +114,7 @@ fn a_server_whose_leases_are_shorter_than_it_asks_for_goes_on_after_a_failover()
 #[test]
 fn a_recovery_that_is_ended_before_a_server_has_asked_does_not_begin_then() {
     let promoted = Pair::start("1h").fail_over();
-    shown(&promoted, "SELECT snowflake_registry.end_recovery()");
+    answer_of(&promoted, "SELECT snowflake_registry.end_recovery()");
     assert_eq!(worker_of(&start(member(&promoted))), "0");
 }
 
@@ -135,7 +135,7 @@ fn a_renewal_that_arrives_after_a_failover_gives_no_worker_to_a_server_that_has_
     let held = ask(&registry, &claim(&first));
     standby.wait_for_commits_of(&registry);
     cut_off(&standby, &registry);
-    let lowered = shown(&registry, "SELECT snowflake_registry.unix_ms(now())");
+    let lowered = answer_of(&registry, "SELECT snowflake_registry.unix_ms(now())");
     let release = format!("release('{{{first}}}', '{third}', {held}, '', 0, 0, 0, {lowered}, {about})");
     assert_eq!(ask(&registry, &release), lowered);
     assert_ne!(ask(&registry, &claim(&other)), "NULL", "another server has the worker");
@@ -166,7 +166,7 @@ fn a_server_that_was_restarted_after_a_failover_may_ask_twice() {
     pair.standby.wait_for_commits_of(&pair.registry);
     let promoted = pair.fail_over();
     let renewed = ask(&promoted, &renew(&first, &second, &claimed));
-    let lowered = shown(&promoted, "SELECT snowflake_registry.unix_ms(now())");
+    let lowered = answer_of(&promoted, "SELECT snowflake_registry.unix_ms(now())");
     let released =
         ask(&promoted, &format!("release('{{{second}, {third}}}', '{third}', {renewed}, {lowered}, {about})"));
     assert!(released.starts_with(&lowered), "{released}");

@@ -1,7 +1,7 @@
 //! A registry that was restored to an older state, or has failed over.
 
 use super::fixture::{
-    ONE_WORKER, REFUSED, assert_refused, cut_off, member, send_to, shown, start, take_a_thousand, wait_for_renewal,
+    ONE_WORKER, REFUSED, answer_of, assert_refused, cut_off, member, send_to, start, take_a_thousand, wait_for_renewal,
     worker_of,
 };
 use testbed::{Cluster, Registry, Signal, Witness, error, test};
@@ -24,16 +24,16 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
     }
     assert_refused(&promoted);
     // A rule that is made meanwhile makes no lease.
-    shown(&promoted, "SELECT snowflake_registry.reserve_worker(0, 9)");
+    answer_of(&promoted, "SELECT snowflake_registry.reserve_worker(0, 9)");
     let numbered = start(member(&promoted).set("snowflake_pg.worker_id", 9));
     let refused = error(&mut numbered.connect(), "SELECT snowflake_nextval()");
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(REFUSED)), "{refused:?}");
     assert!(promoted.log().contains("LOG:  snowflake_registry was restored or has failed over"), "{}", promoted.log());
     let recovering =
         "SELECT recovering_until BETWEEN now() + '55 min' AND now() + '65 min' FROM snowflake_registry.status";
-    assert_eq!(shown(&promoted, recovering), "t");
-    shown(&promoted, "SELECT snowflake_registry.end_recovery()");
-    assert_eq!(shown(&promoted, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
+    assert_eq!(answer_of(&promoted, recovering), "t");
+    answer_of(&promoted, "SELECT snowflake_registry.end_recovery()");
+    assert_eq!(answer_of(&promoted, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
     let third = start(member(&promoted));
     assert_eq!(worker_of(&third), "2");
     take_a_thousand(&mut witness, &[&third, &servers[0], &servers[1]]);
@@ -59,7 +59,7 @@ fn a_registry_that_has_lost_leases_takes_them_back_from_their_servers_and_from_n
     registry.kill_all();
     standby.promote();
     let promoted = Registry::on(standby);
-    assert_eq!(shown(&promoted, "SELECT count(*) FROM snowflake_registry.workers"), "1");
+    assert_eq!(answer_of(&promoted, "SELECT count(*) FROM snowflake_registry.workers"), "1");
     assert_refused(&promoted);
     for (worker, server) in ["0", "1"].iter().zip([&old, &new]) {
         send_to(server, &promoted);
@@ -88,7 +88,7 @@ fn lost_and_given_away(renewals: u32) {
     assert_eq!(worker_of(&first), "0");
     first.connect().batch_execute("SELECT snowflake_nextvals(1000)").expect("IDs");
     for _ in 0..renewals {
-        let until = shown(&first, "SELECT lease_until FROM snowflake_status");
+        let until = answer_of(&first, "SELECT lease_until FROM snowflake_status");
         first.reload();
         first.wait_until(&format!("SELECT lease_until > '{until}' FROM snowflake_status"));
     }
@@ -117,7 +117,7 @@ fn lost_and_given_away(renewals: u32) {
     assert!(second.log().contains(seen), "{}", second.log());
     // It gets another worker, above all that it may have issued.
     first.restart(Signal::INT);
-    shown(&older, "SELECT snowflake_registry.end_recovery()");
+    answer_of(&older, "SELECT snowflake_registry.end_recovery()");
     assert_eq!(worker_of(&first), "1", "{}", first.log());
     first.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     second.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
@@ -149,7 +149,7 @@ fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() 
     second.reload();
     wait_for_renewal(&promoted, "0");
     first.wait_until(refused);
-    let until = |server: &Cluster| shown(server, "SELECT lease_until FROM snowflake_status");
+    let until = |server: &Cluster| answer_of(server, "SELECT lease_until FROM snowflake_status");
     assert!(until(&first) < until(&second), "{}", first.log());
     // After a restart, neither.
     first.restart(Signal::KILL);
@@ -198,7 +198,7 @@ fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back
         || member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.registry_lease", "1d").own_clock();
     let old = start(fleet());
     assert_eq!(worker_of(&old), "0");
-    assert_eq!(shown(&old, "SELECT lease_until < now() + interval '61 minutes' FROM snowflake_status"), "t");
+    assert_eq!(answer_of(&old, "SELECT lease_until < now() + interval '61 minutes' FROM snowflake_status"), "t");
     let new = fleet().create();
     registry.kill_all();
     // It asks the new primary only after a while.
@@ -216,11 +216,11 @@ fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back
         server.set_clock(3720.0);
     }
     assert_eq!(worker_of(&new), "0", "the lease is over");
-    shown(&new, "SELECT snowflake_accept_clock()");
+    answer_of(&new, "SELECT snowflake_accept_clock()");
     drop(frozen);
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&new]);
-    shown(&old, "SELECT snowflake_accept_clock()");
+    answer_of(&old, "SELECT snowflake_accept_clock()");
     witness.connect(&old);
     assert!(witness.refusal().message().starts_with("the lease of this server's worker ID ends at "));
     assert_eq!(witness.report().duplicates(), 0);
@@ -265,17 +265,17 @@ fn a_dba_who_ends_the_recovery_lets_servers_go_on_whose_leases_had_ended() {
     worker_of(&server);
     let standby = Cluster::builder().standby_of(&registry);
     standby.wait_for_commits_of(&registry);
-    shown(&server, "SELECT snowflake_nextval()");
+    answer_of(&server, "SELECT snowflake_nextval()");
     registry.kill_all();
     server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     standby.promote();
     let promoted = Registry::on(standby);
     send_to(&server, &promoted);
     server.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
-    shown(&promoted, "SELECT snowflake_registry.end_recovery()");
+    answer_of(&promoted, "SELECT snowflake_registry.end_recovery()");
     server.reload();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
-    shown(&server, "SELECT snowflake_nextval()");
+    answer_of(&server, "SELECT snowflake_nextval()");
 }
 
 /// A server proves its lease by the receipt that it got with it.
@@ -292,5 +292,5 @@ fn a_restored_registry_believes_no_server_that_has_no_receipt() {
         '21111111-1111-1111-1111-111111111111', 9e12::bigint, repeat('0', 64), 0, 0, 100000,
         '{\"lease_ms\": 60000, \"clock\": 0, \"clock_offset\": 0}')";
     assert_eq!(testbed::value(&mut thief, renew), "NULL");
-    assert_eq!(shown(&registry, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t", "noticed");
+    assert_eq!(answer_of(&registry, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t", "noticed");
 }

@@ -1,6 +1,6 @@
 //! What the role of a server can do in the registry, also if it was stolen.
 
-use super::fixture::{ONE_WORKER, about, known, member, shown, start, worker_of};
+use super::fixture::{ONE_WORKER, about, answer_of, member, row_of, start, worker_of};
 use testbed::postgres::Client;
 use testbed::{Registry, error, test, value};
 
@@ -12,7 +12,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = "11111111-1111-1111-1111-111111111111";
     let about = about(60_000);
-    let before = known(&registry, "(workers.*)::text", 0);
+    let before = row_of(&registry, "(workers.*)::text", 0);
     for forbidden in [
         "SELECT * FROM snowflake_registry.lease",
         "SELECT * FROM snowflake_registry.registry",
@@ -57,8 +57,8 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
             format!("SELECT version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, NULL, {revision})");
         assert_eq!(testbed::value(&mut thief, &hello), "1");
     }
-    assert_eq!(shown(&registry, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
-    assert_eq!(known(&registry, "(workers.*)::text", 0), before);
+    assert_eq!(answer_of(&registry, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
+    assert_eq!(row_of(&registry, "(workers.*)::text", 0), before);
 }
 
 /// With a worker of its own, while the registry recovers.
@@ -83,7 +83,7 @@ fn the_role_of_a_server_gets_no_lease_that_the_registry_did_not_grant() {
         let release = format!("SELECT granted FROM snowflake_registry.server_release({lease}, {held}, {about})");
         assert_eq!(value(&mut thief, &release), "NULL");
     }
-    assert_eq!(shown(&registry, "SELECT until < now() + '2 min' FROM snowflake_registry.workers"), "t");
+    assert_eq!(answer_of(&registry, "SELECT until < now() + '2 min' FROM snowflake_registry.workers"), "t");
 }
 
 /// A transaction that has a worker stays open.
@@ -107,7 +107,7 @@ fn the_role_of_a_server_holds_up_no_other_server() {
     assert_eq!(refused.message(), "worker 0 of data center 0 is being leased to another server");
     // A DBA sees who it is.
     registry.wait_until(&format!("SELECT held_up_by = '{{{pid}}}' FROM snowflake_registry.status"));
-    shown(&registry, &format!("SELECT pg_terminate_backend({pid}, 10000)"));
+    answer_of(&registry, &format!("SELECT pg_terminate_backend({pid}, 10000)"));
     registry.wait_until("SELECT held_up_by IS NULL FROM snowflake_registry.status");
 }
 
@@ -133,7 +133,7 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
     for call in &calls {
         value(&mut thief, call);
     }
-    let before = known(&registry, "renewed", 0);
+    let before = row_of(&registry, "renewed", 0);
     server.reload();
     registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
 }
@@ -156,7 +156,7 @@ fn a_role_that_was_stolen_cannot_add_workers_without_end_and_servers_keep_theirs
     };
     let refused = error(&mut thief, &claim(1, 5));
     assert_eq!((refused.code().code(), refused.message()), ("54000", "registry has no room for another worker"));
-    let before = known(&registry, "renewed", 0);
+    let before = row_of(&registry, "renewed", 0);
     server.reload();
     registry
         .wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE datacenter_id = 0"));
@@ -192,7 +192,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
         token(1)
     );
     assert_eq!(value(&mut thief, &hello), "1");
-    assert_eq!(shown(&registry, "SELECT restored_at FROM snowflake_registry.registry"), "0");
+    assert_eq!(answer_of(&registry, "SELECT restored_at FROM snowflake_registry.registry"), "0");
     registry.connect().batch_execute("UPDATE snowflake_registry.registry SET timeline = 0").expect("a restore");
     for revision in [revision, "100000".to_owned()] {
         let renew = format!(
@@ -209,7 +209,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
 #[test]
 fn a_lease_is_not_claimed_earlier_than_a_restored_registry_reckons_with() {
     let registry = Registry::start();
-    shown(&registry, "SELECT snowflake_registry.set_longest_lease('30s')");
+    answer_of(&registry, "SELECT snowflake_registry.set_longest_lease('30s')");
     let mut client = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
     let mut claim = |presented: &str, nth: u32| {
@@ -227,7 +227,7 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
     let registry = Registry::start();
     let mut client = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = "11111111-0000-4000-8000-000000000000";
-    shown(&registry, "SELECT snowflake_registry.reserve_worker(0, 0)");
+    answer_of(&registry, "SELECT snowflake_registry.reserve_worker(0, 0)");
     registry
         .connect()
         .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")
@@ -246,5 +246,5 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
     assert_eq!(value(&mut client, &release("9e18::bigint", &about)), "5000", "nor does it raise one");
     let huge = about.replace("'issued', 0", "'issued', 9e18::bigint");
     assert_eq!(error(&mut client, &release("0", &huge)).message(), "invalid request");
-    assert_eq!(shown(&registry, "SELECT granted_until FROM snowflake_registry.lease"), "5000");
+    assert_eq!(answer_of(&registry, "SELECT granted_until FROM snowflake_registry.lease"), "5000");
 }

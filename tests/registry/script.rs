@@ -1,6 +1,6 @@
 //! The script of the registry: what it makes, and what people read and change there.
 
-use super::fixture::{known, member, shown, start, worker_of};
+use super::fixture::{answer_of, member, row_of, start, worker_of};
 use testbed::{Registry, Signal, error, test, value};
 
 /// Everything that the registry keeps, and who may use it.
@@ -15,10 +15,10 @@ fn the_script_changes_and_loses_nothing_when_it_is_run_again() {
     let mut server = start(member(&registry));
     worker_of(&server);
     server.stop(Signal::INT);
-    let before = shown(&registry, ALL);
+    let before = answer_of(&registry, ALL);
     registry.install();
-    assert_eq!(shown(&registry, ALL), before);
-    assert_eq!(shown(&registry, "SELECT snowflake_registry.version()"), "1");
+    assert_eq!(answer_of(&registry, ALL), before);
+    assert_eq!(answer_of(&registry, "SELECT snowflake_registry.version()"), "1");
 }
 
 #[test]
@@ -86,10 +86,10 @@ fn a_hostile_database_gets_no_code_run_by_the_registry() {
     let mut dba = registry.connect();
     dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 9); SELECT snowflake_registry.release_worker(0, 0); SELECT FROM snowflake_registry.workers")
         .expect("functions");
-    assert_eq!(shown(&registry, "SELECT pg_catalog.count(*) FROM public.trap"), "0");
+    assert_eq!(answer_of(&registry, "SELECT pg_catalog.count(*) FROM public.trap"), "0");
     let open = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_registry'::pg_catalog.regnamespace
         AND proconfig IS NULL AND prosqlbody IS NULL";
-    assert_eq!(shown(&registry, open), "0", "functions without a search_path");
+    assert_eq!(answer_of(&registry, open), "0", "functions without a search_path");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn default_privileges_open_no_registry() {
     let granted = "SELECT string_agg(DISTINCT grantee::regrole::text, ' ' ORDER BY grantee::regrole::text) FROM (
         SELECT relacl FROM pg_class WHERE relnamespace = 'snowflake_registry'::regnamespace
         UNION ALL SELECT proacl FROM pg_proc WHERE pronamespace = 'snowflake_registry'::regnamespace) AS objects (acl), aclexplode(acl)";
-    assert_eq!(shown(&registry, granted), "pg_monitor postgres snowflake_registry_admin snowflake_registry_server");
+    assert_eq!(answer_of(&registry, granted), "pg_monitor postgres snowflake_registry_admin snowflake_registry_server");
     // What a DBA grants afterwards is kept.
     dba.batch_execute(
         "GRANT USAGE ON SCHEMA snowflake_registry TO mallory; GRANT SELECT ON snowflake_registry.workers TO mallory;
@@ -130,14 +130,14 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     worker_of(&server);
     let mut client = server.connect();
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    let host = known(&registry, "host", 0);
+    let host = row_of(&registry, "host", 0);
     assert!(!host.is_empty());
-    assert_eq!(known(&registry, "concat_ws(' ', state, server, port, role)", 0), "leased shop-1 5432 fleet");
-    assert_eq!(known(&registry, "layout", 0), "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
-    assert_eq!(known(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 0), "t");
-    assert_eq!(known(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 0), "t");
-    let identifier = shown(&server, "SELECT system_identifier FROM pg_control_system()");
-    assert_eq!(known(&registry, "system_identifier", 0), identifier);
+    assert_eq!(row_of(&registry, "concat_ws(' ', state, server, port, role)", 0), "leased shop-1 5432 fleet");
+    assert_eq!(row_of(&registry, "layout", 0), "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
+    assert_eq!(row_of(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 0), "t");
+    assert_eq!(row_of(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 0), "t");
+    let identifier = answer_of(&server, "SELECT system_identifier FROM pg_control_system()");
+    assert_eq!(row_of(&registry, "system_identifier", 0), identifier);
     let mut dba = registry.connect();
     dba.batch_execute("CREATE ROLE watcher IN ROLE pg_monitor; SET ROLE watcher").expect("a role");
     assert_eq!(testbed::value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "1");

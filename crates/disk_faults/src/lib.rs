@@ -72,7 +72,7 @@ pub unsafe extern "C" fn pwrite64(file: c_int, buffer: *const c_void, count: siz
             Order::Full => return ssize_t::try_from(fail(libc::ENOSPC)).unwrap_or(-1),
             Order::CutOff(bytes) => {
                 write(bytes.min(count));
-                let _ = Flushed::by_path(&open_file(file)).and_then(|flushed| disk.store.keep(&flushed));
+                let _ = Flushed::by_path(&open_file(file)).and_then(|flushed| disk.store.note_flush(&flushed));
                 let _ = disk.store.give(Order::Work);
                 // SAFETY: takes nothing but a number.
                 unsafe { libc::raise(libc::SIGKILL) };
@@ -133,7 +133,7 @@ fn flush(file: c_int, call: c_long) -> c_int {
     let flushed = Flushed::by_path(&open_file(file));
     let result = really_flush();
     match flushed {
-        Ok(flushed) if result == 0 && disk.store.keep(&flushed).is_err() => fail(libc::EIO),
+        Ok(flushed) if result == 0 && disk.store.note_flush(&flushed).is_err() => fail(libc::EIO),
         Err(_) => fail(libc::EIO),
         _ => result,
     }

@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Notes what was flushed.
-    pub fn keep(&self, flushed: &Flushed) -> io::Result<()> {
+    pub fn note_flush(&self, flushed: &Flushed) -> io::Result<()> {
         self.replace(&flushed.key.0, &flushed.bytes)
     }
 

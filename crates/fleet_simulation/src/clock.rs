@@ -18,7 +18,7 @@ pub struct Clock {
     /// True time of the last change.
     changed: Micros,
     /// What it showed then.
-    shown: Micros,
+    reading: Micros,
     /// How much faster it runs than true time, in parts per billion.
     rate_ppb: i64,
     /// How much faster it would run without corrections.
@@ -35,10 +35,10 @@ impl Clock {
     /// A clock that is nearly right, and drifts by 50 ppm at most.
     pub fn new(now: Micros, chance: &mut Chance) -> Self {
         let drift_ppb = chance.within(50_000);
-        let shown = now.saturating_add_signed(chance.within(5000));
+        let reading = now.saturating_add_signed(chance.within(5000));
         Self {
             changed: now,
-            shown,
+            reading,
             rate_ppb: drift_ppb,
             drift_ppb,
             learned_ppb: 0,
@@ -50,11 +50,11 @@ impl Clock {
     /// What it shows at this true time.
     pub fn read(&self, now: Micros) -> Micros {
         if self.is_stopped {
-            return self.shown;
+            return self.reading;
         }
         // Signed: what is made up for can have been before the last change.
         let since = now.cast_signed() - self.changed.cast_signed();
-        self.shown.saturating_add_signed(since + since / 1000 * self.rate_ppb / 1_000_000)
+        self.reading.saturating_add_signed(since + since / 1000 * self.rate_ppb / 1_000_000)
     }
 
     /// How far it is ahead of true time, in microseconds.
@@ -70,7 +70,7 @@ impl Clock {
     /// Sets it by this much, in microseconds, and keeps NTP away.
     pub fn set_wrong(&mut self, now: Micros, by: i64) {
         self.change(now);
-        self.shown = self.shown.saturating_add_signed(by);
+        self.reading = self.reading.saturating_add_signed(by);
         self.is_disciplined = false;
     }
 
@@ -104,7 +104,7 @@ impl Clock {
         self.change(now);
         let offset = self.error(now) + chance.within(2000);
         if offset.abs() > STEP_THRESHOLD_US {
-            self.shown = self.shown.saturating_add_signed(-offset);
+            self.reading = self.reading.saturating_add_signed(-offset);
             return;
         }
         // What would make up for the offset until the next time, in parts per billion.
@@ -115,7 +115,7 @@ impl Clock {
     }
 
     fn change(&mut self, now: Micros) {
-        self.shown = self.read(now);
+        self.reading = self.read(now);
         self.changed = now;
     }
 }

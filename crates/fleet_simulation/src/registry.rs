@@ -103,7 +103,7 @@ impl Registry {
                 && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
                 && row.granted_until <= now_ms + margin_ms(LEASE_MS)
         };
-        known(self.datacenter(claim.wish.datacenter)).find(is_own).map(|(worker, _)| worker)
+        leased_rows(self.datacenter(claim.wish.datacenter)).find(is_own).map(|(worker, _)| worker)
     }
 
     /// A worker that nobody had before; else the one whose lease ended first.
@@ -115,7 +115,7 @@ impl Registry {
         let is_free = |(worker, row): &(u32, Row)| {
             row.granted_until <= now_ms && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
         };
-        let first_ended = || known(rows).filter(is_free).min_by_key(|(worker, row)| (row.granted_until, *worker));
+        let first_ended = || leased_rows(rows).filter(is_free).min_by_key(|(worker, row)| (row.granted_until, *worker));
         (0..=GREATEST_WORKER).find(is_new).or_else(|| first_ended().map(|(worker, _)| worker))
     }
 
@@ -151,7 +151,7 @@ fn grant(row: &Row) -> Grant {
     Grant { until: row.granted_until, receipt: [1; 32], revision: 1 }
 }
 
-fn known(rows: &[Option<Row>; 32]) -> impl Iterator<Item = (u32, Row)> {
+fn leased_rows(rows: &[Option<Row>; 32]) -> impl Iterator<Item = (u32, Row)> {
     (0..).zip(rows).filter_map(|(worker, row)| row.map(|row| (worker, row)))
 }
 

@@ -107,9 +107,9 @@ pub struct Server {
     /// Whether it was a standby until it was promoted.
     was_standby: bool,
     /// When the keeper looked last.
-    kept: Micros,
+    keeper_look: Micros,
     /// When an ID was issued last.
-    used: Micros,
+    last_use: Micros,
     /// The last position that a client has received.
     last: Option<Position>,
     /// What the clock showed when it was read last: an open tick goes by that.
@@ -131,8 +131,8 @@ impl Server {
             trouble: Cause::RegistryAway,
             state: MarkState::default(),
             was_standby,
-            kept: 0,
-            used: 0,
+            keeper_look: 0,
+            last_use: 0,
             last: None,
             read: 0,
         };
@@ -199,7 +199,7 @@ impl Server {
 
     /// Asks for IDs, which are added to `issued`.
     pub fn call(&mut self, host: &mut Host, want: u32, issued: &mut Vec<Issued>) -> Result<(), Stop> {
-        self.keep(host);
+        self.catch_up_keeper(host);
         let mut missing = want;
         while missing > 0 {
             let span = self.take(host, missing)?;
@@ -257,7 +257,7 @@ impl Server {
             assert!(timestamp < grant.until, "I3: {timestamp} is not below the grant, {}", grant.until);
         }
         self.last = Some(span.last);
-        self.used = host.now;
+        self.last_use = host.now;
         let series = self.series.expect("a server without a worker issues nothing");
         Issued { first_id: series.id_at(span.first), count: span.last - span.first + 1, timestamp, clock }
     }

@@ -164,7 +164,7 @@ impl Simulation {
     fn settle(&mut self, cluster: usize) {
         for node in self.fleet.clusters[cluster].nodes() {
             if !self.fleet.nodes[node].is_frozen {
-                self.on_server(node, |host, server| server.keep(host));
+                self.on_server(node, |host, server| server.catch_up_keeper(host));
             }
         }
     }

@@ -354,7 +354,7 @@ impl Generator {
             // The position after a full tick is the first of the next one.
             return if next & self.sequence_mask <= last_start { next } else { (open + 1) << self.sequence_bits };
         }
-        let nth = self.counters.opened();
+        let nth = self.counters.ticks();
         let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask) };
         now << self.sequence_bits | start.min(last_start)
     }

@@ -204,9 +204,9 @@ impl<'a, S: Storage> Mark<'a, S> {
         let directory = self.check_directory()?;
         let identity = self.storage.identity(directory, self.storage.numbers()?)?;
         let found = self.own_record()?;
-        let mark = self.log(identity.numbers, self.wanted(needed(), now)?)?;
+        let mark = self.log(identity.numbers, self.mark_for(needed(), now)?)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it.
-        let mark = mark.min(self.wanted(needed(), now)?);
+        let mark = mark.min(self.mark_for(needed(), now)?);
         // If the record is lost, all other workers begin above the highest mark that one of them had.
         let lost = || OtherMarks::all_at(self.state.others.load(Relaxed));
         let others = found.map_or_else(lost, |found| found.others);
@@ -234,7 +234,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     }
 
     /// The mark that covers this tick, `reserve_ahead` ahead of the clock or more.
-    fn wanted(&self, tick: Tick, now: UnixMs) -> Result<UnixMs, S::Error> {
+    fn mark_for(&self, tick: Tick, now: UnixMs) -> Result<UnixMs, S::Error> {
         let MarkSettings { layout, reserve_ahead_ms, max_borrow_ms, borrows_ticks, .. } = self.settings;
         if tick > layout.last_tick() {
             return Err(Refusal::Clock(now, TimeError::AfterEnd { last: layout.last_time() }).into());
@@ -342,7 +342,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     fn publish(&self, needed: Tick, now: UnixMs, mark: UnixMs) {
         let layout = &self.settings.layout;
         let needed = layout.time_of(needed);
-        self.state.keep_extension(self.extension(needed, mark.saturating_sub(needed)));
+        self.state.set_extension(self.extension(needed, mark.saturating_sub(needed)));
         let soft_limit = reservation::soft_limit(now, needed, mark);
         self.generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
     }

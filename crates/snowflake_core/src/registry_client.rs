@@ -34,7 +34,7 @@ pub struct Client {
     /// Whether it has refused the last renewal.
     is_superseded: bool,
     /// When the registry was asked last.
-    asked: Option<u64>,
+    last_ask: Option<u64>,
     /// When it is asked again.
     next: u64,
     /// How long it is not asked, even if IDs are needed.
@@ -53,7 +53,7 @@ impl Client {
             found_mark: 0,
             is_over: false,
             is_superseded: false,
-            asked: None,
+            last_ask: None,
             next: io.monotonic_ms(),
             rest_ms: RETRY_MS[0],
             failures: 0,
@@ -93,7 +93,7 @@ impl Client {
     /// Whether the registry is to be asked now: at the time, or when the lease is short.
     pub fn is_due(&self, io: &impl Io) -> bool {
         let now = io.monotonic_ms();
-        let has_rested = self.asked.is_none_or(|asked| now - asked >= self.rest_ms);
+        let has_rested = self.last_ask.is_none_or(|asked| now - asked >= self.rest_ms);
         let latest = self.latest(io);
         let is_short = self.lease.is_none_or(|lease| lease.granted_until.saturating_sub(latest) < self.term_ms / 2);
         !self.is_over && (now >= self.next || has_rested && is_short)
@@ -101,7 +101,7 @@ impl Client {
 
     /// Asks for what is due.
     pub fn ask<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
-        self.asked = Some(io.monotonic_ms());
+        self.last_ask = Some(io.monotonic_ms());
         let outcome = match self.lease {
             Some(lease) => self.renew(io, lease),
             None => self.start(io),
@@ -148,7 +148,7 @@ impl Client {
         self.found_mark = io.find_mark()?.own_mark();
         let found = DurableLease::read(io)?.filter(|lease| lease.numbers == numbers);
         let lease = found.ok_or_else(|| io.lost_lease())?;
-        self.keep(io, lease);
+        self.use_lease(io, lease);
         self.renew(io, lease)
     }
 
@@ -180,7 +180,7 @@ impl Client {
             place: place.unwrap_or(Place::NOWHERE),
         };
         let lease = DurableLease::write(io, lease)?;
-        self.keep(io, lease);
+        self.use_lease(io, lease);
         io.begin(&lease, start);
         io.tell(Event::Leased(&lease));
         Ok(())
@@ -206,7 +206,7 @@ impl Client {
             }
             Err(failure) => {
                 if !io.must_not_start() && self.latest(io) < lease.granted_until {
-                    self.keep(io, lease);
+                    self.use_lease(io, lease);
                     io.begin(&lease, start);
                     io.tell(Event::Alone(&lease));
                 }
@@ -252,13 +252,13 @@ impl Client {
                 let granted_until = until.max(lease.granted_until);
                 let tokens = [lease.tokens[1]; 2];
                 let renewed = DurableLease::write(io, Lease { tokens, granted_until, receipt, revision, ..*lease })?;
-                self.keep(io, renewed);
+                self.use_lease(io, renewed);
                 Ok(Ok(renewed))
             }
         }
     }
 
-    fn keep(&mut self, io: &impl Io, lease: DurableLease) {
+    fn use_lease(&mut self, io: &impl Io, lease: DurableLease) {
         let left_ms = lease.granted_until.saturating_sub(self.latest(io));
         self.term_ms = left_ms.clamp(1000, io.lease_ms());
         self.lease = Some(lease);

@@ -62,7 +62,7 @@ impl Cluster {
     /// Empties the data directory of a stopped server, and fills it again by a new base backup of another one. Keeps
     /// its configuration.
     pub fn clone_anew(&self, source: &Cluster) {
-        self.keep_configuration(|| {
+        self.preserve_configuration(|| {
             self.empty();
             self.back_up(source);
         });
@@ -95,7 +95,7 @@ impl Cluster {
     }
 
     /// Does something that replaces postgresql.conf, and puts the old one back.
-    fn keep_configuration(&self, replace: impl FnOnce()) {
+    fn preserve_configuration(&self, replace: impl FnOnce()) {
         let configuration = self.data().join("postgresql.conf");
         let ours = fs::read(&configuration).expect("postgresql.conf");
         replace();
@@ -136,7 +136,7 @@ impl Cluster {
     pub fn rewind(&self, source: &Cluster) {
         // One that has just been promoted names its new timeline in its control file by the next checkpoint.
         source.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
-        self.keep_configuration(|| {
+        self.preserve_configuration(|| {
             let mut rewind = self.command("pg_rewind");
             rewind.arg("--no-sync").arg("--target-pgdata").arg(self.data()).arg("--source-server");
             run(rewind.arg(format!("host={} user=postgres dbname=postgres", source.host().display())));

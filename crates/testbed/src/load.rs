@@ -154,7 +154,7 @@ impl Witness {
         let answer = session.query(query, &[]);
         let failure = answer.as_ref().err().and_then(|error| error.as_db_error()).cloned().map(Box::new);
         let before = self.seen.ids.len();
-        self.seen.keep(asked, answer);
+        self.seen.receive(asked, answer);
         failure.map_or_else(|| Ok(self.seen.ids[before..].to_vec()), Err)
     }
 
@@ -167,8 +167,8 @@ impl Witness {
         self.next_id().expect_err("a refusal")
     }
 
-    /// Keeps IDs that were received in another way.
-    pub fn keep(&mut self, ids: impl IntoIterator<Item = i64>) {
+    /// Adds IDs that were received in another way.
+    pub fn add(&mut self, ids: impl IntoIterator<Item = i64>) {
         self.seen.ids.extend(ids);
     }
 
@@ -189,7 +189,7 @@ impl Received {
         while !stop.load(Ordering::Relaxed) && !client.is_closed() {
             let before = self.ids.len();
             let asked = (real_time(), Instant::now());
-            self.keep(asked, client.query(query, &[]));
+            self.receive(asked, client.query(query, &[]));
             let received = self.ids.len() - before;
             count.fetch_add(received, Ordering::Relaxed);
             if received == 0 {
@@ -200,7 +200,7 @@ impl Received {
     }
 
     /// Keeps what an answer brought, and how long it took since it was asked for.
-    fn keep(&mut self, (asked, since): (UnixMs, Instant), answer: Result<Vec<Row>, postgres::Error>) {
+    fn receive(&mut self, (asked, since): (UnixMs, Instant), answer: Result<Vec<Row>, postgres::Error>) {
         let took = since.elapsed();
         if answer.as_ref().map_or_else(|error| error.as_db_error().is_some(), |_| true) {
             self.longest = self.longest.max(took);

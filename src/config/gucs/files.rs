@@ -45,7 +45,7 @@ fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
     // logged what is wrong with the files.
     unsafe { pg_sys::ParseConfigFile(file.as_ptr(), false, no_caller, 0, 0, level, &mut first, &mut last) };
     let text = |text: *const std::ffi::c_char| {
-        // SAFETY: a C string, where it is not null.
+        // SAFETY: a text of an item is a C string, or null.
         if text.is_null() { CString::default() } else { unsafe { CStr::from_ptr(text) }.to_owned() }
     };
     let (mut found, mut next) = (None, first);

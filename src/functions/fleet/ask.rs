@@ -47,7 +47,7 @@ pub struct Target {
 }
 
 /// What a server has said of itself.
-pub struct Said {
+pub struct Account {
     /// As in `snowflake_status`.
     pub state: String,
     /// When the postmaster started, in Unix microseconds.
@@ -101,7 +101,7 @@ impl Target {
     }
 
     /// Asks the server which it is; an error is what has gone wrong.
-    pub fn ask(&self, needs_password: bool) -> Result<Said, String> {
+    pub fn ask(&self, needs_password: bool) -> Result<Account, String> {
         let ask = || ask(&mut self.connect("snowflake_check_fleet", needs_password)?);
         ask().map_err(|failure: Failure| {
             // Messages of libpq have several lines.
@@ -143,7 +143,7 @@ fn query(remote: &mut Remote, query: &CStr, parameters: &[Option<String>]) -> Re
     remote.query(query, parameters, Instant::now() + ANSWERING)
 }
 
-fn ask(remote: &mut Remote) -> Result<Said, Failure> {
+fn ask(remote: &mut Remote) -> Result<Account, Failure> {
     let extension = query(remote, EXTENSION, &[])?;
     let [version, schema] = [c"version", c"schema"].map(|column| extension.value(0, column));
     let Some(version) = version else {
@@ -168,7 +168,7 @@ fn ask(remote: &mut Remote) -> Result<Said, Failure> {
     let (before, at) = (clock::microseconds(clock::since_1970()), Instant::now());
     let answer = query(remote, &identity, &[])?;
     let half_trip_us = clock::microseconds(at.elapsed()) / 2;
-    said(&answer, before.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
+    read_answer(&answer, before.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
 }
 
 fn unexpected() -> Failure {
@@ -177,7 +177,7 @@ fn unexpected() -> Failure {
 
 /// Reads the answer of a server that looked at its clock when the one here showed `at_us`, give or take half of the
 /// round trip.
-fn said(answer: &Answer, at_us: u64, half_trip_us: u64) -> Option<Said> {
+fn read_answer(answer: &Answer, at_us: u64, half_trip_us: u64) -> Option<Account> {
     let at_us = i64::try_from(at_us).ok()?;
     let ahead_us = number::<i64>(answer, c"clock")?.checked_sub(at_us)?;
     let state = shortened(&answer.value(0, c"state")?, LONGEST_TEXT);
@@ -192,7 +192,7 @@ fn said(answer: &Answer, at_us: u64, half_trip_us: u64) -> Option<Said> {
         has_wal_mark: answer.value(0, c"wal_mark").is_some_and(|mark| mark == "prefer" || mark == "require"),
         clock: Clock { ahead_ms: ahead_us / 1000, error_ms: half_trip_us / 1000 + 1 },
     };
-    Some(Said { state, started_us: number(answer, c"started")?, member })
+    Some(Account { state, started_us: number(answer, c"started")?, member })
 }
 
 fn number<T: FromStr>(answer: &Answer, column: &CStr) -> Option<T> {

@@ -27,21 +27,21 @@ pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
             }
         };
         let server = (0..at).find(is_same).map_or(at, |earlier| number(&fleet[earlier]));
-        if let Ok(said) = &mut fleet[at].said {
-            said.member.server = server;
+        if let Ok(account) = &mut fleet[at].account {
+            account.member.server = server;
         }
     }
 }
 
 fn number(server: &Server) -> usize {
-    server.said.as_ref().map_or(0, |said| said.member.server)
+    server.account.as_ref().map_or(0, |account| account.member.server)
 }
 
 /// Whether two servers say the same of themselves. They matter only if they have a worker.
 fn may_be_same(one: &Server, other: &Server) -> bool {
     let key = |server: &Server| {
-        let said = server.said.as_ref().ok()?;
-        Some((said.started_us, said.member.system_identifier, said.member.numbers?))
+        let account = server.account.as_ref().ok()?;
+        Some((account.started_us, account.member.system_identifier, account.member.numbers?))
     };
     key(one).is_some_and(|one| key(other) == Some(one))
 }

@@ -3,7 +3,7 @@
 //! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot
 //! (REPEATABLE READ), and in any encoding.
 
-use crate::catalog::{copied, identifier, qualified, type_name};
+use crate::catalog::{c_string, identifier, qualified, type_name};
 use crate::errors::{error_report, raise};
 use crate::functions::run_as::{As, run};
 use crate::server_encoding::{characters, displayable, quoted};
@@ -69,7 +69,7 @@ impl Parent {
     }
 
     /// The IDs that have a partition, in ascending order.
-    pub fn covered(&self) -> Vec<Range<u64>> {
+    pub fn ranges(&self) -> Vec<Range<u64>> {
         self.partitions.iter().map(|partition| partition.ids.clone()).collect()
     }
 
@@ -86,8 +86,8 @@ impl Parent {
     /// The name of a partition: that of the table, shortened if it is long, and this.
     pub fn partition_name(&self, suffix: &str) -> CString {
         let suffix = CString::new(suffix).expect("a suffix of ours, which has no zero byte");
-        // SAFETY: two C strings; no label.
-        copied(unsafe { pg_sys::makeObjectName(self.name.as_ptr(), suffix.as_ptr(), std::ptr::null()) })
+        // SAFETY: takes two C strings, and no label.
+        c_string(unsafe { pg_sys::makeObjectName(self.name.as_ptr(), suffix.as_ptr(), std::ptr::null()) })
     }
 
     /// The relation with this name in the schema of the table, if there is one.
@@ -108,12 +108,12 @@ impl Parent {
         let mut options = Vec::new();
         if self.access_method != pg_sys::InvalidOid {
             // SAFETY: the access method of a table exists.
-            let access_method = copied(unsafe { pg_sys::get_am_name(self.access_method) });
+            let access_method = c_string(unsafe { pg_sys::get_am_name(self.access_method) });
             options.extend([b" USING ".to_vec(), identifier(&access_method)]);
         }
         if self.tablespace != pg_sys::InvalidOid {
             // SAFETY: the tablespace of a table exists.
-            let tablespace = copied(unsafe { pg_sys::get_tablespace_name(self.tablespace) });
+            let tablespace = c_string(unsafe { pg_sys::get_tablespace_name(self.tablespace) });
             options.extend([b" TABLESPACE ".to_vec(), identifier(&tablespace)]);
         }
         let including = "INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING GENERATED \
@@ -152,7 +152,7 @@ pub(super) fn class(relation: &PgRelation) -> &pg_sys::FormData_pg_class {
 }
 
 fn name(relation: &PgRelation) -> CString {
-    copied(class(relation).relname.data.as_ptr())
+    c_string(class(relation).relname.data.as_ptr())
 }
 
 fn must_be_owner(relation: &PgRelation) {
@@ -203,7 +203,7 @@ fn must_be_partitioned_by_id(relation: &PgRelation) {
     let key = key.expect("a partitioned table has a key");
     let columns = relation.tuple_desc();
     let column = columns.iter().find(|column| {
-        let name = copied(column.attname.data.as_ptr());
+        let name = c_string(column.attname.data.as_ptr());
         !column.attisdropped && key == [b"RANGE (".as_slice(), &identifier(&name), b")"].concat()
     });
     // SAFETY: takes any two OIDs.
@@ -266,5 +266,5 @@ fn partitions(relation: &PgRelation) -> (Vec<Partition>, Option<pg_sys::Oid>) {
 
 fn schema_name(schema: pg_sys::Oid) -> CString {
     // SAFETY: every caller passes the schema of a locked table, which exists.
-    copied(unsafe { pg_sys::get_namespace_name(schema) })
+    c_string(unsafe { pg_sys::get_namespace_name(schema) })
 }

@@ -45,7 +45,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the keeper does not look again at what is wanted when WAL has the mark",
         edits: &[(
             "crates/snowflake_core/src/mark.rs",
-            "        let mark = mark.min(self.wanted(needed(), now)?);\n",
+            "        let mark = mark.min(self.mark_for(needed(), now)?);\n",
             "",
         )],
         against: Servers { tests: "faults:: row_28" },

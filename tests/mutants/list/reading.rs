@@ -80,7 +80,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a parallel worker enters a transaction of its own",
-        edits: &[("src/issue/writer.rs", "leader().unwrap_or_else(own)", "leader().map_or_else(own, |_| own())")],
+        edits: &[(
+            "src/issue/writer.rs",
+            "leader().unwrap_or_else(this_process)",
+            "leader().map_or_else(this_process, |_| this_process())",
+        )],
         against: Servers { tests: "reading:: ids_of_parallel" },
     },
     Mutant {

@@ -33,7 +33,7 @@ impl Server {
             }
             Need::Now => {
                 self.extend(host, tick, usize::MAX).map_err(|failure| self.cause(failure))?;
-                self.kept = host.now;
+                self.keeper_look = host.now;
             }
         }
         Ok(())
@@ -41,13 +41,13 @@ impl Server {
 
     /// Makes up for the keeper, which has looked once a second while the server was in use. Only what it did last
     /// matters: the clock has run evenly since, and the mark does not fall.
-    pub fn keep(&mut self, host: &mut Host) {
-        let until = host.now.min(self.used + KEEP_WARM);
-        if !self.generator.is_started() || until < self.kept + KEEPER_PERIOD {
+    pub fn catch_up_keeper(&mut self, host: &mut Host) {
+        let until = host.now.min(self.last_use + KEEP_WARM);
+        if !self.generator.is_started() || until < self.keeper_look + KEEPER_PERIOD {
             return;
         }
-        let now = std::mem::replace(&mut host.now, until - (until - self.kept) % KEEPER_PERIOD);
-        self.kept = host.now;
+        let now = std::mem::replace(&mut host.now, until - (until - self.keeper_look) % KEEPER_PERIOD);
+        self.keeper_look = host.now;
         let mark = self.layout.time_of(self.generator.covered_until());
         let latest = (self.now(host) / 1000).max(self.last_timestamp());
         if is_due(mark, latest, RESERVE_AHEAD_MS) {
@@ -59,7 +59,7 @@ impl Server {
 
     /// The machine goes on after it has stood still, and the keeper with it.
     pub fn wake(&mut self, now: Micros) {
-        self.kept = now;
+        self.keeper_look = now;
     }
 
     fn extend(&self, host: &mut Host, tick: Tick, writes_left: usize) -> Result<(), Failure> {
@@ -79,7 +79,7 @@ impl Server {
         };
         let known = found.zip(numbers).map_or(0, |(record, numbers)| record.mark_of(numbers));
         assert!(point.floor >= known || !is_believed, "I2: {point:?} is below the mark, {known}");
-        self.kept = host.now;
+        self.keeper_look = host.now;
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl Server {
 
     /// The server dies, after so many writes of the extension of its mark that is under way; `None` if there is none.
     pub fn die(&mut self, host: &mut Host, writes: Option<usize>) {
-        self.keep(host);
+        self.catch_up_keeper(host);
         let Some(writes) = writes else { return };
         let _ = if self.generator.is_started() {
             self.extend(host, self.generator.covered_until(), writes)

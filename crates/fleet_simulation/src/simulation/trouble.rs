@@ -167,7 +167,7 @@ impl Simulation {
 
     pub(super) fn discipline(&mut self, node: usize) {
         if self.fleet.nodes[node].server.is_some() && !self.fleet.nodes[node].is_frozen {
-            self.on_server(node, |host, server| server.keep(host));
+            self.on_server(node, |host, server| server.catch_up_keeper(host));
         }
         self.fleet.nodes[node].machine.clock.discipline(self.now, &mut self.chance);
         self.events.at(self.now + POLL, Event::Discipline(node));

@@ -12,7 +12,7 @@ pub(super) struct Counters {
     /// the floor seems to have issued (wrapping). Written, like the others, by the caller that opens the next tick.
     issued: AtomicU64,
     /// Ticks opened.
-    opened: AtomicU64,
+    ticks: AtomicU64,
     /// Closed ticks whose last position was issued.
     exhausted: AtomicU64,
     /// IDs issued ahead of the clock in closed ticks.
@@ -52,7 +52,7 @@ impl Counters {
     pub(super) fn new(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
-            opened: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
             exhausted: AtomicU64::new(0),
             borrowed: AtomicU64::new(0),
             borrowed_from: AtomicU64::new(u64::MAX),
@@ -83,7 +83,7 @@ impl Counters {
     pub(super) fn close(&self, last: Position, first: Position, exhausted: bool) {
         let closed = self.numbered(last).wrapping_sub(self.numbered(first) - 1);
         self.issued.fetch_add(closed, Ordering::Relaxed);
-        self.opened.fetch_add(1, Ordering::Relaxed);
+        self.ticks.fetch_add(1, Ordering::Relaxed);
         if self.second_of(last) != self.second_of(first) {
             self.count_second(self.in_order(self.numbered(first) - 1));
         }
@@ -94,8 +94,8 @@ impl Counters {
     }
 
     /// How many ticks were opened.
-    pub(super) fn opened(&self) -> u64 {
-        self.opened.load(Ordering::Relaxed)
+    pub(super) fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
     }
 
     /// `first` was issued ahead of the clock.

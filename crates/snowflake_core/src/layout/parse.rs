@@ -137,7 +137,7 @@ impl FromStr for Layout {
             None => return Err(LayoutError::Empty),
         };
         let base = preset.unwrap_or(&PRESETS[0]);
-        checked(fields, tick_ms.unwrap_or(base.tick_ms), epoch.unwrap_or(base.epoch))
+        layout_of(fields, tick_ms.unwrap_or(base.tick_ms), epoch.unwrap_or(base.epoch))
     }
 }
 
@@ -153,7 +153,7 @@ fn preset(token: &str) -> Option<&'static super::Preset> {
 }
 
 /// A layout of these fields, if there can be one.
-fn checked(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
+fn layout_of(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
     let text = || fields.iter().map(|(kind, bits)| format!("{}{bits}", kind.letter())).collect::<Vec<_>>().join(" ");
     let timestamp = fields.iter().find(|(kind, _)| *kind == FieldKind::Timestamp);
     let &(_, timestamp_bits) = timestamp.ok_or_else(|| LayoutError::NoTimestamp { fields: text() })?;

@@ -129,7 +129,7 @@ impl<S: Storage> Mark<'_, S> {
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
         let first = plan.first_tick(&layout);
         let Plan { own, found, last_life, point, .. } = plan;
-        let wanted = self.wanted(first, now)?;
+        let wanted = self.mark_for(first, now)?;
         let mark = self.log_first(own.numbers, wanted)?;
         if mark <= layout.time_of(first) {
             return Err(Refusal::LeaseEnded.into());
@@ -142,7 +142,7 @@ impl<S: Storage> Mark<'_, S> {
         let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
         let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;
         self.storage.sign();
-        state.keep_directory(written);
+        state.set_directory(written);
         // From now on a clock that is set back is only behind.
         let was_pending = state.start_not_before.swap(0, Relaxed) > 0;
         state.reset_not_before.store(0, Relaxed);

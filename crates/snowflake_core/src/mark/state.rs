@@ -65,9 +65,9 @@ impl MarkState {
         Extension { at, needed, step_ms }
     }
 
-    pub(super) fn keep_extension(&self, Extension { at, needed, step_ms }: Extension) {
-        for (kept, number) in self.extension.iter().zip([at, needed, step_ms]) {
-            kept.store(number, Relaxed);
+    pub(super) fn set_extension(&self, Extension { at, needed, step_ms }: Extension) {
+        for (word, number) in self.extension.iter().zip([at, needed, step_ms]) {
+            word.store(number, Relaxed);
         }
     }
 
@@ -76,9 +76,9 @@ impl MarkState {
         Inode { number, born_ns }
     }
 
-    pub(super) fn keep_directory(&self, Inode { number, born_ns }: Inode) {
-        for (kept, number) in self.directory.iter().zip([number, born_ns]) {
-            kept.store(number, Relaxed);
+    pub(super) fn set_directory(&self, Inode { number, born_ns }: Inode) {
+        for (word, number) in self.directory.iter().zip([number, born_ns]) {
+            word.store(number, Relaxed);
         }
     }
 }
