@@ -52,42 +52,22 @@ pub enum Unresolved {
     Invalid(#[from] SourceError),
     /// The host has a name without a number.
     #[error("Host name \"{name}\" {reason}")]
-    HostName {
-        /// The name.
-        name: String,
-        /// Why.
-        reason: NoNumber,
-    },
+    HostName { name: String, reason: NoNumber },
     /// The server was started without this variable.
     #[error("Environment variable \"{0}\" is not set for the server")]
     NoVariable(String),
     /// The variable has no number. Its value is not shown: it may be a secret.
     #[error("Environment variable \"{variable}\" {reason}")]
-    Variable {
-        /// The variable.
-        variable: String,
-        /// Why.
-        reason: NoNumber,
-    },
+    Variable { variable: String, reason: NoNumber },
     /// The file cannot be read.
     #[error("Could not read file \"{path}\": {failure}")]
-    File {
-        /// The path.
-        path: String,
-        /// Why.
-        failure: String,
-    },
+    File { path: String, failure: String },
     /// The file is in every base backup.
     #[error("File \"{0}\" is in the data directory, which base backups copy")]
     InDataDirectory(String),
     /// What the file contains is no number. It is not shown.
     #[error("The content of file \"{path}\" {reason}")]
-    FileContent {
-        /// The path.
-        path: String,
-        /// Why.
-        reason: NoNumber,
-    },
+    FileContent { path: String, reason: NoNumber },
     /// No address, or more than one.
     #[error("{0}")]
     Address(NoNumber),

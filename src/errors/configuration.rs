@@ -17,14 +17,7 @@ pub enum ConfigurationError {
     /// A parameter has an invalid value.
     InvalidSetting(&'static InvalidSetting),
     /// The worker ID or the data center could not be found on this host.
-    Unresolved {
-        /// The parameter.
-        variable: &'static str,
-        /// Its value.
-        text: String,
-        /// Why.
-        reason: &'static Unresolved,
-    },
+    Unresolved { variable: &'static str, text: String, reason: &'static Unresolved },
     /// The worker is the group of this node in a Citus cluster, which the keeper does not know: why.
     NoGroup(String),
     /// The node has another group than at the start, which was this.
@@ -33,7 +26,6 @@ pub enum ConfigurationError {
     InvalidLayout(CString, LayoutError),
     /// The layout can only be decoded, or the worker or the data center does not fit it.
     InvalidSeries {
-        /// The layout.
         layout: Layout,
         /// What does not fit.
         misfit: SeriesError,

@@ -30,7 +30,6 @@ pub enum StateFileError {
         action: &'static str,
         /// The file or the directory.
         path: StatePath,
-        /// The error.
         source: io::Error,
     },
     /// The directory belongs to another user.
@@ -39,7 +38,6 @@ pub enum StateFileError {
     WrongPermissions(StatePath, u32),
     /// The file is not a whole state file.
     Damaged {
-        /// The file.
         path: StatePath,
         /// What is wrong with it.
         damage: Damage,

@@ -79,7 +79,7 @@ pub enum Refusal {
     Replaced,
     /// The mark that was found does not tell where to begin.
     Conflict {
-        /// Why.
+        /// What does not fit.
         conflict: MarkConflict,
         /// The record that was found.
         found: Option<Box<Record>>,

@@ -8,9 +8,7 @@ use std::path::PathBuf;
 /// A line of a configuration file.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The value.
     pub value: String,
-    /// The file.
     pub file: PathBuf,
     /// The line in the file.
     pub line: i32,

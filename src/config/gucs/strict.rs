@@ -14,7 +14,6 @@ use std::ffi::CStr;
 pub struct InvalidSetting {
     /// The parameter.
     pub variable: &'static str,
-    /// Its value.
     pub text: String,
     /// Which values are valid, as a sentence.
     pub allowed: String,

@@ -30,7 +30,6 @@ pub struct Parent {
 
 /// A partition of a range of IDs.
 pub struct Partition {
-    /// The table.
     pub table: pg_sys::Oid,
     /// The IDs, up to [`END`].
     pub ids: Range<u64>,

@@ -103,7 +103,7 @@ pub enum Renewal<F> {
     Granted(Grant),
     /// The server does not have the worker any more.
     Refused {
-        /// Why.
+        /// What the registry has said.
         failure: F,
         /// Whether it will never have it again, whatever becomes of the registry.
         is_final: bool,
