@@ -83,8 +83,8 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[
             (
                 "src/durable/shutdown.rs",
-                "    if me != postmaster {\n        return;\n    }\n    if code == 0 {",
-                "    let _ = (me, postmaster);\n    if code >= 0 {",
+                "!= pg_sys::PostmasterPid } {\n        return;\n    }\n    if code == 0 {",
+                "< 0 } {\n        return;\n    }\n    if code >= 0 {",
             ),
             (
                 "src/issue/issuer.rs",
