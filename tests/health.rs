@@ -53,6 +53,19 @@ fn a_mark_that_cannot_be_read_is_the_problem_of_a_server_that_has_not_started() 
     assert_problem(&cluster, "not started", &message);
 }
 
+/// Without a mark, the server waits for its clock first.
+#[test]
+fn a_mark_that_cannot_be_written_is_the_problem_once_the_start_margin_has_passed() {
+    let mut cluster = builder().set("snowflake_pg.start_margin", "1s").faulty_disk().create();
+    cluster.disk().obey(Order::FailFileFlush);
+    cluster.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster.wait_until("SELECT state = 'not started' AND problem_sqlstate IS NOT NULL FROM snowflake_status");
+    let message = error(&mut cluster.connect(), "SELECT snowflake_nextval()").message().to_owned();
+    assert_problem(&cluster, "not started", &message);
+    cluster.disk().obey(Order::Work);
+}
+
 /// What a server is in whose clock or floor keeps calls from IDs, and what the next call does.
 fn assert_clock_behind(cluster: &Cluster) {
     let mut client = cluster.connect();

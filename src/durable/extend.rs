@@ -67,9 +67,13 @@ fn now(layout: &Layout) -> Result<UnixMs, IssueError> {
 
 /// Under the lock: starts the generator, or extends the mark.
 fn write(tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<Option<Begin>, IssueError> {
-    if shared().generator.is_started() {
-        mark::open()?.extend(tick, limit, now).map(|()| None)
-    } else {
-        start::start(now).map(Some)
+    let generator = &shared().generator;
+    if !generator.is_started() {
+        return start::start(now).map(Some);
     }
+    // Unless another process has done so meanwhile.
+    if generator.covered_until() <= limit {
+        mark::open()?.extend(tick, now)?;
+    }
+    Ok(None)
 }

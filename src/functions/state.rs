@@ -50,7 +50,7 @@ impl Condition {
             refusing("outside the layout", IssueError::Clock(now, outside))
         } else if has_no_lease(lease) {
             refusing("no lease", durable::lease::start().err().unwrap_or_else(durable::lease::end_error))
-        } else if !generator.is_started() && until > 0 {
+        } else if !generator.is_started() && now < until {
             let state = if mark.is_reset() { "clock behind" } else { "waiting" };
             refusing(state, durable::start::pending(now, until))
         } else if !generator.is_started() {

@@ -34,7 +34,7 @@ const RESTART: Duration = Duration::from_secs(1);
 
 /// How long an exchange may go on when the server stops. If the answer to a claim is lost, nobody has the worker until the
 /// lease ends.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(4);
 
 /// Asks the postmaster for a registry client, if the worker of this server is leased. Only while preloading.
 pub fn register() {
@@ -119,8 +119,8 @@ impl RegistryClient {
                     break;
                 }
             }
-            let pause = self.client.next().saturating_sub(self.io.monotonic_ms()).max(10);
-            sleep::on_latch(Some(Duration::from_millis(pause)), WaitEvent::RegistryMain);
+            let pause = self.client.next().map(|next| next.saturating_sub(self.io.monotonic_ms()).max(10));
+            sleep::on_latch(pause.map(Duration::from_millis), WaitEvent::RegistryMain);
         }
         if is_server_stopping() {
             self.client.release(&mut self.io);

@@ -1,6 +1,6 @@
 //! What may be missing, in shared memory.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number below the greatest, or none.
 #[derive(Default)]
@@ -50,26 +50,27 @@ pub struct OsError {
     pub is_in_data_directory: bool,
 }
 
-/// An [`OsError`], or none, that one process writes.
+/// An [`OsError`], or none.
 #[derive(Default)]
 pub struct OptionalOsError {
-    number: OptionalNumber,
-    is_in_data_directory: AtomicBool,
+    /// Twice the errno, and 1 more in the data directory.
+    code: OptionalNumber,
 }
 
 impl OptionalOsError {
     /// The error.
     pub fn get(&self) -> Option<OsError> {
-        let number = i32::try_from(self.number.get()?).ok()?;
-        Some(OsError { number, is_in_data_directory: self.is_in_data_directory.load(Ordering::Relaxed) })
+        let code = self.code.get()?;
+        Some(OsError { number: i32::try_from(code / 2).ok()?, is_in_data_directory: code % 2 == 1 })
     }
 
     /// Makes it this one, or none.
     pub fn set(&self, error: Option<OsError>) {
-        self.number.take();
-        if let Some(OsError { number, is_in_data_directory }) = error {
-            self.is_in_data_directory.store(is_in_data_directory, Ordering::Relaxed);
-            self.number.set(u64::from(number.unsigned_abs()));
+        match error {
+            Some(error) => {
+                self.code.set(2 * u64::from(error.number.unsigned_abs()) + u64::from(error.is_in_data_directory));
+            }
+            None => _ = self.code.take(),
         }
     }
 }

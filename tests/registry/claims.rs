@@ -103,6 +103,32 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
     assert_eq!(answer_of(&registry, &query), "t", "{}", server.log());
 }
 
+/// It could not begin, and so does not know what it had issued.
+#[test]
+fn a_server_whose_mark_was_lost_or_damaged_since_its_start_releases_nothing() {
+    for is_damaged in [false, true] {
+        let registry = Registry::start();
+        let mut server = start(numbered(&registry, 5));
+        assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
+        let issued =
+            answer_of(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
+        server.stop(Signal::INT);
+        server.configure("snowflake_pg.wal_mark", "require");
+        server.configure("synchronous_standby_names", "nobody");
+        server.start();
+        worker_of(&server);
+        registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
+        if is_damaged {
+            std::fs::write(server.mark_file(), b"rubbish").expect("a file");
+        } else {
+            std::fs::remove_file(server.mark_file()).expect("a file");
+        }
+        server.stop(Signal::INT);
+        let query = format!("SELECT granted_until > {issued} FROM snowflake_registry.lease");
+        assert_eq!(answer_of(&registry, &query), "t", "{}", server.log());
+    }
+}
+
 /// It cannot go on at its mark.
 #[test]
 fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {

@@ -139,7 +139,11 @@ impl Io for ClientIo<'_, '_> {
     }
 
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs> {
-        Some(self.server.lower_grant(self.host, lease))
+        self.server.lower_grant(self.host, lease)
+    }
+
+    fn end_grant(&mut self, _lease: &Lease) {
+        unreachable!("the registry gives no worker away too early")
     }
 
     fn show_superseded(&mut self, _is_superseded: bool) {}

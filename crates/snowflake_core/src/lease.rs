@@ -75,13 +75,6 @@ pub struct Lease {
     pub place: Place,
 }
 
-impl Lease {
-    /// The grant that a server does with whose mark is this, when it was granted so much.
-    pub fn lowered_to(&self, mark: UnixMs, granted_until: UnixMs) -> UnixMs {
-        mark.max(self.begins).min(granted_until)
-    }
-}
-
 /// Where a server with a lease begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStart {

@@ -192,20 +192,18 @@ impl<'a, S: Storage> Mark<'a, S> {
         Self { generator, state, settings, storage, began_ms: None }
     }
 
-    /// Extends the mark past `tick()`, unless another process has extended it past `limit`.
+    /// Extends the mark past `tick()`.
     ///
     /// The mark goes to WAL, then to disk, and is used only then.
-    pub fn extend(&mut self, tick: impl Fn() -> Tick, limit: Tick, now: UnixMs) -> Result<(), S::Error> {
-        if self.generator.covered_until() > limit {
-            return Ok(());
-        }
+    pub fn extend(&mut self, tick: impl Fn() -> Tick, now: UnixMs) -> Result<(), S::Error> {
         let generator = self.generator;
         let needed = || tick().max(generator.last_tick());
         let directory = self.check_directory()?;
         let identity = self.storage.identity(directory, self.storage.numbers()?)?;
         let found = self.own_record()?;
-        let mark = self.log(identity.numbers, self.mark_for(needed(), now)?)?;
-        // A call that has ended meanwhile must not move the mark to where it wanted it.
+        let mark = self.mark_for(needed(), now)?;
+        self.log(identity.numbers, mark)?;
+        // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
         let mark = mark.min(self.mark_for(needed(), now)?);
         // If the record is lost, all other workers begin above the highest mark that one of them had.
         let lost = || OtherMarks::all_at(self.state.others.load(Relaxed));
@@ -260,9 +258,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         Extension { at: self.storage.monotonic_ms(), needed, step_ms }
     }
 
-    /// Takes a mark to WAL, if marks go there. Returns the mark that may be written to disk: the grant of a lease can have
-    /// been lowered meanwhile.
-    fn log(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, S::Error> {
+    /// Takes a mark to WAL, if marks go there.
+    fn log(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {
         self.began_ms = Some(self.storage.monotonic_ms());
         match self.settings.wal_mark {
             WalMark::Off => {}
@@ -276,7 +273,7 @@ impl<'a, S: Storage> Mark<'a, S> {
                 self.storage.tell_of_wal(None);
             }
         }
-        Ok(mark.min(self.limit()?))
+        Ok(())
     }
 
     fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {

@@ -65,19 +65,14 @@ impl Client {
         self.lease.as_deref()
     }
 
-    /// When the registry is asked next, if nothing happens.
-    pub fn next(&self) -> u64 {
-        self.next
+    /// When the registry is asked next, if nothing happens; `None` if it is not asked any more.
+    pub fn next(&self) -> Option<u64> {
+        (!self.is_over).then_some(self.next)
     }
 
     /// Has it asked at once.
     pub fn hurry(&mut self, io: &impl Io) {
         self.next = io.monotonic_ms();
-    }
-
-    /// Whether the server can only be restarted.
-    pub fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// Whether the registry has refused the last renewal.
@@ -145,7 +140,8 @@ impl Client {
 
     /// Takes up the lease of a server that runs: the client before this one has ended.
     fn take_up<I: Io>(&mut self, io: &mut I, numbers: Numbers) -> Result<(), I::Failure> {
-        self.found_mark = io.find_mark()?.own_mark();
+        // The server runs: what is wrong there is not the client's.
+        self.found_mark = io.find_mark().map_or(0, |mark| mark.own_mark());
         let found = DurableLease::read(io)?.filter(|lease| lease.numbers == numbers);
         let lease = found.ok_or_else(|| io.lost_lease())?;
         self.use_lease(io, lease);
@@ -237,7 +233,7 @@ impl Client {
         match io.renew(session, &lease, self.latest(io))? {
             Renewal::Refused { failure, is_final, must_stop } => {
                 if must_stop && self.lease.is_some() {
-                    io.lower_grant(&lease);
+                    io.end_grant(&lease);
                     io.tell(Event::Stopped(&lease, &failure));
                 }
                 if is_final || must_stop {

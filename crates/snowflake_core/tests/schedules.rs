@@ -255,8 +255,8 @@ impl Server {
 
     /// Makes a mark past a tick durable, if the disk lets it.
     fn extend(&mut self, needed: Tick) -> bool {
-        let (limit, now) = (self.generator.covered_until(), self.clock);
-        self.mark().extend(|| needed, limit, now).is_ok()
+        let now = self.clock;
+        self.mark().extend(|| needed, now).is_ok()
     }
 
     /// Starts the generator, if the disk and the clock let it.

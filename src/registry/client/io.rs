@@ -3,8 +3,7 @@
 use super::check_interrupts;
 use crate::config::gucs;
 use crate::config::gucs::registry::ClockOffset;
-use crate::durable::mark;
-use crate::durable::state_file::StateDirectory;
+use crate::durable::mark::{self, ServersMark};
 use crate::durable::{lease_file, lock, start};
 use crate::errors::{IssueError, warning};
 use crate::failure::Failure;
@@ -27,16 +26,22 @@ use std::time::{Duration, Instant};
 /// How long an exchange with the registry may take.
 const EXCHANGE: Duration = Duration::from_secs(20);
 
-/// How long an exchange may take when the server can begin without it, or is to stop. A registry that does not answer
-/// must not hold the server up.
+/// How long an exchange may take when the server can begin without it.
 const BRIEF: Duration = Duration::from_secs(2);
 
-/// How long the registry has to accept a connection when the server stops, once its name is looked up.
+/// How long an exchange may take when the server stops: a second to connect, one for the lock of the mark, and the rest for
+/// the release. A registry that does not answer must not hold the server up.
+const RELEASE: Duration = Duration::from_secs(3);
+
+/// How long the registry has to accept a connection when the server stops, once its name is looked up; and how long the lock
+/// of the mark may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What this server has to do with its lease.
 pub(super) struct ServerIo {
     layout: Layout,
+    /// The state directory that was locked for a start that has not come out yet.
+    locked: Option<ServersMark>,
     must_not_start: bool,
     clock_warnings: Throttle,
     layout_warnings: Throttle,
@@ -47,6 +52,7 @@ impl ServerIo {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
+            locked: None,
             must_not_start: false,
             clock_warnings: Throttle::default(),
             layout_warnings: Throttle::default(),
@@ -97,6 +103,14 @@ impl ServerIo {
         Ok(())
     }
 
+    /// Does something in the state directory: at a start, in the one that was locked.
+    fn within_directory<T>(&self, work: impl FnOnce(&ServersMark) -> Result<T, IssueError>) -> Result<T, Failure> {
+        Ok(match &self.locked {
+            Some(server) => work(server)?,
+            None => work(&mark::open()?)?,
+        })
+    }
+
     /// IDs of two layouts can be equal.
     fn warn_of_layout(&self, other: Option<String>) {
         if let Some(other) = other.filter(|_| self.layout_warnings.is_due()) {
@@ -123,8 +137,16 @@ impl ServerIo {
     }
 }
 
-fn directory() -> Result<StateDirectory, Failure> {
-    Ok(StateDirectory::open(&gucs::state_directory()).map_err(IssueError::from)?)
+/// Does something under the lock of the mark; `None` also if a process holds it for too long.
+fn under_lock<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + FAREWELL;
+    while Instant::now() < until {
+        if let Some(_lock) = lock::try_take() {
+            return work();
+        }
+        sleep::pause(Duration::from_millis(1));
+    }
+    None
 }
 
 fn not_renewed(lease: &Lease) -> String {
@@ -164,28 +186,29 @@ impl Io for ServerIo {
     }
 
     fn lock(&mut self) -> Result<(), Failure> {
-        start::lock_directory()?;
+        self.locked = Some(mark::within(start::lock_directory()?)?);
         Ok(())
     }
 
     fn unlock(&mut self) {
+        self.locked = None;
         start::let_others_lock();
     }
 
     fn place(&self) -> Option<Place> {
-        lease_file::place(&directory().ok()?)
+        self.within_directory(|server| Ok(lease_file::place(&server.storage.directory))).ok().flatten()
     }
 
     fn find_mark(&mut self) -> Result<Found, Failure> {
-        Ok(mark::open()?.find(start::now_at_start)?)
+        self.within_directory(|server| server.find(start::now_at_start))
     }
 
     fn read_lease(&self) -> Result<Option<Lease>, Failure> {
-        Ok(lease_file::read(&directory()?).map_err(IssueError::from)?)
+        self.within_directory(|server| Ok(lease_file::read(&server.storage.directory)?))
     }
 
     fn write_lease(&mut self, lease: &Lease) -> Result<(), Failure> {
-        Ok(lease_file::write(&directory()?, lease).map_err(IssueError::from)?)
+        self.within_directory(|server| Ok(lease_file::write(&server.storage.directory, lease)?))
     }
 
     fn numbers(&self) -> Option<Numbers> {
@@ -197,25 +220,34 @@ impl Io for ServerIo {
     }
 
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart) {
+        self.locked = None;
         shared().lease.publish(lease.numbers, start, lease.granted_until);
     }
 
     fn extend(&mut self, lease: &DurableLease) {
+        self.locked = None;
         shared().lease.grant(lease.granted_until);
     }
 
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs> {
-        let until = Instant::now() + BRIEF;
-        while Instant::now() < until {
-            if let Some(_lock) = lock::try_take() {
-                let reached = mark::open().ok()?.reached().ok()?;
-                let lowered = lease.lowered_to(reached, shared().lease.granted_until());
-                shared().lease.grant(lowered);
-                return Some(lowered);
-            }
-            sleep::pause(Duration::from_millis(1));
+        under_lock(|| {
+            let granted_until = shared().lease.granted_until();
+            let lowered = mark::open().ok()?.lowest_grant(lease, granted_until).ok()??;
+            shared().lease.grant(lowered);
+            Some(lowered)
+        })
+    }
+
+    fn end_grant(&mut self, lease: &Lease) {
+        if self.lower_grant(lease).is_none() {
+            under_lock(|| {
+                // A server that has not begun issues nothing then.
+                if !shared().generator.is_started() {
+                    shared().lease.grant(lease.begins.min(shared().lease.granted_until()));
+                }
+                Some(())
+            });
         }
-        None
     }
 
     fn show_superseded(&mut self, is_superseded: bool) {
@@ -246,7 +278,7 @@ impl Io for ServerIo {
                 let _ = self.check_clock(&session);
                 Ok(session)
             }
-            Occasion::Release => Ok(Session::begin(&conninfo, lease, now + FAREWELL, || Ok(()))?.until(now + BRIEF)),
+            Occasion::Release => Ok(Session::begin(&conninfo, lease, now + FAREWELL, || Ok(()))?.until(now + RELEASE)),
         }
     }
 

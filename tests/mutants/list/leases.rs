@@ -24,7 +24,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
                 "layout.time_of(layout.first_tick_from(mark)).min(limit)",
                 "layout.time_of(layout.first_tick_from(mark))",
             ),
-            ("crates/snowflake_core/src/mark.rs", "Ok(mark.min(self.limit()?))", "Ok(mark)"),
+            ("crates/snowflake_core/src/mark/start.rs", "let mark = wanted.min(self.limit()?);", "let mark = wanted;"),
         ],
         against: ServersAndSimulation { tests: "faults:: row_46|registry:: a_server_issues_to_the_end" },
     },
@@ -86,11 +86,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a release is not above the mark on disk",
         edits: &[(
-            "src/registry/client/io.rs",
-            "mark::open().ok()?.reached().ok()?",
-            "mark::open().ok()?.reached().ok()? / 2",
+            "crates/snowflake_core/src/mark/found.rs",
+            "own.map(|record| record.mark).or_else",
+            "own.map(|record| record.mark / 2).or_else",
         )],
-        against: Servers { tests: "registry:: releases_nothing_below" },
+        against: Servers { tests: "registry:: a_registry_client_releases_nothing" },
+    },
+    Mutant {
+        name: "a server whose mark is lost releases all of its lease",
+        edits: &[(
+            "crates/snowflake_core/src/mark/found.rs",
+            "(!has_written).then_some(0)",
+            "Some(0).filter(|_| has_written || true)",
+        )],
+        against: Servers { tests: "registry:: lost_or_damaged_since" },
     },
     Mutant {
         name: "a copy gets the number of its original",

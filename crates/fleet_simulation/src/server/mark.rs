@@ -63,8 +63,8 @@ impl Server {
     }
 
     fn extend(&self, host: &mut Host, tick: Tick, writes_left: usize) -> Result<(), Failure> {
-        let (limit, now) = (self.generator.covered_until(), self.now(host) / 1000);
-        self.mark(host, writes_left).extend(|| tick, limit, now)
+        let now = self.now(host) / 1000;
+        self.mark(host, writes_left).extend(|| tick, now)
     }
 
     /// Starts the generator above everything that this server may have issued before.
@@ -120,11 +120,14 @@ impl Server {
         self.mark(host, usize::MAX).lower().expect("the record is this server's");
     }
 
-    /// Lowers the grant of the lease to the mark, so that the mark is not extended any more. Returns it.
-    pub fn lower_grant(&mut self, host: &mut Host, lease: &Lease) -> UnixMs {
-        let reached = self.mark(host, usize::MAX).reached().expect("a disk that can be read");
-        let until = lease.lowered_to(reached, self.grant.map_or(0, |grant| grant.until));
-        self.grant_until(until);
-        until
+    /// Lowers the grant of the lease to the mark, so that the mark is not extended any more. Returns it;
+    /// `None` if the mark is lost.
+    pub fn lower_grant(&mut self, host: &mut Host, lease: &Lease) -> Option<UnixMs> {
+        let granted = self.grant.map_or(0, |grant| grant.until);
+        let lowest = self.mark(host, usize::MAX).lowest_grant(lease, granted).expect("a disk that can be read");
+        if let Some(until) = lowest {
+            self.grant_until(until);
+        }
+        lowest
     }
 }

@@ -51,14 +51,13 @@ impl Simulation {
             if let Some(cause) = outcome.err().map_or(Some(Cause::RegistryAway), Failure::cause) {
                 io.server.set_trouble(cause);
             }
-            Some((outcome, io.has_claimed, client.next() * 1000, client.is_over()))
+            Some((outcome, io.has_claimed, client.next()))
         });
-        let Some(Some((outcome, has_claimed, next, is_over))) = asked else { return false };
+        let Some(Some((outcome, has_claimed, next))) = asked else { return false };
         self.note(node, outcome, has_claimed);
-        if is_over {
-            self.events.at(now + OPERATOR, Event::Operator(node, life));
-        } else {
-            self.events.at(next.max(now + 1), Event::Client(node, life));
+        match next {
+            Some(next) => self.events.at((next * 1000).max(now + 1), Event::Client(node, life)),
+            None => self.events.at(now + OPERATOR, Event::Operator(node, life)),
         }
         outcome.is_ok()
     }

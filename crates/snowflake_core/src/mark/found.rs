@@ -45,6 +45,14 @@ impl Found {
         self.record.filter(|record| self.is_here(record)).map_or(0, |record| record.mark)
     }
 
+    /// All IDs of this server have timestamps below; `None` if that is not known, since the mark that it has written is lost,
+    /// damaged or not here.
+    pub fn reached(&self) -> Option<UnixMs> {
+        let own = self.record.filter(|record| self.is_here(record));
+        let has_written = self.is_damaged || self.context.last_life.is_some();
+        own.map(|record| record.mark).or_else(|| (!has_written).then_some(0))
+    }
+
     /// Where a server begins with a lease of its own; `None` if it cannot go on with that, since its mark is lost, damaged or
     /// not its own.
     pub fn start_of_lease(&self, lease: &Lease) -> Option<LeaseStart> {

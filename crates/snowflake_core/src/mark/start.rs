@@ -3,7 +3,7 @@
 use super::{Mark, Refusal, Storage, WalMark};
 use crate::identity::{Identity, Numbers};
 use crate::layout::Layout;
-use crate::lease::LeaseStart;
+use crate::lease::{Lease, LeaseStart};
 use crate::life::LastLife;
 use crate::record::{OtherMarks, Record};
 use crate::start_table::{StartContext, StartPoint, decide};
@@ -100,13 +100,15 @@ impl<S: Storage> Mark<'_, S> {
         Ok(StartContext { now, start_margin_ms, wal: Some(wal), was_standby, last_life, lease })
     }
 
-    /// What the mark covers; before the generator's start, what is on disk.
-    pub fn reached(&self) -> Result<UnixMs, S::Error> {
-        if self.generator.is_started() {
-            Ok(self.settings.layout.time_of(self.generator.covered_until()))
+    /// Under the lock: the grant that a server does with which gives the rest of its lease back, when it was granted so much.
+    /// `None` if it cannot tell what was issued: it has not begun, and its mark is lost or damaged.
+    pub fn lowest_grant(&self, lease: &Lease, granted_until: UnixMs) -> Result<Option<UnixMs>, S::Error> {
+        let reached = if self.generator.is_started() {
+            Some(self.settings.layout.time_of(self.generator.covered_until()))
         } else {
-            Ok(self.find(|_| 0)?.own_mark())
-        }
+            self.find(|_| 0)?.reached()
+        };
+        Ok(reached.map(|mark| mark.max(lease.begins).min(granted_until)))
     }
 
     /// Under the lock: starts the generator above everything that this server may have issued before.
@@ -130,7 +132,8 @@ impl<S: Storage> Mark<'_, S> {
         let first = plan.first_tick(&layout);
         let Plan { own, found, last_life, point, .. } = plan;
         let wanted = self.mark_for(first, now)?;
-        let mark = self.log_first(own.numbers, wanted)?;
+        self.log_first(own.numbers, wanted)?;
+        let mark = wanted.min(self.limit()?);
         if mark <= layout.time_of(first) {
             return Err(Refusal::LeaseEnded.into());
         }
@@ -160,19 +163,19 @@ impl<S: Storage> Mark<'_, S> {
     }
 
     /// Takes the first mark to WAL. What an attempt has written there that has failed afterwards is not written again.
-    fn log_first(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, S::Error> {
+    fn log_first(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {
         let [found, logged] = &self.state.unfinished_start;
         let before = logged.load(Relaxed);
         if before >= mark {
-            return Ok(mark.min(self.limit()?));
+            return Ok(());
         }
         if self.goes_through_wal() && before == 0 {
             let wal = self.storage.read_wal(numbers).unwrap_or_default();
             found.store(wal.mark.unwrap_or(0), Relaxed);
             self.state.in_wal.store(wal.highest(), Relaxed);
         }
-        let mark = self.log(numbers, mark)?;
+        self.log(numbers, mark)?;
         logged.store(if self.goes_through_wal() { self.state.in_wal.load(Relaxed) } else { 0 }, Relaxed);
-        Ok(mark)
+        Ok(())
     }
 }

@@ -173,9 +173,11 @@ pub trait Io {
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart);
     /// Lets the running server go on.
     fn extend(&mut self, lease: &DurableLease);
-    /// Lowers the grant to [where the mark is](Lease::lowered_to), so that the mark is not extended any more. Returns it;
-    /// `None` if that takes too long.
+    /// Lowers the grant to [what was issued](crate::mark::Mark::lowest_grant), so that the mark is not extended any more.
+    /// Returns it; `None` if it cannot tell, or if that takes too long.
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs>;
+    /// The same for a server that must stop: to where the lease began if it cannot tell what was issued.
+    fn end_grant(&mut self, lease: &Lease);
     /// Shows whether the registry has said that the worker is not this server's any more.
     fn show_superseded(&mut self, is_superseded: bool);
 
