@@ -174,7 +174,7 @@ picture: $(or $(NAME:%=picture/%),picture/-)
 
 # For all names that have no rule.
 demo/% suite/% picture/%:
-	@{ echo "make $(@D) NAME=…, which is one of:"; \
+	@{ test "$(@F)" = - || echo "There is no $(@D) \"$(@F)\"."; echo "make $(@D) NAME=…, which is one of:"; \
 	awk -F '[/:]' '/^## / { text = substr($$0, 4); next } $$1 == "$(@D)" && text { printf "  %-14s %s\n", $$2, text } { text = "" }' \
 		Makefile; } >&2; exit 2
 
