@@ -299,3 +299,6 @@ fn with_next_token<I: Io>(io: &mut I, lease: DurableLease) -> Result<DurableLeas
     let tokens = [token, io.new_token()];
     DurableLease::write(io, Lease { tokens, ..*lease })
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -40,6 +40,17 @@ impl<S: Storage> Mark<'_, S> {
 }
 
 impl Found {
+    /// What a new server finds.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Self {
+        let layout = "twitter".parse().expect("a preset");
+        let directory = crate::identity::Inode { number: 1, born_ns: 1 };
+        let own = Identity { system_identifier: 1, timeline: 1, directory, numbers: (0, 0), layout };
+        let context =
+            StartContext { now: 0, start_margin_ms: 0, wal: None, was_standby: false, last_life: None, lease: None };
+        Self { own, record: None, is_damaged: false, context }
+    }
+
     /// The mark of this server, of whichever worker; 0 if it has none, or a damaged one, which counts when it is repaired.
     pub fn own_mark(&self) -> UnixMs {
         self.record.filter(|record| self.is_here(record)).map_or(0, |record| record.mark)
