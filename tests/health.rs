@@ -60,9 +60,9 @@ fn a_mark_that_cannot_be_written_is_the_problem_once_the_start_margin_has_passed
     cluster.disk().obey(Order::FailFileFlush);
     cluster.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster.wait_until("SELECT state = 'not started' AND problem_sqlstate IS NOT NULL FROM snowflake_status");
+    cluster.wait_until("SELECT problem_sqlstate = '58030' FROM snowflake_status");
     let message = error(&mut cluster.connect(), "SELECT snowflake_nextval()").message().to_owned();
-    assert_problem(&cluster, "not started", &message);
+    assert_problem(&cluster, "waiting", &message);
     cluster.disk().obey(Order::Work);
 }
 

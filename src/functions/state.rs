@@ -50,9 +50,10 @@ impl Condition {
             refusing("outside the layout", IssueError::Clock(now, outside))
         } else if has_no_lease(lease) {
             refusing("no lease", durable::lease::start().err().unwrap_or_else(durable::lease::end_error))
-        } else if !generator.is_started() && now < until {
-            let state = if mark.is_reset() { "clock behind" } else { "waiting" };
-            refusing(state, durable::start::pending(now, until))
+        } else if !generator.is_started() && until > 0 {
+            // Once the clock is there, only a failure of the keeper can keep calls from IDs.
+            let error = (now < until).then(|| durable::start::pending(now, until));
+            Self { state: if mark.is_reset() { "clock behind" } else { "waiting" }, error }
         } else if !generator.is_started() {
             issuing("not started")
         } else if let Some(error) = issuer::clock_error(&layout) {
