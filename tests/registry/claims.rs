@@ -74,20 +74,26 @@ fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() 
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5", "{}", server.log());
 }
 
-/// It was started again, and so has not seen where the server began.
-#[test]
-fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_begin() {
-    let registry = Registry::start();
-    let mut server = start(numbered(&registry, 5));
+/// A server that has issued IDs of worker 5 up to this time, and was started again. It has its lease, and cannot begin: no
+/// standby acknowledges its mark.
+fn that_cannot_begin_again(registry: &Registry) -> (Cluster, String) {
+    let mut server = start(numbered(registry, 5));
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
     let issued =
         answer_of(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
     server.stop(Signal::INT);
-    // The keeper cannot begin: no standby acknowledges the mark.
     server.configure("snowflake_pg.wal_mark", "require");
     server.configure("synchronous_standby_names", "nobody");
     server.start();
     worker_of(&server);
+    (server, issued)
+}
+
+/// It was started again, and so has not seen where the server began.
+#[test]
+fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_begin() {
+    let registry = Registry::start();
+    let (mut server, issued) = that_cannot_begin_again(&registry);
     let client = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     let before = answer_of(&server, client);
     registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
@@ -108,15 +114,7 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
 fn a_server_whose_mark_was_lost_or_damaged_since_its_start_releases_nothing() {
     for is_damaged in [false, true] {
         let registry = Registry::start();
-        let mut server = start(numbered(&registry, 5));
-        assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
-        let issued =
-            answer_of(&server, "SELECT round(1000 * extract(epoch FROM snowflake_timestamp(snowflake_nextval())))");
-        server.stop(Signal::INT);
-        server.configure("snowflake_pg.wal_mark", "require");
-        server.configure("synchronous_standby_names", "nobody");
-        server.start();
-        worker_of(&server);
+        let (mut server, issued) = that_cannot_begin_again(&registry);
         registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
         if is_damaged {
             std::fs::write(server.mark_file(), b"rubbish").expect("a file");

@@ -153,11 +153,11 @@ pub trait Storage {
 #[derive(Debug)]
 pub struct Mark<'a, S> {
     /// What the mark covers.
-    pub generator: &'a Generator,
+    generator: &'a Generator,
     /// What the processes know of it.
-    pub state: &'a MarkState,
+    state: &'a MarkState,
     /// What the server is configured to.
-    pub settings: MarkSettings,
+    settings: MarkSettings,
     /// Where it is kept.
     pub storage: S,
     /// When the write to WAL began that the next write to disk belongs to.

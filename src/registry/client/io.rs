@@ -137,18 +137,6 @@ impl ServerIo {
     }
 }
 
-/// Does something under the lock of the mark; `None` also if a process holds it for too long.
-fn under_lock<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
-    let until = Instant::now() + FAREWELL;
-    while Instant::now() < until {
-        if let Some(_lock) = lock::try_take() {
-            return work();
-        }
-        sleep::pause(Duration::from_millis(1));
-    }
-    None
-}
-
 fn not_renewed(lease: &Lease) -> String {
     format!("the registry does not renew the lease of {}", worker_of(lease.numbers))
 }
@@ -230,24 +218,24 @@ impl Io for ServerIo {
     }
 
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs> {
-        under_lock(|| {
-            let granted_until = shared().lease.granted_until();
-            let lowered = mark::open().ok()?.lowest_grant(lease, granted_until).ok()??;
-            shared().lease.grant(lowered);
-            Some(lowered)
-        })
+        let until = Instant::now() + FAREWELL;
+        while Instant::now() < until {
+            if let Some(_lock) = lock::try_take() {
+                let granted_until = shared().lease.granted_until();
+                let lowered = mark::open().ok()?.lowest_grant(lease, granted_until).ok()??;
+                shared().lease.grant(lowered);
+                return Some(lowered);
+            }
+            sleep::pause(Duration::from_millis(1));
+        }
+        None
     }
 
     fn end_grant(&mut self, lease: &Lease) {
-        if self.lower_grant(lease).is_none() {
-            under_lock(|| {
-                // A server that has not begun issues nothing then.
-                if !shared().generator.is_started() {
-                    shared().lease.grant(lease.begins.min(shared().lease.granted_until()));
-                }
-                Some(())
-            });
-        }
+        // Without the lock, which a slow disk can hold for long: an extension looks at the grant again before it is written.
+        let generator = &shared().generator;
+        let covered = if generator.is_started() { self.layout.time_of(generator.covered_until()) } else { 0 };
+        shared().lease.grant(covered.max(lease.begins).min(shared().lease.granted_until()));
     }
 
     fn show_superseded(&mut self, is_superseded: bool) {

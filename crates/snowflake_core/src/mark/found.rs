@@ -67,12 +67,12 @@ impl Found {
     /// Where a server begins with a lease of its own; `None` if it cannot go on with that, since its mark is lost, damaged or
     /// not its own.
     pub fn start_of_lease(&self, lease: &Lease) -> Option<LeaseStart> {
-        let numbers = lease.numbers;
-        let has_begun = self.record.is_some_and(|record| record.mark_of(numbers) > 0)
-            || self.context.last_life.is_some_and(|last| last.life.numbers == numbers);
         if self.is_damaged {
             return None;
         }
+        let numbers = lease.numbers;
+        let has_begun = self.record.is_some_and(|record| record.mark_of(numbers) > 0)
+            || self.context.last_life.is_some_and(|last| last.life.numbers == numbers);
         if !has_begun {
             return Some(LeaseStart::First(lease.begins));
         }

@@ -61,3 +61,31 @@ impl KeeperSchedule {
         period
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keeper_looks_while_ids_are_issued_and_for_keep_warm_after_that_and_then_sleeps() {
+        let mut keeper = KeeperSchedule::default();
+        let mut wake = |now, issued, is_wanted| keeper.wake(now, issued, true, is_wanted, 2000);
+        assert_eq!(wake(0, 0, false), Work::Sleep(None), "nobody has asked yet");
+        assert_eq!(wake(100, 5, false), Work::Look);
+        assert_eq!(keeper.rest(100, 1000), 500, "half of the reservation");
+        let mut wake = |now, issued, is_wanted| keeper.wake(now, issued, true, is_wanted, 2000);
+        assert_eq!(wake(400, 5, false), Work::Sleep(Some(200)), "woken early");
+        assert_eq!(wake(400, 5, true), Work::Look, "a backend wants it");
+        assert_eq!(wake(600, 5, false), Work::Look);
+        assert_eq!(keeper.rest(600, 1000), 625, "nobody asks meanwhile");
+        assert_eq!(keeper.wake(2100, 5, true, false, 2000), Work::Sleep(None), "it is warm no more");
+        assert_eq!(keeper.wake(2100, 5, false, false, 2000), Work::Look, "it has to start");
+    }
+
+    #[test]
+    fn an_extension_is_due_when_a_quarter_of_the_reservation_is_used_up() {
+        assert!(!is_due(12_000, 10_500, 2000));
+        assert!(is_due(12_000, 10_501, 2000));
+        assert!(is_due(12_000, 13_000, 2000));
+    }
+}

@@ -13,10 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What a start has found, and where IDs begin.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The source of the IDs.
-    pub own: Identity,
     /// What the clock shows.
     pub now: UnixMs,
+    own: Identity,
     found: Option<Record>,
     last_life: Option<LastLife>,
     point: StartPoint,

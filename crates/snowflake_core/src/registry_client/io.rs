@@ -176,7 +176,7 @@ pub trait Io {
     /// Lowers the grant to [what was issued](crate::mark::Mark::lowest_grant), so that the mark is not extended any more.
     /// Returns it; `None` if it cannot tell, or if that takes too long.
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs>;
-    /// The same for a server that must stop: to where the lease began if it cannot tell what was issued.
+    /// Lowers the grant of a server that must stop, at once: to what the mark covers, or to where the lease began.
     fn end_grant(&mut self, lease: &Lease);
     /// Shows whether the registry has said that the worker is not this server's any more.
     fn show_superseded(&mut self, is_superseded: bool);
