@@ -122,7 +122,7 @@ fn about(lease_ms: i64, clock_offset_ms: i64) -> String {
     let clock = i64::try_from(real_time()).expect("this age") + clock_offset_ms;
     format!(
         "'{{\"lease_ms\": {lease_ms}, \"clock\": {clock}, \"clock_offset\": {clock_offset_ms}, \"issued\": 0,
-            \"layout\": \"t41 d5 w10 s7\", \"system\": \"1\", \"host\": \"simulated\", \"port\": 5432}}'"
+            \"layout\": \"t41 w15 s7\", \"system\": \"1\", \"host\": \"simulated\", \"port\": 5432}}'"
     )
 }
 
@@ -134,7 +134,7 @@ fn claim(registry: &Registry, nth: usize, clock_offset_ms: i64) -> Result<Server
     let token = format!("00000000-0000-4000-8000-{nth:012}");
     let query = format!(
         "SELECT worker, begins, granted, receipt FROM snowflake_registry.server_claim(
-            '{{}}', '{token}', 0, NULL, {GREATEST}, NULL, {})",
+            '{{}}', '{token}', NULL, 0, {GREATEST}, NULL, {})",
         about(LEASE_MS, clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;
@@ -147,7 +147,7 @@ fn renew(registry: &Registry, server: &Server) -> Result<Server> {
     let next = token.replacen("0000-4", "0001-4", 1);
     let query = format!(
         "SELECT granted, receipt FROM snowflake_registry.server_renew('{{{token}}}', '{next}', {granted}, '{receipt}',
-            0, {worker}, 0, {})",
+            {worker}, 0, {})",
         about(3_600_000, *clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;

@@ -75,8 +75,7 @@ COMMENT ON COLUMN snowflake_registry.registry.not_before IS
     'no worker is given to another server before this time, in Unix milliseconds: leases may have been lost';
 
 CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
-    datacenter_id bigint NOT NULL CHECK (datacenter_id >= 0),
-    worker_id bigint NOT NULL CHECK (worker_id >= 0),
+    worker_id bigint PRIMARY KEY CHECK (worker_id >= 0),
     token uuid UNIQUE,
     begins_at bigint NOT NULL DEFAULT 0,
     granted_until bigint NOT NULL DEFAULT 0,
@@ -96,10 +95,11 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
     role text,
     layout text,
     clock_offset_ms bigint,
-    conflict text,
-    PRIMARY KEY (datacenter_id, worker_id)
+    conflict text
 );
 COMMENT ON TABLE snowflake_registry.lease IS 'a row for each worker that was ever leased, reserved or forbidden';
+COMMENT ON COLUMN snowflake_registry.lease.worker_id IS
+    'in a layout with data centers: the number of the data center and then of the worker, as one number';
 COMMENT ON COLUMN snowflake_registry.lease.token IS 'secret of the server that has the worker; a new one with each renewal';
 COMMENT ON COLUMN snowflake_registry.lease.begins_at IS
     'where the IDs of this server began, in Unix milliseconds';
@@ -249,13 +249,13 @@ COMMENT ON FUNCTION snowflake_registry.check_restored(bigint, bigint) IS
     'note a restore or a failover of the registry, after which leases may be missing: it is elsewhere, or a server has a receipt for a later state of a row than was kept';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(
-    datacenter bigint, worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
+    worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
     -- Without NULL, which concat_ws() leaves out: then another lease could have the same proof.
     LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT encode(sha256(convert_to(secret || encode(sha256(convert_to(concat_ws(' ', secret, datacenter, worker, token, granted,
+    SELECT encode(sha256(convert_to(secret || encode(sha256(convert_to(concat_ws(' ', secret, worker, token, granted,
         revision), 'UTF8')), 'hex'), 'UTF8')), 'hex') FROM snowflake_registry.registry
 $$;
-COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, bigint, uuid, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, uuid, bigint, bigint) IS
     'proof that this registry has granted a lease, even if it has lost it in a restore';
 
 DO $$
@@ -280,16 +280,16 @@ END $$;
 -- A row is locked only once it is known that it is to be changed: whoever has a server's role could hold others up.
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
-    held_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint, seen_revision bigint,
+    held_token uuid, held_until bigint, held_receipt text, worker bigint, seen_revision bigint,
     OUT version integer, OUT clock bigint)
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
     SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
         -- Whoever has a receipt of this registry knows a state of it. A row never goes back.
-        CASE WHEN held_receipt = snowflake_registry.receipt_for(datacenter, worker, held_token, held_until, seen_revision)
+        CASE WHEN held_receipt = snowflake_registry.receipt_for(worker, held_token, held_until, seen_revision)
             THEN seen_revision END,
-        (SELECT l.revision FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker))
+        (SELECT l.revision FROM snowflake_registry.lease l WHERE l.worker_id = worker))
 $$;
-COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint) IS
     'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
@@ -331,8 +331,7 @@ COMMENT ON FUNCTION snowflake_registry.grant_for(bigint, bigint, bigint, bigint)
 
 CREATE OR REPLACE FUNCTION snowflake_registry.other_layout(of_layout text, now_ms bigint) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('Worker %s of data center %s, %s, has layout %s.', l.worker_id, l.datacenter_id,
-            snowflake_registry.holder(l), l.layout)
+    SELECT format('Worker %s, %s, has layout %s.', l.worker_id, snowflake_registry.holder(l), l.layout)
         FROM snowflake_registry.lease l WHERE l.token IS NOT NULL AND l.granted_until > now_ms AND l.layout <> of_layout LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_registry.other_layout(text, bigint) IS
@@ -345,14 +344,14 @@ COMMENT ON FUNCTION snowflake_registry.margin(bigint) IS
     'how long before its end a server may claim a lease of its own anew, in milliseconds';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
-    presented uuid[], datacenter bigint, configured bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
+    presented uuid[], configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
     not_before bigint, now_ms bigint, OUT worker bigint, OUT other text)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_lease snowflake_registry.lease;
 BEGIN
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
-        AND l.datacenter_id = datacenter AND l.worker_id <= greatest_worker
+        AND l.worker_id BETWEEN least_worker AND greatest_worker
         AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
     -- What it has released ends within its reservation. Not earlier than is_holder() reckons with.
     IF found_lease.rule <> 'forbidden' AND not_before <= now_ms
@@ -367,14 +366,14 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
     'the worker that a server had, locked, if it is free; or who has it';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(datacenter bigint, worker bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(worker bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Far more than any fleet has: a role that was stolen must not fill the disk.
     most CONSTANT integer := 100000;
 BEGIN
     IF (SELECT count(*) FROM snowflake_registry.lease) >= most
-        AND NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker)
+        AND NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = worker)
     THEN
         RAISE EXCEPTION 'registry has no room for another worker' USING ERRCODE = 'program_limit_exceeded',
             DETAIL = format('It knows %s workers.', most),
@@ -382,66 +381,66 @@ BEGIN
     END IF;
     IF NOT pg_try_advisory_xact_lock(
         -- Nobody else can take these locks.
-        (SELECT hashtextextended(concat_ws(' ', r.secret, datacenter, worker), 0) FROM snowflake_registry.registry r))
+        (SELECT hashtextextended(concat_ws(' ', r.secret, worker), 0) FROM snowflake_registry.registry r))
     THEN
         RETURN false;
     END IF;
-    INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) VALUES (datacenter, worker) ON CONFLICT DO NOTHING;
+    INSERT INTO snowflake_registry.lease (worker_id) VALUES (worker) ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint) IS
     'a row for a worker that has none yet; false if it has one, or another transaction inserts it just now: nobody waits for that';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
-    datacenter bigint, configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
+    configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_lease snowflake_registry.lease;
 BEGIN
-    IF snowflake_registry.insert_worker(datacenter, configured) THEN
+    IF snowflake_registry.insert_worker(configured) THEN
         RETURN CASE WHEN not_before <= now_ms THEN configured END;
     END IF;
     SELECT * INTO found_lease FROM snowflake_registry.lease l
-        WHERE l.datacenter_id = datacenter AND l.worker_id = configured;
+        WHERE l.worker_id = configured;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'worker % of data center % is being leased to another server', configured, datacenter
+        RAISE EXCEPTION 'worker % is being leased to another server', configured
             USING ERRCODE = 'lock_not_available';
     END IF;
     IF found_lease.rule <> 'forbidden' AND greatest(found_lease.granted_until, not_before) <= now_ms THEN
         -- Another server may have got it just now.
         SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
-            WHERE l.datacenter_id = datacenter AND l.worker_id = configured FOR UPDATE;
+            WHERE l.worker_id = configured FOR UPDATE;
     END IF;
     IF found_lease.rule = 'forbidden' THEN
-        RAISE EXCEPTION 'worker % of data center % is forbidden', configured, datacenter
+        RAISE EXCEPTION 'worker % is forbidden', configured
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = snowflake_registry.comment_of(found_lease),
-                HINT = format('Configure another worker, or call snowflake_registry.allow_worker(%s, %s) in the registry.',
-                    datacenter, configured);
+                HINT = format('Configure another worker, or call snowflake_registry.allow_worker(%s) in the registry.',
+                    configured);
     ELSIF found_lease.granted_until <= now_ms THEN
         RETURN CASE WHEN not_before <= now_ms THEN configured END;
     ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
-        RAISE EXCEPTION 'worker % of data center % is still leased to this server, or to a copy of it', configured, datacenter
+        RAISE EXCEPTION 'worker % is still leased to this server, or to a copy of it', configured
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = format('The lease ends at %s. The machine was booted since, the state directory is another one, or the '
                     'registry''s answer was lost.',
                     snowflake_registry.display(found_lease.granted_until)),
                 HINT = format('The server goes on then. If there is no copy that issues IDs, call '
-                    'snowflake_registry.release_worker(%s, %s) in the registry to end the lease now.', datacenter, configured);
+                    'snowflake_registry.release_worker(%s) in the registry to end the lease now.', configured);
     END IF;
-    RAISE EXCEPTION 'worker % of data center % is leased to another server', configured, datacenter
+    RAISE EXCEPTION 'worker % is leased to another server', configured
         USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('It is %s. The lease ends at %s.', snowflake_registry.holder(found_lease),
                 snowflake_registry.display(found_lease.granted_until)),
             HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
-                'IDs again, call snowflake_registry.release_worker(%s, %s) in the registry.', datacenter, configured);
+                'IDs again, call snowflake_registry.release_worker(%s) in the registry.', configured);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, bigint, text, text, integer) IS
+COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, text, text, integer) IS
     'the worker that a server is configured with, locked, if it is free';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_any(
-    datacenter bigint, greatest_worker bigint, avoided bigint, now_ms bigint) RETURNS bigint
+    least_worker bigint, greatest_worker bigint, avoided bigint, now_ms bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known bigint;
@@ -450,19 +449,20 @@ DECLARE
     next_lease snowflake_registry.lease;
 BEGIN
     -- One that nobody had before.
-    SELECT count(*) INTO known FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter;
-    FOR worker IN SELECT n FROM generate_series(0, least(greatest_worker, known + 1000)) n
-        WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = n)
+    SELECT count(*) INTO known FROM snowflake_registry.lease l
+        WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
+    FOR worker IN SELECT n FROM generate_series(least_worker, least(greatest_worker, least_worker + known + 1000)) n
+        WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = n)
             AND n IS DISTINCT FROM avoided
         ORDER BY n
     LOOP
-        IF snowflake_registry.insert_worker(datacenter, worker) THEN
+        IF snowflake_registry.insert_worker(worker) THEN
             RETURN worker;
         END IF;
     END LOOP;
     -- Else the one whose lease ended first.
     SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
-        WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
+        WHERE l.worker_id BETWEEN least_worker AND greatest_worker AND l.rule = 'free'
             AND l.granted_until <= now_ms AND (l.is_used OR l.was_used OR l.worker_id IS DISTINCT FROM avoided)
         ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
@@ -470,13 +470,13 @@ BEGIN
     END IF;
     SELECT count(*) FILTER (WHERE l.granted_until > now_ms) AS leased,
             count(*) FILTER (WHERE l.granted_until <= now_ms AND l.rule <> 'free') AS kept INTO counted
-        FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker;
+        FROM snowflake_registry.lease l WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
     SELECT l.* INTO next_lease FROM snowflake_registry.lease l
-        WHERE l.datacenter_id = datacenter AND l.worker_id <= greatest_worker AND l.rule = 'free'
+        WHERE l.worker_id BETWEEN least_worker AND greatest_worker AND l.rule = 'free'
         ORDER BY l.granted_until LIMIT 1;
-    RAISE EXCEPTION 'no worker of data center % is free', datacenter USING ERRCODE = 'configuration_limit_exceeded',
-        DETAIL = format('Of %s workers, %s are leased, and %s are reserved or forbidden.%s', greatest_worker + 1,
-            counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
+    RAISE EXCEPTION 'no worker is free' USING ERRCODE = 'configuration_limit_exceeded',
+        DETAIL = format('Of the workers %s to %s, %s are leased, and %s are reserved or forbidden.%s', least_worker,
+            greatest_worker, counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
                 format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
                     snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
         HINT = 'See the views workers and status in the schema snowflake_registry of the registry. Choose a layout with room for more workers'
@@ -486,7 +486,7 @@ COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint)
     'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above those';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
-    presented uuid[], new_token uuid, datacenter bigint, configured bigint, greatest_worker bigint, avoided bigint, about jsonb,
+    presented uuid[], new_token uuid, configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, about jsonb,
     OUT worker bigint, OUT begins bigint, OUT is_first boolean, OUT granted bigint, OUT receipt text, OUT at_revision bigint,
     OUT other text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
@@ -496,33 +496,34 @@ DECLARE
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
 BEGIN
-    IF new_token IS NULL OR datacenter IS NULL OR greatest_worker IS NULL
-        OR greatest(datacenter, configured, greatest_worker) > 2147483647 OR least(datacenter, configured, greatest_worker) < 0
+    IF new_token IS NULL OR least_worker IS NULL OR greatest_worker IS NULL
+        OR greatest(configured, least_worker, greatest_worker) > 2147483647 OR least(configured, least_worker, greatest_worker) < 0
     THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 
     -- A claim whose answer was lost.
-    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token AND l.datacenter_id = datacenter;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token
+        AND l.worker_id BETWEEN least_worker AND greatest_worker;
     IF FOUND THEN
         worker := found_lease.worker_id;
         begins := found_lease.begins_at;
         is_first := NOT found_lease.was_used;
         granted := found_lease.granted_until;
         at_revision := found_lease.revision;
-        receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
+        receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
         RETURN;
     END IF;
 
     SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
-        presented, datacenter, configured, greatest_worker, avoided, least(this.lease_ms, here.longest_lease), here.not_before,
+        presented, configured, least_worker, greatest_worker, avoided, least(this.lease_ms, here.longest_lease), here.not_before,
         now_ms) c;
     IF worker IS NULL AND configured IS NOT NULL THEN
         worker := snowflake_registry.claim_configured(
-            datacenter, configured, here.not_before, now_ms, this.system, this.host, this.port);
+            configured, here.not_before, now_ms, this.system, this.host, this.port);
     ELSIF worker IS NULL AND here.not_before <= now_ms THEN
-        worker := snowflake_registry.claim_any(datacenter, greatest_worker, avoided, now_ms);
+        worker := snowflake_registry.claim_any(least_worker, greatest_worker, avoided, now_ms);
     END IF;
     IF worker IS NULL THEN
         RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -533,7 +534,7 @@ BEGIN
 
     -- The row is this transaction's.
     SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used) INTO STRICT begins, is_first
-        FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+        FROM snowflake_registry.lease l WHERE l.worker_id = worker;
     granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
     at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
@@ -541,20 +542,20 @@ BEGIN
             is_used = true, conflict = NULL,
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
-    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
+        WHERE l.worker_id = worker;
+    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb) IS
     'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all that another server can have issued';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
     row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
-    datacenter bigint, worker bigint, seen_revision bigint, this record) RETURNS boolean
+    worker bigint, seen_revision bigint, this record) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Written since the last restore, if there was one.
     is_current boolean := coalesce(row_of.revision >= here.restored_revision AND row_of.revision > 0, false);
-    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
+    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
 BEGIN
     -- Other holders and what came after a lease may have been lost. Only the last holder of a worker has a grant beyond
     -- the time of the restore, also by its own clock: the registry's can be another one since.
@@ -585,7 +586,7 @@ BEGIN
         OR held_until >= row_of.begins_at AND row_of.token = ANY (presented));
 END $$;
 COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
-    bigint, bigint, record) IS 'whether a server has the worker of this row';
+    bigint, record) IS 'whether a server has the worker of this row';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.note_conflict(
     row_of snowflake_registry.lease, this record, held_until bigint) RETURNS void
@@ -598,22 +599,22 @@ BEGIN
     asking.system_identifier := this.system;
     asking.host := this.host;
     asking.address := inet_client_addr();
-    seen := format('Worker %s of data center %s was leased to %s for IDs up to %s, and to %s since %s.', row_of.worker_id,
-        row_of.datacenter_id, snowflake_registry.holder(asking), snowflake_registry.display(held_until),
+    seen := format('Worker %s was leased to %s for IDs up to %s, and to %s since %s.', row_of.worker_id,
+        snowflake_registry.holder(asking), snowflake_registry.display(held_until),
         snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.since)));
     RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
         HINT = 'Look for IDs that both have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
     -- Unless the other one renews just now: nobody waits for a lock.
     UPDATE snowflake_registry.lease l SET conflict = seen
-        WHERE (l.datacenter_id, l.worker_id) IN (SELECT o.datacenter_id, o.worker_id FROM snowflake_registry.lease o
-            WHERE o.datacenter_id = row_of.datacenter_id AND o.worker_id = row_of.worker_id AND o.token = row_of.token
+        WHERE l.worker_id IN (SELECT o.worker_id FROM snowflake_registry.lease o
+            WHERE o.worker_id = row_of.worker_id AND o.token = row_of.token
             FOR UPDATE SKIP LOCKED);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.note_conflict(snowflake_registry.lease, record, bigint) IS
     'log that two servers have had a worker for the same time, and have the other one told when it renews';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
-    presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
+    presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
     seen_revision bigint, about jsonb,
     OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
     OUT must_stop boolean, OUT layout_note text, OUT conflict_note text)
@@ -631,12 +632,12 @@ BEGIN
     FOR pass IN 1..2 LOOP
         IF pass = 1 THEN
             SELECT * INTO found_lease FROM snowflake_registry.lease l
-                WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+                WHERE l.worker_id = worker;
         ELSE
             SELECT * INTO found_lease FROM snowflake_registry.lease l
-                WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
+                WHERE l.worker_id = worker FOR UPDATE;
         END IF;
-        IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker,
+        IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker,
             seen_revision, this) IS NOT TRUE
         THEN
             is_final := false;
@@ -656,7 +657,7 @@ BEGIN
             ELSE
                 refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
                 -- A failover could lose that. Another registry than the server's says nothing of its lease.
-                is_proven := held_receipt = snowflake_registry.receipt_for(datacenter, worker, presented[1], held_until, seen_revision);
+                is_proven := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
                 is_final := found_lease.revision >= here.restored_revision AND is_proven;
                 -- It was given away before this lease ended: the registry has lost a transaction, which nothing else has shown,
                 -- or the lease was ended by hand while the server runs, or this is a copy.
@@ -673,7 +674,7 @@ BEGIN
         ELSIF found_lease.rule = 'forbidden' THEN
             is_final := false;
             refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
-            hint := format('Call snowflake_registry.allow_worker(%s, %s) in the registry to let the server go on.', datacenter, worker);
+            hint := format('Call snowflake_registry.allow_worker(%s) in the registry to let the server go on.', worker);
             RETURN;
         END IF;
     END LOOP;
@@ -682,7 +683,7 @@ BEGIN
         snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
     IF found_lease.revision IS NULL OR found_lease.revision < here.restored_revision THEN
         granted := greatest(granted, held_until);
-        IF found_lease.worker_id IS NULL AND NOT snowflake_registry.insert_worker(datacenter, worker) THEN
+        IF found_lease.worker_id IS NULL AND NOT snowflake_registry.insert_worker(worker) THEN
             RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
@@ -692,16 +693,16 @@ BEGIN
             revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
             host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
             clock_offset_ms = this.clock_offset, conflict = NULL
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+        WHERE l.worker_id = worker;
     conflict_note := found_lease.conflict;
-    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
+    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
     layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, jsonb) IS
     'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
-    presented uuid[], new_token uuid, held_until bigint, held_receipt text, datacenter bigint, worker bigint,
+    presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
     seen_revision bigint, lowered bigint, about jsonb,
     OUT granted bigint, OUT receipt text, OUT at_revision bigint)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
@@ -714,19 +715,19 @@ BEGIN
     IF new_token IS NULL OR lowered IS NULL THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.datacenter_id = datacenter AND l.worker_id = worker;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.worker_id = worker;
     -- As in a renewal, since this row is newer than a restore afterwards.
-    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker, seen_revision,
+    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
         this) IS NOT TRUE
     THEN
         RETURN;
     END IF;
     IF found_lease.worker_id IS NULL THEN
-        PERFORM snowflake_registry.insert_worker(datacenter, worker);
+        PERFORM snowflake_registry.insert_worker(worker);
     END IF;
     SELECT * INTO found_lease FROM snowflake_registry.lease l
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker FOR UPDATE;
-    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, datacenter, worker, seen_revision,
+        WHERE l.worker_id = worker FOR UPDATE;
+    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
         this) IS NOT TRUE
     THEN
         RETURN;
@@ -745,17 +746,17 @@ BEGIN
             is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed = clock_timestamp(),
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
-        WHERE l.datacenter_id = datacenter AND l.worker_id = worker
+        WHERE l.worker_id = worker
         RETURNING l.granted_until INTO STRICT granted;
-    receipt := snowflake_registry.receipt_for(datacenter, worker, new_token, granted, at_revision);
+    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb) IS
     'end a lease early: the server issues no ID at or above this time any more; NULL if it does not have the worker';
 
 -- For people ----------------------------------------------------------------------------------------------------------------
 
 CREATE OR REPLACE VIEW snowflake_registry.workers AS
-    SELECT l.datacenter_id, l.worker_id,
+    SELECT l.worker_id,
         CASE
             WHEN l.rule = 'forbidden' THEN 'forbidden'
             WHEN snowflake_registry.time_of(l.granted_until) > clock_timestamp() AND l.token IS NOT NULL THEN 'leased'
@@ -768,7 +769,7 @@ CREATE OR REPLACE VIEW snowflake_registry.workers AS
         CASE WHEN l.issued_until > 0 THEN snowflake_registry.time_of(l.issued_until) END AS reported_mark,
         l.clock_offset_ms * interval '1 ms' AS clock_offset, l.comment
     FROM snowflake_registry.lease l
-    ORDER BY l.datacenter_id, l.worker_id;
+    ORDER BY l.worker_id;
 COMMENT ON VIEW snowflake_registry.workers IS 'workers that are or were leased, with the server that has or had each';
 COMMENT ON COLUMN snowflake_registry.workers.state IS
     'leased; free; waiting (released by hand, and its old IDs may reach until); reserved (for a server that is configured with the number); forbidden';
@@ -796,48 +797,48 @@ COMMENT ON COLUMN snowflake_registry.status.held_up_by IS
 COMMENT ON COLUMN snowflake_registry.status.recovering_until IS
     'until then no worker is given to another server, since leases may have been lost; NULL at other times';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.check_numbers(datacenter bigint, worker bigint) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_registry.check_worker(worker bigint) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF datacenter IS NULL OR worker IS NULL OR least(datacenter, worker) < 0 OR greatest(datacenter, worker) > 2147483647 THEN
-        RAISE EXCEPTION 'data center and worker must be between 0 and 2147483647' USING ERRCODE = 'invalid_parameter_value';
+    IF (worker BETWEEN 0 AND 2147483647) IS NOT TRUE THEN
+        RAISE EXCEPTION 'worker must be between 0 and 2147483647' USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.check_numbers(bigint, bigint) IS 'an error if these can be no data center and no worker';
+COMMENT ON FUNCTION snowflake_registry.check_worker(bigint) IS 'an error if this can be no worker';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(datacenter bigint, worker bigint, new_rule text, new_comment text)
+CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(worker bigint, new_rule text, new_comment text)
     RETURNS void
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_registry.check_numbers(datacenter, worker);
-    INSERT INTO snowflake_registry.lease AS l (datacenter_id, worker_id, rule, comment)
-        VALUES (datacenter, worker, new_rule, new_comment)
-        ON CONFLICT (datacenter_id, worker_id) DO UPDATE SET rule = excluded.rule, comment = excluded.comment
+    SELECT snowflake_registry.check_worker(worker);
+    INSERT INTO snowflake_registry.lease AS l (worker_id, rule, comment)
+        VALUES (worker, new_rule, new_comment)
+        ON CONFLICT (worker_id) DO UPDATE SET rule = excluded.rule, comment = excluded.comment
 $$;
-COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, bigint, text, text) IS 'change who may lease a worker';
+COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, text, text) IS 'change who may lease a worker';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.reserve_worker(datacenter_id bigint, worker_id bigint, comment text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION snowflake_registry.reserve_worker(worker_id bigint, comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.set_rule($1, $2, ''reserved'', $3)';
-COMMENT ON FUNCTION snowflake_registry.reserve_worker(bigint, bigint, text) IS
+    AS 'SELECT snowflake_registry.set_rule($1, ''reserved'', $2)';
+COMMENT ON FUNCTION snowflake_registry.reserve_worker(bigint, text) IS
     'keep a worker for a server that is configured with this number; a server that has it renews it';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(datacenter_id bigint, worker_id bigint, comment text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(worker_id bigint, comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.set_rule($1, $2, ''forbidden'', $3)';
-COMMENT ON FUNCTION snowflake_registry.forbid_worker(bigint, bigint, text) IS
+    AS 'SELECT snowflake_registry.set_rule($1, ''forbidden'', $2)';
+COMMENT ON FUNCTION snowflake_registry.forbid_worker(bigint, text) IS
     'give a worker to no server; one that has it issues IDs to the end of its lease';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.allow_worker(datacenter_id bigint, worker_id bigint) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_registry.allow_worker(worker_id bigint) RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.check_numbers($1, $2);
-        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE (l.datacenter_id, l.worker_id) = ($1, $2)';
-COMMENT ON FUNCTION snowflake_registry.allow_worker(bigint, bigint) IS
+    AS 'SELECT snowflake_registry.check_worker($1);
+        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE l.worker_id = $1';
+COMMENT ON FUNCTION snowflake_registry.allow_worker(bigint) IS
     'undo reserve_worker() and forbid_worker()';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
-    datacenter_id bigint, worker_id bigint, ids_end timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
+    worker_id bigint, ids_end timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -845,15 +846,15 @@ DECLARE
     lowered bigint;
     known_ms bigint;
 BEGIN
-    PERFORM snowflake_registry.check_numbers(release_worker.datacenter_id, release_worker.worker_id);
+    PERFORM snowflake_registry.check_worker(release_worker.worker_id);
     IF isfinite(release_worker.ids_end) IS NOT TRUE THEN
         RAISE EXCEPTION 'ids_end must be a time' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     lowered := snowflake_registry.unix_ms(release_worker.ids_end);
     SELECT * INTO found_lease FROM snowflake_registry.lease l
-        WHERE l.datacenter_id = release_worker.datacenter_id AND l.worker_id = release_worker.worker_id FOR UPDATE;
+        WHERE l.worker_id = release_worker.worker_id FOR UPDATE;
     IF (found_lease.is_used OR found_lease.was_used) IS NOT TRUE THEN
-        RAISE EXCEPTION 'worker % of data center % was never leased', release_worker.worker_id, release_worker.datacenter_id
+        RAISE EXCEPTION 'worker % was never leased', release_worker.worker_id
             USING ERRCODE = 'undefined_object';
     END IF;
     known_ms := greatest(found_lease.issued_until, found_lease.begins_at, snowflake_registry.unix_ms(found_lease.renewed));
@@ -865,11 +866,11 @@ BEGIN
             HINT = 'Leave ids_end out if the clock of the server was right.';
     END IF;
     UPDATE snowflake_registry.lease l SET token = NULL, granted_until = least(l.granted_until, lowered)
-        WHERE l.datacenter_id = release_worker.datacenter_id AND l.worker_id = release_worker.worker_id
+        WHERE l.worker_id = release_worker.worker_id
         RETURNING l.granted_until INTO STRICT lowered;
     RETURN snowflake_registry.time_of(lowered);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, bigint, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, timestamptz) IS
     'end the lease of a server that will never issue IDs again; all its IDs must be below ids_end; returns when the lease ends';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
@@ -930,16 +931,16 @@ GRANT SELECT ON snowflake_registry.workers, snowflake_registry.status TO snowfla
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint) TO snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION
-    snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint, bigint),
+    snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint),
     snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb),
-    snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb),
-    snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, bigint, jsonb)
+    snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, jsonb),
+    snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb)
     TO snowflake_registry_server;
 GRANT EXECUTE ON FUNCTION
-    snowflake_registry.reserve_worker(bigint, bigint, text),
-    snowflake_registry.forbid_worker(bigint, bigint, text),
-    snowflake_registry.allow_worker(bigint, bigint),
-    snowflake_registry.release_worker(bigint, bigint, timestamptz),
+    snowflake_registry.reserve_worker(bigint, text),
+    snowflake_registry.forbid_worker(bigint, text),
+    snowflake_registry.allow_worker(bigint),
+    snowflake_registry.release_worker(bigint, timestamptz),
     snowflake_registry.end_recovery(),
     snowflake_registry.set_longest_lease(interval)
     TO snowflake_registry_admin;

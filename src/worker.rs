@@ -10,7 +10,7 @@ use crate::host_number::{self, Resolved, Unresolved};
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::layout::{FieldKind, Layout, Series, SeriesError};
 
 /// One of the two numbers of a server.
@@ -87,9 +87,7 @@ pub fn worker() -> Option<Resolved> {
         Ok(found) => Some(found.clone()),
         // There is no shared memory yet.
         Err(Unresolved::Leased | Unresolved::InCitus) if preload::is_under_way() => None,
-        Err(Unresolved::Leased) => {
-            shared().lease.worker().map(|number| Resolved { number, source: "registry".to_owned() })
-        }
+        Err(Unresolved::Leased) => leased().map(|number| Resolved { number, source: "registry".to_owned() }),
         Err(Unresolved::InCitus) => {
             let source = || format!("citus in database {}", gucs::citus_database().to_string_lossy());
             shared().citus.get().map(|number| Resolved { number, source: source() })
@@ -143,7 +141,7 @@ fn number() -> Result<u64, IssueError> {
         return Err(LeaseError::Pending { failure: Failure::default() }.into());
     }
     if is_leased() {
-        return shared().lease.worker().ok_or_else(|| LeaseError::Pending { failure: why_no_lease() }.into());
+        return leased().ok_or_else(|| LeaseError::Pending { failure: why_no_lease() }.into());
     }
     if is_in_citus() {
         // There is no shared memory yet.
@@ -156,16 +154,26 @@ fn number() -> Result<u64, IssueError> {
     Ok(WORKER.number()?)
 }
 
+/// The worker that the registry has leased, as the layout has it.
+fn leased() -> Option<u64> {
+    let layout = gucs::layout().ok()?;
+    shared().lease.worker().map(|leased| layout.unflatten(leased).1)
+}
+
 /// The layout of this server.
 pub fn layout_in_force() -> Result<Layout, IssueError> {
     gucs::layout().map_err(|error| ConfigurationError::InvalidLayout(gucs::layout_text(), error).into())
 }
 
-/// The data center and the worker, and the layout, which has room for them.
-pub fn numbers() -> Result<(Numbers, Layout), IssueError> {
+/// The layout in which marks are kept, and compared with those of other servers.
+pub fn flat_layout() -> Result<Layout, IssueError> {
+    Ok(layout_in_force()?.flat())
+}
+
+/// What this server is in its [`flat_layout`], which has room for it.
+pub fn flat_worker() -> Result<Worker, IssueError> {
     let (layout, _) = layout_and_series()?;
-    let small = |id: u64| u32::try_from(id).expect("a number that fits the layout");
-    Ok(((small(DATACENTER.number()?), small(number()?)), layout))
+    Ok(layout.flatten(DATACENTER.number()?, number()?))
 }
 
 /// What went wrong with the registry last.

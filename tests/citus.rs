@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::mem::take;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use testbed::runner::{Case, Kind as When};
-use testbed::{lasting, pg_config, twitter};
+use testbed::{default_layout, lasting, pg_config};
 
 /// The name of a test, and the test.
 type Named<T> = (&'static str, T);
@@ -150,7 +150,7 @@ impl Seen {
 
     fn issued(&mut self, ids: &[i64]) -> Outcome {
         let distinct = ids.iter().filter(|&&id| self.issued.insert(id)).count();
-        let worker = |&id: &i64| twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID");
+        let worker = |&id: &i64| default_layout().unpack(id.cast_unsigned()).worker.expect("a worker ID");
         let by = ids.iter().map(|id| usize::try_from(worker(id)).expect("a node")).collect();
         Outcome::Issued { rows: ids.len(), distinct, by }
     }

@@ -148,7 +148,7 @@ fn a_server_that_stops_lowers_no_mark_but_its_own() {
     cluster.wait_until_keeper_rests();
     let file = directory.join("mark");
     let mut record = state_file::decode(&fs::read(&file).expect("a mark")).expect("a whole record");
-    record.identity.numbers.1 += 1;
+    record.identity.worker += 1;
     record.life += 1;
     record.mark += 60_000;
     fs::write(&file, state_file::encode(&record)).expect("another server's mark");

@@ -14,7 +14,7 @@ use self::fleet::{Fleet, NODES, Workers};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use testbed::runner::{Kind, in_full};
-use testbed::{Report, real_time, twitter};
+use testbed::{Report, default_layout, real_time};
 
 /// A fleet, and what goes wrong with it.
 struct Case {
@@ -116,7 +116,7 @@ impl Case {
 
     /// Whether a node's clock is behind the last ID, by more than a moment.
     fn is_behind(&self, node: usize, received: &Report) -> bool {
-        let last = received.range().map_or(0, |(_, last)| twitter().issued_at(last.cast_unsigned()));
+        let last = received.range().map_or(0, |(_, last)| default_layout().issued_at(last.cast_unsigned()));
         let clock = Duration::from_millis(real_time()).as_secs_f64() + self.clocks[node];
         clock + MOMENT.as_secs_f64() < Duration::from_millis(last).as_secs_f64()
     }

@@ -25,18 +25,18 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
     let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE ids (id bigint, at timestamptz, length interval)").expect("a table");
     for (call, planned) in [
-        ("snowflake_timestamp(id)", "snowflake_timestamp(id, 'twitter'::text)"),
-        ("snowflake_timestamp(id => id)", "snowflake_timestamp(id, 'twitter'::text)"),
-        ("snowflake_decode(id)", "snowflake_decode(id, 'twitter'::text)"),
-        ("snowflake_explain(id)", "snowflake_explain(id, 'twitter'::text)"),
-        ("snowflake_min_id(at)", "snowflake_min_id(at, 'twitter'::text)"),
-        ("snowflake_min_id(now())", "snowflake_min_id(now(), 'twitter'::text)"),
-        ("snowflake_now()", "snowflake_min_id(now(), 'twitter'::text)"),
-        ("snowflake_interval(length)", "snowflake_interval(length, 'twitter'::text)"),
-        ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 'twitter'::text)"),
+        ("snowflake_timestamp(id)", "snowflake_timestamp(id, 'flat'::text)"),
+        ("snowflake_timestamp(id => id)", "snowflake_timestamp(id, 'flat'::text)"),
+        ("snowflake_decode(id)", "snowflake_decode(id, 'flat'::text)"),
+        ("snowflake_explain(id)", "snowflake_explain(id, 'flat'::text)"),
+        ("snowflake_min_id(at)", "snowflake_min_id(at, 'flat'::text)"),
+        ("snowflake_min_id(now())", "snowflake_min_id(now(), 'flat'::text)"),
+        ("snowflake_now()", "snowflake_min_id(now(), 'flat'::text)"),
+        ("snowflake_interval(length)", "snowflake_interval(length, 'flat'::text)"),
+        ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 'flat'::text)"),
         (
             "snowflake_compose(at, sequence => 3, worker_id => 2, datacenter_id => 1)",
-            "snowflake_compose(at, 1, 2, 3, 'twitter'::text)",
+            "snowflake_compose(at, 1, 2, 3, 'flat'::text)",
         ),
         ("snowflake_min_id('2026-01-01Z')", "2006515713438646272"),
         (
@@ -44,7 +44,7 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
             "((id >= '2006515713438646272'::bigint) AND (id < '2006878101304246272'::bigint))",
         ),
         // Wherever a query has one.
-        ("(SELECT max(snowflake_timestamp(i.id)) FROM ids i)", "max(snowflake_timestamp(i.id, 'twitter'::text))"),
+        ("(SELECT max(snowflake_timestamp(i.id)) FROM ids i)", "max(snowflake_timestamp(i.id, 'flat'::text))"),
     ] {
         let shown = plan(&mut client, &format!("EXPLAIN (VERBOSE, COSTS OFF) SELECT {call} FROM ids"));
         assert!(shown.contains(planned), "{call}:\n{shown}");
@@ -56,15 +56,12 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
         "INSERT INTO ids VALUES (1) RETURNING snowflake_timestamp(id)",
     ] {
         let shown = plan(&mut client, &format!("EXPLAIN (VERBOSE, COSTS OFF) {query}"));
-        assert!(
-            shown.contains("(id, 'twitter'::text)") || shown.contains("(ids.id, 'twitter'::text)"),
-            "{query}:\n{shown}"
-        );
+        assert!(shown.contains("(id, 'flat'::text)") || shown.contains("(ids.id, 'flat'::text)"), "{query}:\n{shown}");
     }
     // And says what it said before.
     let id = 1541815603606036480_i64;
     for call in ["snowflake_timestamp", "snowflake_decode", "snowflake_explain"] {
-        let query = format!("SELECT {call}(id) = {call}(id, 'twitter') FROM (VALUES ({id})) ids (id)");
+        let query = format!("SELECT {call}(id) = {call}(id, 'flat') FROM (VALUES ({id})) ids (id)");
         assert_eq!(value(&mut client, &query), "t");
     }
 }
@@ -131,7 +128,7 @@ fn nothing_that_is_stored_has_the_layout_of_the_day_in_it() {
     let stored =
         "SELECT pg_get_viewdef('seen') || pg_get_viewdef('kept') || pg_get_functiondef('at(bigint)'::regprocedure)";
     let text = value(&mut client, stored);
-    assert!(text.contains("snowflake_timestamp(") && !text.contains("twitter"), "{text}");
+    assert!(text.contains("snowflake_timestamp(") && !text.contains("flat"), "{text}");
     for refused in [
         "CREATE INDEX ON events (snowflake_timestamp(id))",
         "CREATE INDEX ON events (id) WHERE snowflake_timestamp(id) < '2026-01-01Z'",
@@ -236,7 +233,7 @@ fn an_extension_that_is_created_anew_is_planned_with_its_own_functions() {
     client.batch_execute("CREATE TABLE ids (id bigint); PREPARE kept AS SELECT snowflake_now() > 0").expect("a table");
     for schema in ["public", "other"] {
         let shown = plan(&mut client, &format!("EXPLAIN (VERBOSE) SELECT {schema}.snowflake_timestamp(id) FROM ids"));
-        assert!(shown.contains("snowflake_timestamp(id, 'twitter'::text)"), "{shown}");
+        assert!(shown.contains("snowflake_timestamp(id, 'flat'::text)"), "{shown}");
         client
             .batch_execute("DROP EXTENSION snowflake_pg; CREATE SCHEMA IF NOT EXISTS other; CREATE EXTENSION snowflake_pg SCHEMA other")
             .expect("the extension");

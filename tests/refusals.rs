@@ -168,7 +168,8 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
     }
     // What PostgreSQL takes for a number is one, and for the name of a mode.
-    let builder = Cluster::builder().worker(0).set("snowflake_pg.datacenter_id", "0x1F");
+    let builder =
+        Cluster::builder().worker(0).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", "0x1F");
     let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.start_margin", "0.5 s");
     let cluster = builder.start();
     let mut client = cluster.connect();
@@ -192,7 +193,7 @@ fn what_yaml_makes_of_off_is_off() {
 
 #[test]
 fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_logged_at_reload() {
-    let cluster = Cluster::builder().worker(0).start();
+    let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", "twitter").start();
     let mut client = cluster.connect();
     let layout = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
     for variable in ["snowflake_pg.worker_id", "snowflake_pg.datacenter_id"] {

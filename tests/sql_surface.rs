@@ -5,7 +5,11 @@ use testbed::{Cluster, Database, error, plan, test, value};
 
 /// A database with the extension, the layout `twitter`, data center 3 and worker 7.
 fn database() -> (Database, Client) {
-    let builder = Cluster::builder().worker(7).set("snowflake_pg.datacenter_id", 3).set("timezone", "UTC");
+    let builder = Cluster::builder()
+        .worker(7)
+        .set("snowflake_pg.layout", "twitter")
+        .set("snowflake_pg.datacenter_id", 3)
+        .set("timezone", "UTC");
     let database = builder.database();
     let mut client = database.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -208,7 +212,11 @@ fn an_id_that_a_query_uses_twice_is_one_id() {
 
 #[test]
 fn status_shows_the_configuration_the_mark_and_what_was_issued() {
-    let builder = Cluster::builder().worker(7).set("snowflake_pg.datacenter_id", 3).with_defaults();
+    let builder = Cluster::builder()
+        .worker(7)
+        .set("snowflake_pg.layout", "twitter")
+        .set("snowflake_pg.datacenter_id", 3)
+        .with_defaults();
     let cluster = builder.set("timezone", "UTC").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

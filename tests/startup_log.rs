@@ -8,7 +8,7 @@ fn the_log_begins_with_the_version_the_worker_and_the_layout() {
     let cluster = Cluster::builder().worker(5).with_defaults().start();
     assert_eq!(
         line(&cluster),
-        "worker_id = 5, datacenter_id = 0, layout = 'twitter' (t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z)"
+        "worker_id = 5, datacenter_id = 0, layout = 'flat' (t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z)"
     );
 }
 

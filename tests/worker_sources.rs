@@ -161,19 +161,19 @@ fn a_file_in_the_data_directory_is_refused_also_through_a_symbolic_link() {
 
 #[test]
 fn a_number_that_the_layout_has_no_room_for_is_refused_and_does_not_wrap() {
-    let cluster = start(fleet("env:POD").environment("POD", "pg-35"));
+    let cluster = start(fleet("env:POD").environment("POD", "pg-1035"));
     let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
-    let detail = "snowflake_pg.worker_id is 35 (env POD), and layout t41 d5 w5 s12 unit=1ms \
-                  epoch=2010-11-04T01:42:54.657Z allows 0 to 31.";
+    let detail = "snowflake_pg.worker_id is 1035 (env POD), and layout t41 w10 s12 unit=1ms \
+                  epoch=2010-11-04T01:42:54.657Z allows 0 to 1023.";
     assert_eq!((refused.code().code(), refused.detail()), ("F0000", Some(detail)));
     assert_eq!(refused.message(), "snowflake_pg.worker_id does not fit the layout");
 }
 
 #[test]
 fn alter_system_refuses_a_source_that_gives_this_server_no_worker() {
-    let cluster = Cluster::builder().worker(0).environment("POD", "7").environment("LARGE", "n-32").start();
+    let cluster = Cluster::builder().worker(0).environment("POD", "7").environment("LARGE", "n-1024").start();
     let mut client = cluster.connect();
-    let layout = "layout t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z allows 0 to 31";
+    let layout = "layout t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z allows 0 to 1023";
     for (text, detail) in [
         (
             "pod",
@@ -183,7 +183,7 @@ fn alter_system_refuses_a_source_that_gives_this_server_no_worker() {
         ("010", "A number must not begin with 0."),
         ("hostname+x", "\"+\" must be followed by a number, as in \"hostname+100\"."),
         ("env:NONE", "Environment variable \"NONE\" is not set for the server."),
-        ("env:LARGE", &*format!("The number is 32 (env LARGE), and {layout}.")),
+        ("env:LARGE", &*format!("The number is 1024 (env LARGE), and {layout}.")),
         ("file:worker", "\"worker\" is not an absolute path."),
         ("ipv4:10.1.2.3/8", "Network 10.1.2.3/8 has bits set to the right of its prefix; 10.0.0.0/8 is the network."),
     ] {

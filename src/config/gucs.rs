@@ -32,7 +32,7 @@ pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_
 pub use set::set_parameters;
 pub use strict::{InvalidSetting, invalid_setting};
 
-const DEFAULT_LAYOUT: &CStr = c"twitter";
+const DEFAULT_LAYOUT: &CStr = c"flat";
 
 static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"-1"));
 static DATACENTER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"0"));

@@ -4,14 +4,14 @@ use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
 use crate::worker;
 use pgrx::pg_sys;
-use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::identity::{Identity, Inode, Worker};
 use snowflake_core::layout::Layout;
 use snowflake_core::record::Record;
 
 /// Whether this server has the worker of the server that it was copied from, whose marks did not go through WAL. After a
 /// promotion it would not know how far that one has come. Recognized by the mark in the copy; false if it has none.
 pub fn is_shared_with_source() -> bool {
-    let Ok((own, _)) = worker::numbers() else { return false };
+    let Ok(own) = worker::flat_worker() else { return false };
     let found = || {
         let directory = StateDirectory::find(&gucs::state_directory()).ok()??;
         Some((directory.read().ok()??, directory.inode().ok()?))
@@ -21,7 +21,7 @@ pub fn is_shared_with_source() -> bool {
     found().is_some_and(|(Record { logged, identity, .. }, here)| {
         logged == 0
             && identity.system_identifier == system_identifier
-            && identity.numbers == own
+            && identity.worker == own
             && !identity.directory.same_inode(&here)
     })
 }
@@ -29,8 +29,8 @@ pub fn is_shared_with_source() -> bool {
 /// The identity of this server with this data center and worker, whose mark is in this directory. Only after recovery: a
 /// standby has no timeline of its own. The timeline comes from memory, since the control file is behind for a while after a
 /// promotion.
-pub fn of(directory: Inode, numbers: Numbers, layout: Layout) -> Identity {
+pub fn of(directory: Inode, worker: Worker, layout: Layout) -> Identity {
     // SAFETY: reads shared memory that every backend is attached to. The timeline does not change after recovery.
     let (system_identifier, timeline) = unsafe { (pg_sys::GetSystemIdentifier(), pg_sys::GetWALInsertionTimeLine()) };
-    Identity { system_identifier, timeline, directory, numbers, layout }
+    Identity { system_identifier, timeline, directory, worker, layout }
 }

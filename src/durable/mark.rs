@@ -26,7 +26,7 @@ pub fn open() -> Result<ServersMark, IssueError> {
 
 /// The mark in a state directory.
 pub fn within(directory: StateDirectory) -> Result<ServersMark, IssueError> {
-    let layout = worker::layout_in_force()?;
+    let layout = worker::flat_layout()?;
     let (generator, state) = (&shared().generator, &shared().mark);
     Ok(Mark::new(generator, state, settings(layout), Disk::new(directory, layout)))
 }

@@ -9,7 +9,7 @@ use crate::sleep::{self, WaitEvent};
 use crate::worker;
 use pgrx::{PgLogLevel, pg_sys};
 use snowflake_core::UnixMs;
-use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::identity::{Identity, Inode, Worker};
 use snowflake_core::layout::Layout;
 use snowflake_core::lease::LeaseStart;
 use snowflake_core::life::{LastLife, Life};
@@ -28,7 +28,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The state directory of a server with this layout.
+    /// The state directory of a server with this [flat layout](worker::flat_layout).
     pub fn new(directory: StateDirectory, layout: Layout) -> Self {
         Self { directory, layout, position: 0 }
     }
@@ -47,12 +47,12 @@ impl Storage for Disk {
         clock::microseconds(clock::since_boot()) / 1000
     }
 
-    fn numbers(&self) -> Result<Numbers, IssueError> {
-        Ok(worker::numbers()?.0)
+    fn worker(&self) -> Result<Worker, IssueError> {
+        worker::flat_worker()
     }
 
-    fn identity(&self, directory: Inode, numbers: Numbers) -> Result<Identity, IssueError> {
-        Ok(identity::of(directory, numbers, self.layout))
+    fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, IssueError> {
+        Ok(identity::of(directory, worker, self.layout))
     }
 
     fn was_standby(&self) -> bool {
@@ -104,12 +104,12 @@ impl Storage for Disk {
         life_file::new_number()
     }
 
-    fn read_wal(&self, numbers: Numbers) -> Result<InWal, IssueError> {
-        wal::read(numbers)
+    fn read_wal(&self, worker: Worker) -> Result<InWal, IssueError> {
+        wal::read(worker)
     }
 
-    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, IssueError> {
-        let (counts, position) = wal::write(numbers, self.layout, mark)?;
+    fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, IssueError> {
+        let (counts, position) = wal::write(worker, self.layout, mark)?;
         self.position = position;
         Ok(counts)
     }
@@ -118,8 +118,8 @@ impl Storage for Disk {
         wal::wait_for_standbys(self.position)
     }
 
-    fn forget_in_wal(&mut self, numbers: Numbers) -> Result<(), IssueError> {
-        wal::forget(numbers)
+    fn forget_in_wal(&mut self, worker: Worker) -> Result<(), IssueError> {
+        wal::forget(worker)
     }
 
     /// Shows in the view what is wrong with the mark in WAL, if anything is, and logs it once a minute.

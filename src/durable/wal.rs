@@ -11,7 +11,7 @@ use crate::errors::IssueError;
 use crate::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::layout::Layout;
 use snowflake_core::wal_page::{FILE, InWal, WalPage};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -25,19 +25,19 @@ const CONTENT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
 /// What WAL says of a worker. In a transaction. During recovery it is not all yet.
-pub fn read(numbers: Numbers) -> Result<InWal, IssueError> {
+pub fn read(worker: Worker) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
-    Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(numbers))
+    Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(worker))
 }
 
 /// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. Returns the mark that counts
 /// then, and the end of that in WAL.
-pub fn write(numbers: Numbers, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
+pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
     let mut counts = mark;
     let position = sleep::with_wait_event(WaitEvent::MarkWrite, || {
         change(|page| {
-            page.raise(numbers, mark, layout, PAGE - CONTENT);
-            counts = page.of(numbers).highest();
+            page.raise(worker, mark, layout, PAGE - CONTENT);
+            counts = page.of(worker).highest();
             true
         })
     })?;
@@ -59,8 +59,8 @@ pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError>
 }
 
 /// Under the lock: removes the mark of a worker.
-pub fn forget(numbers: Numbers) -> Result<(), IssueError> {
-    change(|page| page.forget(numbers)).map(|_| ())
+pub fn forget(worker: Worker) -> Result<(), IssueError> {
+    change(|page| page.forget(worker)).map(|_| ())
 }
 
 /// Runs work that needs a transaction, in a process that may have none. Without a snapshot, which would hold VACUUM back.

@@ -1,6 +1,7 @@
 //! The errors of [`snowflake_core::start_table`].
 
 use super::error_report;
+use crate::worker;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
@@ -11,13 +12,16 @@ use snowflake_core::start_table::MarkConflict;
 /// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {
     let revision = found.map_or(0, |record| record.revision);
+    // As the configuration has them.
+    let layout = worker::layout_in_force().unwrap_or(own.layout);
+    let worker_of = |found: &Identity| layout.unflatten(found.worker).1;
     let found = found.map_or(own, |record| &record.identity);
     let (message, detail, hint) = match conflict {
         MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
                 "A server with worker ID {} wrote the durable mark in another directory ({}) than it is in now ({}).",
-                found.numbers.1,
+                worker_of(found),
                 place(found.directory),
                 place(own.directory)
             ),
@@ -43,7 +47,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             format!(
                 "The mark in this directory is of timeline {}, worker ID {}, revision {revision}. Since this server wrote \
                  its last mark, the state directory or the file in it has been exchanged, or put back to an earlier state.",
-                found.timeline, found.numbers.1
+                found.timeline, worker_of(found)
             ),
             "Put back the state directory that this server used last, and restart the server. If it is lost, and every \
              ID that this server has issued is older than the clock, call snowflake_accept_identity().",
@@ -62,7 +66,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             format!(
                 "This server was promoted, and is on timeline {}. Another server has issued IDs of worker {} before, and \
                  nobody knows how far.",
-                own.timeline, own.numbers.1
+                own.timeline, worker_of(own)
             ),
             "Give this server a snowflake_pg.worker_id of its own and restart it. If the other server will never run again, \
              and its clock was right, call snowflake_accept_identity(). With snowflake_pg.wal_mark = prefer on all servers, \
@@ -70,7 +74,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         ),
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
-            format!("It was {}, and is {}.", found.layout, own.layout),
+            format!("It was {}, and is {layout}.", found.layout),
             // If only the layout differs, all IDs up to the mark are this server's own.
             if found.directory.same_inode(&own.directory)
                 && *found == (Identity { directory: found.directory, layout: found.layout, ..*own })
@@ -82,9 +86,9 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                  mark, call snowflake_accept_identity()."
             },
         ),
-        MarkConflict::OtherLayoutInWal(layout) => (
+        MarkConflict::OtherLayoutInWal(in_wal) => (
             "the layout has changed since a server of this database cluster issued IDs".to_owned(),
-            format!("By the mark in WAL, it was {layout}. Here it is {}.", own.layout),
+            format!("By the mark in WAL, it was {in_wal}. Here it is {layout}."),
             "Set snowflake_pg.layout to the same on the primary and its standbys, and restart the server. Or call \
              snowflake_accept_identity(), which lets no new ID equal an old one.",
         ),
@@ -92,7 +96,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
     let detail = match conflict {
         MarkConflict::OtherLayout => detail + &other_source(found, own),
         _ if found.layout == own.layout => detail,
-        _ => format!("{detail} The layout has also changed: it was {}, and is {}.", found.layout, own.layout),
+        _ => format!("{detail} The layout has also changed: it was {}, and is {layout}.", found.layout),
     };
     error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
 }

@@ -42,7 +42,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let mut server = mark::within(start::lock_directory()?)?;
     let (own, last_life) = (own_identity(&server)?, server.storage.read_life()?);
     let found = server.storage.read_record()?;
-    let context = server.context(own.numbers, now, last_life, shared().lease.start())?;
+    let context = server.context(own.worker, now, last_life, shared().lease.start())?;
     let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
     own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
@@ -81,7 +81,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
 
 /// The identity of this server, with the directory as it is.
 fn own_identity(server: &ServersMark) -> Result<Identity, IssueError> {
-    server.storage.identity(server.storage.directory()?, server.storage.numbers()?)
+    server.storage.identity(server.storage.directory()?, server.storage.worker()?)
 }
 
 /// What the clock shows at a start with the mark on disk; `None` if the generator is started. To be asked before the
@@ -140,7 +140,7 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     let lock = lock_stopped()?;
     let mut server = mark::within(start::lock_directory()?)?;
     let (own, last_life) = (own_identity(&server)?, server.storage.read_life()?);
-    let context = server.context(own.numbers, now, last_life, shared().lease.start())?;
+    let context = server.context(own.worker, now, last_life, shared().lease.start())?;
     let mark = above_start_margin(floor, &context);
     let Shared { generator, mark: state, .. } = shared();
     match server.storage.directory.read() {

@@ -24,17 +24,15 @@ fn snowflake_is_foreign(id: i64) -> Option<bool> {
     if !preload::is_done() {
         return None;
     }
-    let (own, layout) = worker::numbers().ok()?;
+    let (own, layout) = (worker::flat_worker().ok()?, worker::layout_in_force().ok()?);
     let Some(id) = u64::try_from(id).ok().filter(|&id| id <= layout.max_id()) else { return Some(false) };
-    let parts = layout.unpack(id);
-    let [datacenter, worker] = [parts.datacenter, parts.worker].map(Option::unwrap_or_default);
-    if (datacenter, worker) != (own.0.into(), own.1.into()) {
+    if layout.server_of(id) != own {
         return Some(false);
     }
     let generator = &shared().generator;
     generator.is_started().then(|| {
         let is_above = layout.position(id) > generator.last_position();
-        is_above || !worker::needs_lease() && parts.issued_at < made_at().saturating_sub(INITDB_CLOCK)
+        is_above || !worker::needs_lease() && layout.issued_at(id) < made_at().saturating_sub(INITDB_CLOCK)
     })
 }
 

@@ -10,7 +10,6 @@ use crate::durable::lock;
 use crate::errors::{sentences, warning};
 use crate::exit_hook::before_exit;
 use crate::failure::Failure;
-use crate::registry::protocol::worker_of;
 use crate::server_encoding::displayable;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
@@ -155,7 +154,7 @@ impl RegistryClient {
         let (message, until) = match self.client.lease() {
             None => (warning("the registry has not leased a worker ID to this server"), String::new()),
             Some(lease) => (
-                warning(&format!("could not renew the lease of {}", worker_of(lease.numbers))),
+                warning(&format!("could not renew the lease of worker {}", lease.worker)),
                 if self.client.latest(&self.io) < lease.granted_until {
                     format!(" IDs go on up to {}.", display_time(lease.granted_until))
                 } else {

@@ -6,7 +6,6 @@ use crate::libpq::Answer;
 use crate::remote::Remote;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
 use snowflake_core::lease::{Lease, LeaseStart, Token};
 use snowflake_core::registry_client::io::{Claim, Claimed, Grant, Renewal};
 use std::ffi::{CStr, CString};
@@ -80,11 +79,10 @@ impl Session {
             known.map(|lease| uuid(lease.tokens[0])),
             known.map(|lease| lease.granted_until.to_string()),
             known.map(|lease| hexadecimal(&lease.receipt)),
-            known.map(|lease| lease.numbers.0.to_string()),
-            known.map(|lease| lease.numbers.1.to_string()),
+            known.map(|lease| lease.worker.to_string()),
             known.map(|lease| lease.revision.to_string()),
         ];
-        let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1, $2, $3, $4, $5, $6)";
+        let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1, $2, $3, $4, $5)";
         let (sent, at) = (Instant::now(), clock::unix_ms());
         let answer = remote.query(query, &parameters, until).map_err(with_hint)?;
         let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
@@ -111,8 +109,8 @@ impl Session {
         let parameters = [
             presented(had),
             Some(uuid(claim.token)),
-            Some(claim.wish.datacenter.to_string()),
             claim.wish.worker.map(|worker| worker.to_string()),
+            Some(claim.wish.least.to_string()),
             Some(claim.wish.greatest.to_string()),
             claim.avoided.map(|worker| worker.to_string()),
         ];
@@ -182,14 +180,13 @@ impl About {
 }
 
 /// What proves a lease, with the token of the next one.
-fn renewal(lease: &Lease) -> [Option<String>; 7] {
+fn renewal(lease: &Lease) -> [Option<String>; 6] {
     [
         presented(Some(lease)),
         Some(uuid(lease.tokens[1])),
         Some(lease.granted_until.to_string()),
         Some(hexadecimal(&lease.receipt)),
-        Some(lease.numbers.0.to_string()),
-        Some(lease.numbers.1.to_string()),
+        Some(lease.worker.to_string()),
         Some(lease.revision.to_string()),
     ]
 }
@@ -199,7 +196,7 @@ pub fn new_token() -> Token {
     let mut token: Token = 0;
     // SAFETY: writes sixteen bytes to where there are sixteen.
     let is_random = unsafe { pg_sys::pg_strong_random((&raw mut token).cast(), size_of::<Token>()) };
-    assert!(is_random, "the system has no random numbers");
+    assert!(is_random, "the system has no random worker");
     token
 }
 
@@ -262,9 +259,4 @@ fn with_hint(failure: Failure) -> Failure {
         _ => return failure,
     };
     Failure { hint: hint.to_owned(), ..failure }
-}
-
-/// Who the lease is of, for messages.
-pub fn worker_of((datacenter, worker): Numbers) -> String {
-    format!("worker {worker} of data center {datacenter}")
 }

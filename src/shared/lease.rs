@@ -4,7 +4,7 @@ use super::failure::SharedFailure;
 use super::optional::OptionalNumber;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::lease::LeaseStart;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, O
 pub struct SharedLease {
     /// The worker, once it is leased. Written last.
     worker: OptionalNumber,
-    /// The data center.
-    datacenter: AtomicU64,
     /// Where IDs begin at the earliest.
     begins: AtomicU64,
     /// Which kind of [`LeaseStart`] that is, by its place in [`STARTS`].
@@ -39,7 +37,6 @@ impl SharedLease {
     pub fn new() -> Self {
         Self {
             worker: OptionalNumber::new(),
-            datacenter: AtomicU64::new(0),
             begins: AtomicU64::new(0),
             start: AtomicU8::new(0),
             granted_until: AtomicU64::new(0),
@@ -51,29 +48,21 @@ impl SharedLease {
     }
 
     /// Lets the server use a worker.
-    pub fn publish(&self, (datacenter, worker): Numbers, start: LeaseStart, granted_until: UnixMs) {
+    pub fn publish(&self, worker: Worker, start: LeaseStart, granted_until: UnixMs) {
         let (nth, begins) = match start {
             LeaseStart::Continued(begins) => (0, begins),
             LeaseStart::First(begins) => (1, begins),
             LeaseStart::At(begins) => (2, begins),
         };
         self.start.store(nth, Ordering::Relaxed);
-        self.datacenter.store(datacenter.into(), Ordering::Relaxed);
         self.begins.store(begins, Ordering::Relaxed);
         self.granted_until.store(granted_until, Ordering::Relaxed);
-        self.worker.set(worker.into());
+        self.worker.set(worker);
     }
 
     /// The worker; `None` until it is leased.
-    pub fn worker(&self) -> Option<u64> {
+    pub fn worker(&self) -> Option<Worker> {
         self.worker.get()
-    }
-
-    /// The data center and the worker; `None` until it is leased.
-    pub fn numbers(&self) -> Option<Numbers> {
-        let worker = self.worker()?;
-        let small = |number| u32::try_from(number).expect("stored as such");
-        Some((small(self.datacenter.load(Ordering::Relaxed)), small(worker)))
     }
 
     /// Where its IDs begin; `None` until it is leased.

@@ -3,7 +3,7 @@
 use super::servers::{address, builder, execute, form_cluster, node, start};
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
-use testbed::{Load, Signal, twitter, value};
+use testbed::{Load, Signal, default_layout, value};
 
 const TABLES: &str = "
     CREATE EXTENSION snowflake_pg;
@@ -60,5 +60,5 @@ pub fn run() -> Result<(), Failed> {
 }
 
 fn worker(id: i64) -> u64 {
-    twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID")
+    default_layout().unpack(id.cast_unsigned()).worker.expect("a worker ID")
 }

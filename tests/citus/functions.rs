@@ -4,7 +4,7 @@ use super::nodes::Citus;
 use super::servers::execute;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
-use testbed::{twitter, value};
+use testbed::{default_layout, value};
 
 /// Citus wants them in transactions of their own.
 const SET_UP: [&str; 4] = [
@@ -33,7 +33,7 @@ pub fn run(citus: &Citus) -> Result<(), Failed> {
             ),
         )
         .parse()?;
-        let issuer = twitter().unpack(id).worker.expect("a worker ID");
+        let issuer = default_layout().unpack(id).worker.expect("a worker ID");
         if issuer != node {
             return Err(format!("node {issuer} has issued ID {id} of tenant {tenant}, which is on node {node}").into());
         }

@@ -5,7 +5,7 @@ use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Load, Report, twitter};
+use testbed::{Load, Report, default_layout};
 
 const TABLES: &str = "
     CREATE EXTENSION snowflake_pg;
@@ -82,7 +82,7 @@ fn run_at_last(client: &mut Client, statement: &str) {
 /// issued some.
 fn judge(report: &Report, stored: &BTreeSet<i64>) -> Result<(), Failed> {
     let missing = report.received().filter(|id| !stored.contains(id)).count();
-    let worker = |id: i64| twitter().unpack(id.cast_unsigned()).worker.expect("a worker ID");
+    let worker = |id: i64| default_layout().unpack(id.cast_unsigned()).worker.expect("a worker ID");
     let workers: BTreeSet<_> = report.received().map(worker).collect();
     println!("{} IDs received, {} of them twice, by workers {workers:?}", report.ids(), report.duplicates());
     // Citus ends statements of clients where they meet what it does itself.

@@ -4,7 +4,7 @@ use super::suite::Evidence;
 use snowflake_core::UnixMs;
 use std::panic::resume_unwind;
 use std::thread;
-use testbed::{Builder, Cluster, Report, Witness, twitter};
+use testbed::{Builder, Cluster, Report, Witness, default_layout};
 
 /// How far the durable mark of the testbed's servers runs ahead, and so how far one may be ahead of its clock after a
 /// crash.
@@ -35,7 +35,7 @@ pub fn signed(ms: UnixMs) -> i64 {
 /// The promises of a server whose clock was `offset_ms` from the real one, or further ahead.
 pub fn assert_kept(rounds: usize, report: &Report, offset_ms: i64) -> Evidence {
     report.assert_unique_and_ordered();
-    let lead = report.largest_lead_ms(&twitter(), offset_ms);
+    let lead = report.largest_lead_ms(&default_layout(), offset_ms);
     assert!(lead <= MAX_BORROW_MS, "{lead} ms ahead of the clock");
     Evidence::new(rounds, report).lead_ms(lead)
 }

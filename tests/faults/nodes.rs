@@ -5,7 +5,7 @@ use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Builder, Cluster, Load, Report, Volume, error, issued_at, real_time, twitter};
+use testbed::{Builder, Cluster, Load, Report, Volume, default_layout, error, issued_at, real_time};
 
 /// What clients ask for.
 pub const IDS: &str = "SELECT snowflake_nextval() FROM generate_series(1, 100)";
@@ -92,7 +92,7 @@ pub fn assert_above(new: &Report, old: &Report) {
 
 /// How far an ID was ahead of its server's clock, at most. Never more than the configuration allows.
 pub fn lead_ms(report: &Report, clock_offset_ms: i64) -> i64 {
-    lead_ms_in(&twitter(), report, clock_offset_ms)
+    lead_ms_in(&default_layout(), report, clock_offset_ms)
 }
 
 /// How far an ID was ahead, in a layout of its own.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Report, Signal, Witness, real_time, twitter, value};
+use testbed::{Cluster, Load, Report, Signal, Witness, default_layout, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 9, promise: "a_clock_that_goes_back_and_forth_under_borrow", short: 1, full: 6, run: stepped_borrow },
@@ -103,7 +103,7 @@ impl<'a> Clock<'a> {
 
     /// How far an ID was ahead of it, at most.
     fn lead_ms(&self, report: &Report) -> i64 {
-        report.largest_lead_ms_by(&twitter(), |from, until| self.offset_ms(from, until))
+        report.largest_lead_ms_by(&default_layout(), |from, until| self.offset_ms(from, until))
     }
 }
 
@@ -270,7 +270,7 @@ fn killed_without_borrowing(rounds: usize) -> Evidence {
         sleep(Duration::from_millis(if round == 0 { 1000 } else { 0 }));
         report.merge(load.finish());
     }
-    let lead = report.largest_lead_ms(&twitter(), 0);
+    let lead = report.largest_lead_ms(&default_layout(), 0);
     assert_policy("wait", &report, lead, None);
     Evidence::new(rounds, &report).crashes(rounds).lead_ms(lead)
 }
@@ -297,7 +297,7 @@ fn killed_in_the_past(rounds: usize) -> Evidence {
     }
     load.wait_for_ids();
     let report = load.finish();
-    let lead = report.largest_lead_ms(&twitter(), -400);
+    let lead = report.largest_lead_ms(&default_layout(), -400);
     assert_policy("history", &report, lead, None);
     Evidence::new(rounds, &report).crashes(rounds).lead_ms(lead)
 }

@@ -176,19 +176,28 @@ fn change_layout(server: &mut Cluster, layout: &str) {
 }
 
 fn layout_changed() -> Seen {
-    let mut server = start(Cluster::builder().worker(1).with_defaults());
+    let mut server = start(Cluster::builder().worker(378).with_defaults());
     let mut all = some_ids_without_errors(&server);
-    for layout in ["flat", "twitter epoch=2010-11-04T00:00:00Z"] {
+    let mut lead = 0;
+    // The same IDs by other names, with nobody's help.
+    for (layout, datacenter, worker) in [("twitter", 11, 26), ("flat", 0, 378)].repeat(2) {
+        server.configure("snowflake_pg.datacenter_id", datacenter);
+        server.configure("snowflake_pg.worker_id", worker);
+        change_layout(&mut server, layout);
+        lead = lead.max(issues_above(&server, &mut all));
+        crash(&mut server);
+        lead = lead.max(issues_above(&server, &mut all));
+    }
+    for layout in ["t41 w11 s11", "flat epoch=2010-11-04T00:00:00Z"] {
         change_layout(&mut server, layout);
         assert_refused(&server, "layout");
         crash(&mut server);
         assert_refused(&server, "layout");
-        change_layout(&mut server, "twitter");
-        issues_above(&server, &mut all);
+        change_layout(&mut server, "flat");
+        lead = lead.max(issues_above(&server, &mut all));
     }
-    let mut lead = lead_ms(&all, 0);
     // Both make IDs that are greater than all before: another division of the same bits, and an earlier epoch.
-    for layout in ["flat", "flat epoch=2010-11-04T00:00:00Z"] {
+    for layout in ["t41 w11 s11", "t41 w11 s11 epoch=2010-11-04T00:00:00Z"] {
         change_layout(&mut server, layout);
         assert_refused(&server, "layout");
         server.connect().batch_execute(ACCEPT).expect("an acceptance");
@@ -202,7 +211,7 @@ fn layout_changed() -> Seen {
 fn epoch_changed() -> Seen {
     let mut server = start(Cluster::builder().worker(1));
     let mut old = some_ids_without_errors(&server);
-    let later = "twitter epoch=2024-01-01T00:00:00Z";
+    let later = "flat epoch=2024-01-01T00:00:00Z";
     change_layout(&mut server, later);
     assert_refused(&server, "layout");
     let refused = error(&mut server.connect(), ACCEPT);
@@ -215,7 +224,7 @@ fn epoch_changed() -> Seen {
     old.merge(forced);
 
     // Back again, IDs are greater than all before.
-    change_layout(&mut server, "twitter");
+    change_layout(&mut server, "flat");
     assert_refused(&server, "layout");
     server.connect().batch_execute(ACCEPT).expect("an acceptance");
     let lead = lead.max(issues_above(&server, &mut old));

@@ -11,7 +11,7 @@ fn is_foreign(client: &mut Client, id: &str) -> String {
 
 /// A server of data center 3 that has issued an ID.
 fn server() -> (Cluster, Client) {
-    let cluster = start(member(7).set("snowflake_pg.datacenter_id", 3));
+    let cluster = start(member(7).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", 3));
     let mut client = cluster.connect();
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
     (cluster, client)

@@ -5,7 +5,7 @@ use testbed::{Cluster, test, value};
 
 #[test]
 fn the_identity_is_what_the_status_and_the_control_file_show() {
-    let cluster = start(member(7).set("snowflake_pg.datacenter_id", 3));
+    let cluster = start(member(7).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", 3));
     let mut client = cluster.connect();
     client.batch_execute("SELECT snowflake_nextval(); CREATE ROLE app; SET ROLE app").expect("anybody");
     for (what, expected) in [
@@ -36,7 +36,7 @@ fn the_identity_is_what_the_status_and_the_control_file_show() {
 fn what_a_server_does_not_know_of_itself_is_null() {
     let shown = "SELECT (datacenter_id, worker_id, worker_id_source, state, layout, system_identifier > 0,
         clock <= clock_timestamp()) FROM snowflake_identity()";
-    let layout = "\"t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z\"";
+    let layout = "\"t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z\"";
     for (builder, expected) in [
         (Cluster::builder(), format!("(,,,\"not preloaded\",{layout},t,t)")),
         (

@@ -13,7 +13,7 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
         FROM snowflake_check_fleet($1)";
     let rows = client.query(query, &[&[conninfo(&two), conninfo(&three)].as_slice()]).expect("a check");
     let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    let layout = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
+    let layout = "t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
     assert_eq!(
         rows,
         [
@@ -41,7 +41,7 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
 #[test]
 fn two_servers_with_one_worker_are_both_reported() {
     let (one, two, other) = (start(member(1)), start(member(1)), start(member(2)));
-    let elsewhere = start(member(1).set("snowflake_pg.datacenter_id", 1));
+    let elsewhere = start(member(1).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", 1));
     let of_two = format!("same worker ID as {}", named(1, &two));
     assert_eq!(check(&one, &[&two, &other, &elsewhere]), [&of_two, "same worker ID as this server", "", ""]);
     let of_one = format!("same worker ID as {}", named(2, &one));

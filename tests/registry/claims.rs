@@ -12,7 +12,7 @@ fn servers_with_one_configuration_lease_workers_of_their_own() {
     for (worker, server) in servers.iter().enumerate() {
         assert_eq!(answer_of(server, OF_NEXT_ID), worker.to_string(), "{}", server.log());
         assert_eq!(answer_of(server, WORKER), format!("{worker} from registry"));
-        let line = format!("LOG:  snowflake_pg: leased worker {worker} of data center 0, until ");
+        let line = format!("LOG:  snowflake_pg: leased worker {worker}, until ");
         assert!(server.log().contains(&line), "{}", server.log());
     }
 }
@@ -157,11 +157,10 @@ fn a_numbered_server_is_told_that_its_worker_is_leased_to_itself_in_another_boot
     server.boot(1);
     server.start();
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    let expected =
-        "Registry: Worker 5 of data center 0 is still leased to this server, or to a copy of it. The lease ends at ";
+    let expected = "Registry: Worker 5 is still leased to this server, or to a copy of it. The lease ends at ";
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(expected)), "{refused:?}");
-    assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
-    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 5, now() + interval '3 seconds')");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(5)")), "{refused:?}");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(5, now() + interval '3 seconds')");
     server.wait_until("SELECT lease_until > now() FROM snowflake_status");
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
 }
@@ -171,12 +170,12 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
     let registry = Registry::start();
     let server = start(member(&registry));
     worker_of(&server);
-    answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0, 0, 'of the old system')");
+    answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0, 'of the old system')");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     let detail = "It is forbidden. Its comment is \"of the old system\". IDs go on up to ";
     assert!(server.log().contains(detail), "{}", server.log());
-    answer_of(&registry, "SELECT snowflake_registry.allow_worker(0, 0)");
+    answer_of(&registry, "SELECT snowflake_registry.allow_worker(0)");
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
 }
@@ -211,12 +210,10 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
     );
     let detail = refused.detail().expect("a detail");
     assert!(
-        detail.starts_with(
-            "Registry: Worker 5 of data center 0 is leased to another server. It is server \"first\" on host \""
-        ),
+        detail.starts_with("Registry: Worker 5 is leased to another server. It is server \"first\" on host \""),
         "{detail}"
     );
-    assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(0, 5)")), "{refused:?}");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("release_worker(5)")), "{refused:?}");
     assert_eq!(answer_of(&second, "SELECT state FROM snowflake_status"), "no lease");
     // A leased one beside it.
     let third = start(member(&registry));
@@ -224,7 +221,7 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
     drop(first);
     second.stop(Signal::INT);
     // The first one was ended without a farewell. A DBA knows that it will never come back.
-    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 5, now())");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(5, now())");
     second.start();
     second.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
     assert_eq!(answer_of(&second, OF_NEXT_ID), "5", "{}", second.log());
@@ -272,7 +269,7 @@ fn where_all_workers_are_leased_the_error_says_how_many_and_when_the_next_lease_
     let refused = error(&mut third.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "53400");
     let detail = refused.detail().expect("a detail");
-    let expected = "Registry: No worker of data center 0 is free. Of 2 workers, 2 are leased, and 0 are reserved or forbidden. \
+    let expected = "Registry: No worker is free. Of the workers 0 to 1, 2 are leased, and 0 are reserved or forbidden. \
                     The next lease to end is that of worker 0, a server with system identifier ";
     assert!(detail.starts_with(expected), "{detail}");
     // It comes by itself when one is free.
@@ -282,7 +279,7 @@ fn where_all_workers_are_leased_the_error_says_how_many_and_when_the_next_lease_
 }
 
 #[test]
-fn two_fleets_in_one_registry_never_have_the_same_worker_of_a_data_center() {
+fn two_fleets_in_one_registry_never_have_the_same_worker() {
     let registry = Registry::start();
     let fleets = [0, 1, 0, 1].map(|fleet| {
         start(member(&registry).set("cluster_name", format!("fleet{fleet}")).set("snowflake_pg.max_wait", 100 + fleet))
@@ -290,18 +287,39 @@ fn two_fleets_in_one_registry_never_have_the_same_worker_of_a_data_center() {
     let mut workers: Vec<_> = fleets.iter().map(worker_of).collect();
     workers.sort();
     assert_eq!(workers, ["0", "1", "2", "3"]);
-    let elsewhere = start(member(&registry).set("snowflake_pg.datacenter_id", 3));
-    assert_eq!(worker_of(&elsewhere), "0", "of another data center");
-    let names =
-        "SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_registry.workers WHERE datacenter_id = 0";
+    let names = "SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_registry.workers";
     assert_eq!(answer_of(&registry, names), "fleet0 fleet0 fleet1 fleet1");
+}
+
+/// In the registry they are one number, so that a layout with data centers and one without never issue the same IDs.
+#[test]
+fn servers_of_a_data_center_lease_its_workers_and_no_server_without_one_gets_them() {
+    let registry = Registry::start();
+    let twitter = |datacenter| {
+        member(&registry).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", datacenter)
+    };
+    let servers = [0, 3, 3].map(|datacenter| start(twitter(datacenter)));
+    assert_eq!(servers.each_ref().map(worker_of), ["0", "0", "1"]);
+    let flat = start(numbered(&registry, 97));
+    let refused = error(&mut flat.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(
+        refused.detail().map(|detail| detail.starts_with("Registry: Worker 97 is leased to another server.")),
+        Some(true)
+    );
+    assert_eq!(worker_of(&start(member(&registry))), "1", "the first that nobody has");
+    assert_eq!(
+        answer_of(&registry, "SELECT string_agg(worker_id::text, ' ') FROM snowflake_registry.workers"),
+        "0 1 96 97"
+    );
+    let layouts = "SELECT count(DISTINCT layout) FROM snowflake_registry.workers";
+    assert_eq!(answer_of(&registry, layouts), "1", "they are one");
 }
 
 #[test]
 fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_them() {
     let registry = Registry::start();
     let mut dba = registry.connect();
-    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 0, 'the archive'); SELECT snowflake_registry.forbid_worker(0, 1, 'of the old system')")
+    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 'the archive'); SELECT snowflake_registry.forbid_worker(1, 'of the old system')")
         .expect("rules");
     let server = start(member(&registry));
     assert_eq!(worker_of(&server), "2");
@@ -310,9 +328,9 @@ fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_
     assert_eq!(worker_of(&start(numbered(&registry, 0))), "0");
     let forbidden = start(numbered(&registry, 1));
     let refused = error(&mut forbidden.connect(), "SELECT snowflake_nextval()");
-    let detail = "Registry: Worker 1 of data center 0 is forbidden. Its comment is \"of the old system\".";
+    let detail = "Registry: Worker 1 is forbidden. Its comment is \"of the old system\".";
     assert_eq!(refused.detail(), Some(detail));
-    dba.batch_execute("SELECT snowflake_registry.allow_worker(0, 1)").expect("a rule");
+    dba.batch_execute("SELECT snowflake_registry.allow_worker(1)").expect("a rule");
     assert_eq!(worker_of(&forbidden), "1");
 }
 
@@ -348,7 +366,7 @@ fn a_server_that_has_lost_its_lease_never_changes_its_worker_while_it_runs() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
     assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
-    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 0)");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(0)");
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     answer_of(&server, end);

@@ -144,7 +144,7 @@ fn a_server_that_was_restarted_before_its_first_id_can_be_released_by_hand_after
     server.wait_until("SELECT state = 'idle' FROM snowflake_status");
     answer_of(&server, "SELECT snowflake_nextval()");
     server.kill_all();
-    answer_of(&registry, "SELECT snowflake_registry.release_worker(0, 5)");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(5)");
 }
 
 /// Another server had leased the number, and was stopped as planned before it issued an ID.
@@ -201,7 +201,7 @@ fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() 
     }
     server.start();
     assert_eq!(worker_of(&server), "1", "{}", server.log());
-    let warning = "WARNING:  snowflake_pg: the registry does not renew the lease of worker 0 of data center 0";
+    let warning = "WARNING:  snowflake_pg: the registry does not renew the lease of worker 0";
     assert!(server.log().contains(warning), "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);

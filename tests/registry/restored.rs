@@ -24,7 +24,7 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
     }
     assert_refused(&promoted);
     // A rule that is made meanwhile makes no lease.
-    answer_of(&promoted, "SELECT snowflake_registry.reserve_worker(0, 9)");
+    answer_of(&promoted, "SELECT snowflake_registry.reserve_worker(9)");
     let numbered = start(member(&promoted).set("snowflake_pg.worker_id", 9));
     let refused = error(&mut numbered.connect(), "SELECT snowflake_nextval()");
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(REFUSED)), "{refused:?}");
@@ -101,13 +101,9 @@ fn lost_and_given_away(renewals: u32) {
     first.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     let refused = error(&mut first.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "55000");
-    assert!(
-        first.log().contains("worker 0 of data center 0 is leased to another server for the same time"),
-        "{}",
-        first.log()
-    );
+    assert!(first.log().contains("worker 0 is leased to another server for the same time"), "{}", first.log());
     older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
-    let seen = "Worker 0 of data center 0 was leased to server \"one\" on host ";
+    let seen = "Worker 0 was leased to server \"one\" on host ";
     assert!(older.log().contains("a worker was leased to two servers for the same time"), "{}", older.log());
     assert!(older.log().contains(seen), "{}", older.log());
     second.reload();
@@ -289,7 +285,7 @@ fn a_restored_registry_believes_no_server_that_has_no_receipt() {
     dba.batch_execute("UPDATE snowflake_registry.registry SET timeline = timeline - 1").expect("a restore");
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let renew = "SELECT granted FROM snowflake_registry.server_renew('{11111111-1111-1111-1111-111111111111}',
-        '21111111-1111-1111-1111-111111111111', 9e12::bigint, repeat('0', 64), 0, 0, 100000,
+        '21111111-1111-1111-1111-111111111111', 9e12::bigint, repeat('0', 64), 0, 100000,
         '{\"lease_ms\": 60000, \"clock\": 0, \"clock_offset\": 0}')";
     assert_eq!(testbed::value(&mut thief, renew), "NULL");
     assert_eq!(answer_of(&registry, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t", "noticed");

@@ -19,15 +19,15 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         "UPDATE snowflake_registry.lease SET token = NULL",
         "DELETE FROM snowflake_registry.lease",
         "SELECT nextval('snowflake_registry.revision')",
-        "SELECT snowflake_registry.release_worker(0, 0)",
-        "SELECT snowflake_registry.reserve_worker(0, 0)",
-        "SELECT snowflake_registry.forbid_worker(0, 0)",
-        "SELECT snowflake_registry.allow_worker(0, 0)",
-        "SELECT snowflake_registry.set_rule(0, 0, 'forbidden', NULL)",
+        "SELECT snowflake_registry.release_worker(0)",
+        "SELECT snowflake_registry.reserve_worker(0)",
+        "SELECT snowflake_registry.forbid_worker(0)",
+        "SELECT snowflake_registry.allow_worker(0)",
+        "SELECT snowflake_registry.set_rule(0, 'forbidden', NULL)",
         "SELECT snowflake_registry.end_recovery()",
         "SELECT snowflake_registry.set_longest_lease('1d')",
         "SELECT snowflake_registry.claim_any(0, 31, NULL, 9e12::bigint)",
-        "SELECT snowflake_registry.receipt_for(0, 0, gen_random_uuid(), 0, 0)",
+        "SELECT snowflake_registry.receipt_for(0, gen_random_uuid(), 0, 0)",
         "SELECT snowflake_registry.check_restored(0, 0)",
         "SELECT snowflake_registry.note_origin()",
         "CREATE TABLE snowflake_registry.mine ()",
@@ -36,11 +36,11 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     }
     for presented in ["{}", &format!("{{{token}}}"), "{NULL}"] {
         let renewal = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, 0, {about})"
+            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
         let release = format!(
-            "SELECT receipt FROM snowflake_registry.server_release('{presented}', '{token}', 9e12::bigint, '', 0, 0, 0, 1, {about})"
+            "SELECT receipt FROM snowflake_registry.server_release('{presented}', '{token}', 9e12::bigint, '', 0, 0, 1, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &release), "NULL");
     }
@@ -50,11 +50,10 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     let numbers = ["0", "5", "9223372036854775806", "NULL"];
     for (worker, revision) in numbers.iter().flat_map(|worker| numbers.map(|revision| (*worker, revision))) {
         let release = format!(
-            "SELECT receipt FROM snowflake_registry.server_release(NULL, '{token}', NULL, NULL, {worker}, {revision}, NULL, 0, {about})"
+            "SELECT receipt FROM snowflake_registry.server_release(NULL, '{token}', NULL, NULL, {worker}, {revision}, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &release), "NULL");
-        let hello =
-            format!("SELECT version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, NULL, {revision})");
+        let hello = format!("SELECT version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, {revision})");
         assert_eq!(testbed::value(&mut thief, &hello), "1");
     }
     assert_eq!(answer_of(&registry, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
@@ -70,14 +69,14 @@ fn the_role_of_a_server_gets_no_lease_that_the_registry_did_not_grant() {
     let about = about(60_000);
     value(
         &mut thief,
-        &format!("SELECT worker FROM snowflake_registry.server_claim('{{}}', '{one}', 0, 7, 31, NULL, {about})"),
+        &format!("SELECT worker FROM snowflake_registry.server_claim('{{}}', '{one}', 7, 0, 31, NULL, {about})"),
     );
     registry
         .connect()
         .batch_execute("UPDATE snowflake_registry.registry SET timeline = timeline - 1")
         .expect("a failover");
     for held in ["9223372036854775807", "2e12::bigint"] {
-        let lease = format!("'{{{one}}}', '{two}', {held}, '', 0, 7, 0");
+        let lease = format!("'{{{one}}}', '{two}', {held}, '', 7, 0");
         let renew = format!("SELECT granted FROM snowflake_registry.server_renew({lease}, {about})");
         assert_eq!(value(&mut thief, &renew), "NULL");
         let release = format!("SELECT granted FROM snowflake_registry.server_release({lease}, {held}, {about})");
@@ -94,7 +93,7 @@ fn the_role_of_a_server_holds_up_no_other_server() {
     let claim = |token: &str, configured: &str| {
         let about = about(60_000);
         format!(
-            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', 0, {configured}, 31, NULL, {about})"
+            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', {configured}, 0, 31, NULL, {about})"
         )
     };
     let pid = value(&mut thief, "SELECT pg_backend_pid()");
@@ -104,7 +103,7 @@ fn the_role_of_a_server_holds_up_no_other_server() {
     assert_eq!(worker_of(&server), "1");
     let mut other = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let refused = error(&mut other, &claim("21111111-1111-1111-1111-111111111111", "0"));
-    assert_eq!(refused.message(), "worker 0 of data center 0 is being leased to another server");
+    assert_eq!(refused.message(), "worker 0 is being leased to another server");
     // A DBA sees who it is.
     registry.wait_until(&format!("SELECT held_up_by = '{{{pid}}}' FROM snowflake_registry.status"));
     answer_of(&registry, &format!("SELECT pg_terminate_backend({pid}, 10000)"));
@@ -121,11 +120,11 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
     let token = "11111111-1111-1111-1111-111111111111";
     let calls = [
         format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 0, 0, 0, {})",
+            "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 0, 0, {})",
             about(60_000)
         ),
         format!(
-            "SELECT receipt FROM snowflake_registry.server_release('{{{token}}}', '{token}', 0, '', 0, 0, 0, 0, {})",
+            "SELECT receipt FROM snowflake_registry.server_release('{{{token}}}', '{token}', 0, '', 0, 0, 0, {})",
             about(60_000)
         ),
     ];
@@ -143,23 +142,18 @@ fn a_role_that_was_stolen_cannot_add_workers_without_end_and_servers_keep_theirs
     let registry = Registry::start();
     let server = start(member(&registry));
     worker_of(&server);
-    let fill =
-        "INSERT INTO snowflake_registry.lease (datacenter_id, worker_id) SELECT 9, n FROM generate_series(2, 100000) n";
+    let fill = "INSERT INTO snowflake_registry.lease (worker_id) SELECT n FROM generate_series(2000, 101998) n";
     registry.connect().batch_execute(fill).expect("workers");
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
-    let claim = |nth: u32, datacenter: u32| {
-        let token = format!("{nth:08}-0000-4000-8000-000000000000");
-        format!(
-            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', {datacenter}, NULL, 1, NULL, {})",
-            about(60_000)
-        )
-    };
-    let refused = error(&mut thief, &claim(1, 5));
+    let claim = format!(
+        "SELECT worker FROM snowflake_registry.server_claim('{{}}', '11111111-1111-1111-1111-111111111111', NULL, 5, 6, NULL, {})",
+        about(60_000)
+    );
+    let refused = error(&mut thief, &claim);
     assert_eq!((refused.code().code(), refused.message()), ("54000", "registry has no room for another worker"));
     let before = row_of(&registry, "renewed", 0);
     server.reload();
-    registry
-        .wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE datacenter_id = 0"));
+    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 0"));
     server.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
 }
 
@@ -170,16 +164,16 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let about = about(3_600_000);
     let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
-    let claim = |nth: u32, datacenter: u32| {
-        format!("snowflake_registry.server_claim('{{}}', '{}', {datacenter}, NULL, 0, NULL, {about})", token(nth))
+    let claim = |nth: u32, worker: u32| {
+        format!("snowflake_registry.server_claim('{{}}', '{}', NULL, {worker}, {worker}, NULL, {about})", token(nth))
     };
-    // It has worker 0 of data center 0 for an hour, and gives it back.
+    // It has worker 0 for an hour, and gives it back.
     let held = |thief: &mut Client, columns: &str| value(thief, &format!("SELECT {columns} FROM {}", claim(1, 0)));
     let [granted, receipt, revision] = ["granted", "receipt", "at_revision"].map(|column| held(&mut thief, column));
     let foreign = format!("SELECT receipt FROM {}", claim(1, 3));
-    assert_eq!(error(&mut thief, &foreign).code().code(), "23505", "the token is of another data center");
+    assert_eq!(error(&mut thief, &foreign).code().code(), "23505", "the token is of another worker");
     let release = format!(
-        "SELECT granted FROM snowflake_registry.server_release('{{{}}}', '{}', {granted}, '{receipt}', 0, 0, {revision}, 0, {about})",
+        "SELECT granted FROM snowflake_registry.server_release('{{{}}}', '{}', {granted}, '{receipt}', 0, {revision}, 0, {about})",
         token(1),
         token(2)
     );
@@ -188,7 +182,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     assert_eq!(worker_of(&server), "0");
     // Nobody can make the registry believe that it was restored.
     let hello = format!(
-        "SELECT version FROM snowflake_registry.server_hello('{}', {granted}, '{receipt}', 0, 0, 100000)",
+        "SELECT version FROM snowflake_registry.server_hello('{}', {granted}, '{receipt}', 0, 100000)",
         token(1)
     );
     assert_eq!(value(&mut thief, &hello), "1");
@@ -196,7 +190,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     registry.connect().batch_execute("UPDATE snowflake_registry.registry SET timeline = 0").expect("a restore");
     for revision in [revision, "100000".to_owned()] {
         let renew = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0, 0,
+            "SELECT granted FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0,
              {revision}, {about})",
             token(1),
             token(3)
@@ -214,7 +208,7 @@ fn a_lease_is_not_claimed_earlier_than_a_restored_registry_reckons_with() {
     let token = |nth: u32| format!("{nth:08}-0000-4000-8000-000000000000");
     let mut claim = |presented: &str, nth: u32| {
         let about = about(3_600_000);
-        let claim = format!("server_claim('{{{presented}}}', '{}', 0, NULL, 31, NULL, {about})", token(nth));
+        let claim = format!("server_claim('{{{presented}}}', '{}', NULL, 0, 31, NULL, {about})", token(nth));
         value(&mut client, &format!("SELECT worker FROM snowflake_registry.{claim}"))
     };
     assert_eq!(claim("", 1), "0");
@@ -227,18 +221,18 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
     let registry = Registry::start();
     let mut client = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = "11111111-0000-4000-8000-000000000000";
-    answer_of(&registry, "SELECT snowflake_registry.reserve_worker(0, 0)");
+    answer_of(&registry, "SELECT snowflake_registry.reserve_worker(0)");
     registry
         .connect()
         .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")
         .expect("a lease");
     let claim = format!(
-        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', 0, NULL, 0, NULL, {})",
+        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', NULL, 0, 0, NULL, {})",
         about(60_000)
     );
     assert_eq!(value(&mut client, &claim), "0 5000");
     let release = |lowered: &str, about: &str| {
-        let lease = format!("'{{{token}}}', '{token}', 6000, '', 0, 0, 0, {lowered}, {about}");
+        let lease = format!("'{{{token}}}', '{token}', 6000, '', 0, 0, {lowered}, {about}");
         format!("SELECT granted FROM snowflake_registry.server_release({lease})")
     };
     let about = about(60_000);

@@ -84,7 +84,7 @@ fn a_hostile_database_gets_no_code_run_by_the_registry() {
     let server = start(member(&registry));
     assert_eq!(worker_of(&server), "0");
     let mut dba = registry.connect();
-    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 9); SELECT snowflake_registry.release_worker(0, 0); SELECT FROM snowflake_registry.workers")
+    dba.batch_execute("SELECT snowflake_registry.reserve_worker(9); SELECT snowflake_registry.release_worker(0); SELECT FROM snowflake_registry.workers")
         .expect("functions");
     assert_eq!(answer_of(&registry, "SELECT pg_catalog.count(*) FROM public.trap"), "0");
     let open = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_registry'::pg_catalog.regnamespace
@@ -133,7 +133,7 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     let host = row_of(&registry, "host", 0);
     assert!(!host.is_empty());
     assert_eq!(row_of(&registry, "concat_ws(' ', state, server, port, role)", 0), "leased shop-1 5432 fleet");
-    assert_eq!(row_of(&registry, "layout", 0), "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
+    assert_eq!(row_of(&registry, "layout", 0), "t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
     assert_eq!(row_of(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 0), "t");
     assert_eq!(row_of(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 0), "t");
     let identifier = answer_of(&server, "SELECT system_identifier FROM pg_control_system()");
@@ -148,20 +148,20 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
 fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
     let registry = Registry::start();
     let mut dba = registry.connect();
-    let numbers = "data center and worker must be between 0 and 2147483647";
+    let numbers = "worker must be between 0 and 2147483647";
     for (call, message) in [
-        ("reserve_worker(0, NULL)", numbers),
-        ("forbid_worker(-1, 0)", numbers),
-        ("allow_worker(0, 99999999999)", numbers),
-        ("release_worker(NULL, 0)", numbers),
-        ("release_worker(0, 0, NULL)", "ids_end must be a time"),
-        ("release_worker(0, 0, 'infinity')", "ids_end must be a time"),
+        ("reserve_worker(NULL)", numbers),
+        ("forbid_worker(-1)", numbers),
+        ("allow_worker(99999999999)", numbers),
+        ("release_worker(NULL)", numbers),
+        ("release_worker(0, NULL)", "ids_end must be a time"),
+        ("release_worker(0, 'infinity')", "ids_end must be a time"),
         ("set_longest_lease(NULL)", "longest lease must be between 5 seconds and 7 days"),
     ] {
         let refused = error(&mut dba, &format!("SELECT snowflake_registry.{call}"));
         assert_eq!((refused.code().code(), refused.message()), ("22023", message), "{call}");
     }
-    dba.batch_execute("SELECT snowflake_registry.allow_worker(0, 7)").expect("nothing to do");
+    dba.batch_execute("SELECT snowflake_registry.allow_worker(7)").expect("nothing to do");
     assert_eq!(value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "0");
 }
 
@@ -171,9 +171,9 @@ fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
     let one = start(member(&registry).set("cluster_name", "one"));
     assert_eq!(worker_of(&one), "0");
     assert!(!one.log().contains("WARNING"), "{}", one.log());
-    let other = start(member(&registry).set("snowflake_pg.layout", "t41 w10 s12"));
+    let other = start(member(&registry).set("snowflake_pg.layout", "t41 w9 s13"));
     assert_eq!(worker_of(&other), "1");
     let log = other.log();
     assert!(log.contains("WARNING:  snowflake_pg: another server of the registry has another layout"), "{log}");
-    assert!(log.contains("DETAIL:  Worker 0 of data center 0, server \"one\" on host \""), "{log}");
+    assert!(log.contains("DETAIL:  Worker 0, server \"one\" on host \""), "{log}");
 }

@@ -5,10 +5,11 @@ use crate::clock::Clock;
 use crate::machine::{Host, Machine};
 use crate::replication::Replication;
 use crate::server::{Cause, Server};
-use crate::settings::{Settings, Way};
+use crate::settings::{Settings, WORKERS, Way};
 use crate::time::{BEGIN, Micros};
-use snowflake_core::identity::{Inode, Numbers};
+use snowflake_core::identity::{Inode, Worker};
 use snowflake_core::registry_client::Client;
+use snowflake_core::registry_client::io::Wish;
 
 /// What a node is in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct Node {
     pub cluster: usize,
     pub machine: Machine,
     /// The worker that it is configured with.
-    pub numbers: Option<Numbers>,
+    pub worker: Option<Worker>,
     /// The server, while it runs as a primary.
     pub server: Option<Server>,
     /// The registry client of a server that leases its worker.
@@ -145,12 +146,18 @@ impl Fleet {
                 Way::Leased => None,
             };
             let mut node = node(cluster, member, chance);
-            node.numbers = worker.map(|worker| (datacenter, worker));
+            node.worker = worker.map(|worker| u64::from(datacenter) * WORKERS + u64::from(worker));
             self.nodes.push(node);
         }
         let replication = Replication::new(way.nodes());
         let is_failing_over = false;
         self.clusters.push(Cluster { way, datacenter, first, primary: 0, timeline: 1, replication, is_failing_over });
+    }
+
+    /// Which workers the servers of a cluster may lease.
+    pub fn wish(&self, node: usize) -> Wish {
+        let least = u64::from(self.clusters[self.nodes[node].cluster].datacenter) * WORKERS;
+        Wish { worker: None, least, greatest: least + WORKERS - 1 }
     }
 
     /// What a node's server has around it, and the node.
@@ -190,7 +197,7 @@ fn node(cluster: usize, member: usize, chance: &mut Chance) -> Node {
     Node {
         cluster,
         machine,
-        numbers: None,
+        worker: None,
         server: None,
         client: None,
         role: if member == 0 { Role::Primary } else { Role::Standby },

@@ -1,5 +1,6 @@
 //! Every ID that a client has received, and which of them came more than once.
 
+use crate::settings::WORKERS;
 use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 
@@ -39,8 +40,7 @@ impl Ledger {
 
     /// Enters adjacent IDs of one tick.
     pub fn receive(&mut self, first_id: u64, count: u64) {
-        let parts = self.layout.unpack(first_id);
-        let worker = parts.datacenter.unwrap_or(0) << 5 | parts.worker.unwrap_or(0);
+        let worker = self.layout.server_of(first_id);
         let position = self.layout.position(first_id);
         assert!((1..=1 << BITS).contains(&count), "{count} IDs in a tick");
         let begin = self.first_tick << BITS;
@@ -51,7 +51,7 @@ impl Ledger {
 
     /// Sorts all IDs of a data center, and counts them.
     pub fn audit(&mut self, datacenter: u32) -> Audit {
-        let from = usize::try_from(datacenter << 5).expect("10 bits");
+        let from = usize::try_from(u64::from(datacenter) * WORKERS).expect("10 bits");
         let mut audit = Audit::default();
         for spans in &mut self.spans[from..from + 32] {
             spans.sort_unstable();

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::time::Micros;
 use snowflake_core::UnixMs;
 use snowflake_core::forward_jump::{ForwardJumpGuard, Verdict};
-use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::identity::{Identity, Inode, Worker};
 use snowflake_core::lease::{Lease, Place};
 use snowflake_core::life::LastLife;
 use snowflake_core::record::Record;
@@ -38,12 +38,12 @@ impl Machine {
     }
 
     /// The source of the IDs of a server here.
-    pub fn identity(&self, numbers: Numbers) -> Identity {
+    pub fn identity(&self, worker: Worker) -> Identity {
         Identity {
             system_identifier: self.system_identifier,
             timeline: self.timeline,
             directory: self.directory,
-            numbers,
+            worker,
             layout: crate::settings::layout(),
         }
     }

@@ -6,12 +6,12 @@ use crate::clock::Clock;
 use crate::settings::{LEASE_MS, Rule, Settings};
 use crate::time::Micros;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::lease::{Lease, LeaseStart, Token, margin_ms};
-use snowflake_core::registry_client::io::{Claim, Claimed, Grant};
+use snowflake_core::registry_client::io::{Claim, Claimed, Grant, Wish};
 
-/// The greatest worker of a data center.
-const GREATEST_WORKER: u32 = 31;
+/// How many workers the layout has.
+const WORKERS: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -43,7 +43,7 @@ pub enum Refusal {
 /// What a registry has committed, and its clock.
 #[derive(Debug)]
 pub struct Registry {
-    rows: Vec<[Option<Row>; 32]>,
+    rows: Vec<Option<Row>>,
     pub clock: Clock,
     /// Whether it answers nobody.
     pub is_away: bool,
@@ -53,19 +53,21 @@ pub struct Registry {
 impl Registry {
     /// A registry that has leased nothing.
     pub fn new(clock: Clock, settings: Settings) -> Self {
-        Self { rows: vec![[None; 32]; 32], clock, is_away: false, settings }
+        Self { rows: vec![None; WORKERS], clock, is_away: false, settings }
     }
 
     fn now_ms(&self, now: Micros) -> UnixMs {
         self.clock.read(now) / 1000
     }
 
-    fn datacenter(&mut self, datacenter: u32) -> &mut [Option<Row>; 32] {
-        &mut self.rows[datacenter as usize]
+    fn row(&mut self, worker: Worker) -> &mut Option<Row> {
+        &mut self.rows[usize::try_from(worker).expect("a worker of the layout")]
     }
 
-    fn row(&mut self, numbers: Numbers) -> &mut Option<Row> {
-        &mut self.datacenter(numbers.0)[numbers.1 as usize]
+    /// The leases that a server may get.
+    fn leased(&self, wish: Wish) -> impl Iterator<Item = (Worker, Row)> {
+        let rows = (0..).zip(&self.rows).filter_map(|(worker, row)| row.map(|row| (worker, row)));
+        rows.filter(move |(worker, _)| (wish.least..=wish.greatest).contains(worker))
     }
 
     /// `server_claim()`.
@@ -76,47 +78,45 @@ impl Registry {
         claim: &Claim,
         about: &About,
     ) -> Result<Claimed, Refusal> {
-        let (now_ms, datacenter) = (self.now_ms(now), claim.wish.datacenter);
-        let repeated = |row: &Option<Row>| row.is_some_and(|row| row.token == claim.token);
-        if let Some(worker) = self.datacenter(datacenter).iter().position(repeated) {
-            let worker = u32::try_from(worker).expect("32 workers");
-            let row = self.row((datacenter, worker)).expect("it was found");
+        let now_ms = self.now_ms(now);
+        if let Some((worker, row)) = self.leased(claim.wish).find(|(_, row)| row.token == claim.token) {
             return Ok(claimed(worker, &row));
         }
         let worker =
             self.claim_own(now_ms, had, claim).or_else(|| self.claim_any(now_ms, claim)).ok_or(Refusal::NoneFree)?;
-        let found = *self.row((claim.wish.datacenter, worker));
+        let found = *self.row(worker);
         let keeps = self.settings.keeps(Rule::NextBeginsAtGrant);
         let begins = found.map_or(0, |row| if keeps { row.granted_until } else { row.begins });
         let granted_until = grant_for(about.clock, now_ms)?.max(found.map_or(0, |row| row.granted_until));
         let was_used = found.is_some_and(|row| row.is_used || row.was_used);
         let row = Row { token: claim.token, begins, granted_until, is_used: true, was_used };
-        *self.row((claim.wish.datacenter, worker)) = Some(row);
+        *self.row(worker) = Some(row);
         Ok(claimed(worker, &row))
     }
 
     /// The worker that the server had, if it is free.
-    fn claim_own(&mut self, now_ms: UnixMs, had: Option<&Lease>, claim: &Claim) -> Option<u32> {
+    fn claim_own(&self, now_ms: UnixMs, had: Option<&Lease>, claim: &Claim) -> Option<Worker> {
         let presented = had?.tokens;
-        let is_own = |(worker, row): &(u32, Row)| {
+        let is_own = |(worker, row): &(Worker, Row)| {
             presented.contains(&row.token)
                 && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
                 && row.granted_until <= now_ms + margin_ms(LEASE_MS)
         };
-        leased_rows(self.datacenter(claim.wish.datacenter)).find(is_own).map(|(worker, _)| worker)
+        self.leased(claim.wish).find(is_own).map(|(worker, _)| worker)
     }
 
     /// A worker that nobody had before; else the one whose lease ended first.
-    fn claim_any(&mut self, now_ms: UnixMs, claim: &Claim) -> Option<u32> {
+    fn claim_any(&mut self, now_ms: UnixMs, claim: &Claim) -> Option<Worker> {
         // An hour early, if the rule is broken.
         let now_ms = if self.settings.keeps(Rule::FreeAfterGrant) { now_ms } else { now_ms + LEASE_MS };
-        let rows = self.datacenter(claim.wish.datacenter);
-        let is_new = |worker: &u32| rows[*worker as usize].is_none() && Some(*worker) != claim.avoided;
-        let is_free = |(worker, row): &(u32, Row)| {
+        let new = (claim.wish.least..=claim.wish.greatest)
+            .find(|&worker| self.row(worker).is_none() && Some(worker) != claim.avoided);
+        let is_free = |(worker, row): &(Worker, Row)| {
             row.granted_until <= now_ms && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
         };
-        let first_ended = || leased_rows(rows).filter(is_free).min_by_key(|(worker, row)| (row.granted_until, *worker));
-        (0..=GREATEST_WORKER).find(is_new).or_else(|| first_ended().map(|(worker, _)| worker))
+        let first_ended =
+            || self.leased(claim.wish).filter(is_free).min_by_key(|(worker, row)| (row.granted_until, *worker));
+        new.or_else(|| first_ended().map(|(worker, _)| worker))
     }
 
     /// `server_renew()`.
@@ -142,7 +142,7 @@ impl Registry {
     /// `is_holder()`, where the registry was never restored.
     fn held_row(&mut self, held: &Lease) -> Result<&mut Row, Refusal> {
         let is_holder = |row: &&mut Row| held.granted_until >= row.begins && held.tokens.contains(&row.token);
-        self.row(held.numbers).as_mut().filter(is_holder).ok_or(Refusal::Superseded)
+        self.row(held.worker).as_mut().filter(is_holder).ok_or(Refusal::Superseded)
     }
 }
 
@@ -151,11 +151,7 @@ fn grant(row: &Row) -> Grant {
     Grant { until: row.granted_until, receipt: [1; 32], revision: 1 }
 }
 
-fn leased_rows(rows: &[Option<Row>; 32]) -> impl Iterator<Item = (u32, Row)> {
-    (0..).zip(rows).filter_map(|(worker, row)| row.map(|row| (worker, row)))
-}
-
-fn claimed(worker: u32, row: &Row) -> Claimed {
+fn claimed(worker: Worker, row: &Row) -> Claimed {
     let start = if row.was_used { LeaseStart::At } else { LeaseStart::First };
     Claimed { worker, start: start(row.begins), grant: grant(row) }
 }

@@ -6,7 +6,7 @@ use crate::registry::{About, Refusal, Registry};
 use crate::server::{Cause, Server};
 use crate::settings::LEASE_MS;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
 use snowflake_core::mark::Found;
 use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
@@ -51,7 +51,7 @@ impl Failure {
 pub struct ClientIo<'a, 'h> {
     pub host: &'a mut Host<'h>,
     pub server: &'a mut Server,
-    pub datacenter: u32,
+    pub wish: Wish,
     pub line: Line<'a>,
     /// Whether a worker was claimed.
     pub has_claimed: bool,
@@ -96,7 +96,7 @@ impl Io for ClientIo<'_, '_> {
     }
 
     fn wish(&self) -> Result<Wish, Failure> {
-        Ok(Wish { datacenter: self.datacenter, worker: None, greatest: 31 })
+        Ok(self.wish)
     }
 
     fn lock(&mut self) -> Result<(), Failure> {
@@ -122,8 +122,8 @@ impl Io for ClientIo<'_, '_> {
         Ok(())
     }
 
-    fn numbers(&self) -> Option<Numbers> {
-        self.server.leased_numbers()
+    fn worker(&self) -> Option<Worker> {
+        self.server.leased_worker()
     }
 
     fn lost_lease(&self) -> Failure {

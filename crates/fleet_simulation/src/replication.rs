@@ -1,7 +1,7 @@
 //! The marks in WAL, and the standbys that they reach.
 
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::wal_page::{InWal, WalPage};
 
 /// The replication of one cluster. Members are its nodes, by number.
@@ -23,19 +23,19 @@ impl Replication {
     }
 
     /// What a node's WAL says of a worker.
-    pub fn of(&self, member: usize, numbers: Numbers) -> InWal {
-        self.wal[member].of(numbers)
+    pub fn of(&self, member: usize, worker: Worker) -> InWal {
+        self.wal[member].of(worker)
     }
 
     /// Writes a mark, or a higher one, to a node's WAL, which its standbys have then. Returns the mark.
-    pub fn write(&mut self, member: usize, numbers: Numbers, mark: UnixMs) -> UnixMs {
-        self.wal[member].raise(numbers, mark, crate::settings::layout(), usize::MAX);
+    pub fn write(&mut self, member: usize, worker: Worker, mark: UnixMs) -> UnixMs {
+        self.wal[member].raise(worker, mark, crate::settings::layout(), usize::MAX);
         if member == self.primary {
             for standby in self.standbys() {
                 self.wal[standby] = self.wal[member].clone();
             }
         }
-        self.wal[member].of(numbers).highest()
+        self.wal[member].of(worker).highest()
     }
 
     /// Whether a standby has what a node has written last.

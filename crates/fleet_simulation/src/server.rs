@@ -8,7 +8,7 @@ use crate::settings::{MAX_BORROW_MS, MAX_WAIT_MS, POLICY, Way};
 use crate::time::Micros;
 use snowflake_core::forward_jump::ForwardJumpGuard;
 use snowflake_core::generator::{Generator, Outcome, Span};
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::layout::{Layout, Series};
 use snowflake_core::lease::{Lease, LeaseStart};
 use snowflake_core::mark::MarkState;
@@ -95,8 +95,8 @@ pub struct Server {
     layout: Layout,
     generator: Box<Generator>,
     guard: ForwardJumpGuard,
-    /// The data center and the worker, once they are known.
-    numbers: Option<Numbers>,
+    /// Once it is known.
+    worker: Option<Worker>,
     series: Option<Series>,
     /// The lease, where workers are leased.
     grant: Option<Grant>,
@@ -118,14 +118,14 @@ pub struct Server {
 
 impl Server {
     /// A server that has just been started, with this worker if it is not leased.
-    pub fn new(way: Way, numbers: Option<Numbers>, was_standby: bool, guard: ForwardJumpGuard) -> Self {
+    pub fn new(way: Way, worker: Option<Worker>, was_standby: bool, guard: ForwardJumpGuard) -> Self {
         let layout = crate::settings::layout();
         let mut server = Self {
             way,
             layout,
             generator: Box::new(Generator::new(layout.sequence_bits())),
             guard,
-            numbers: None,
+            worker: None,
             series: None,
             grant: None,
             trouble: Cause::RegistryAway,
@@ -136,24 +136,24 @@ impl Server {
             last: None,
             read: 0,
         };
-        numbers.into_iter().for_each(|numbers| server.be(numbers));
+        worker.into_iter().for_each(|worker| server.be(worker));
         server
     }
 
-    fn be(&mut self, numbers: Numbers) {
-        self.numbers = Some(numbers);
-        self.series = self.layout.series(numbers.0.into(), numbers.1.into()).ok();
+    fn be(&mut self, worker: Worker) {
+        self.worker = Some(worker);
+        self.series = self.layout.series(0, worker).ok();
     }
 
     /// Lets the server begin with a lease.
     pub fn begin_with(&mut self, lease: &Lease, start: LeaseStart) {
-        self.be(lease.numbers);
+        self.be(lease.worker);
         self.grant = Some(Grant { start, until: lease.granted_until });
     }
 
     /// The worker that was leased.
-    pub fn leased_numbers(&self) -> Option<Numbers> {
-        self.grant.and(self.numbers)
+    pub fn leased_worker(&self) -> Option<Worker> {
+        self.grant.and(self.worker)
     }
 
     /// Changes how far the lease reaches.

@@ -34,7 +34,7 @@ pub const POLICY: Policy = Policy {
 pub fn parameters() -> [(&'static str, String); 13] {
     let SequenceStart::Random(start_max) = POLICY.sequence_start else { unreachable!("above") };
     [
-        ("layout", "twitter".to_owned()),
+        ("layout", "flat".to_owned()),
         ("reserve_ahead", RESERVE_AHEAD_MS.to_string()),
         ("max_borrow", MAX_BORROW_MS.to_string()),
         ("max_wait", MAX_WAIT_MS.to_string()),
@@ -50,9 +50,12 @@ pub fn parameters() -> [(&'static str, String); 13] {
     ]
 }
 
-/// The layout of all IDs: 32 data centers, with 32 workers each.
+/// How many workers a data center has for its servers.
+pub const WORKERS: u64 = 32;
+
+/// The layout of all IDs: room for 32 data centers.
 pub fn layout() -> Layout {
-    "twitter".parse().expect("a preset")
+    "flat".parse().expect("a preset")
 }
 
 /// How far above its clock a server begins that has to rely on it, in milliseconds.

@@ -1,6 +1,7 @@
 //! Compares the servers of a fleet: which could issue the same IDs.
 
-use crate::identity::Numbers;
+use crate::identity::Worker;
+use crate::layout::Layout;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Member {
     /// PostgreSQL's system identifier, which all copies of a database cluster share.
     pub system_identifier: i64,
     /// The data center and the worker; `None` if it has none.
-    pub numbers: Option<Numbers>,
+    pub numbers: Option<(u32, u32)>,
     /// The layout, spelled out; `None` if it has none.
     pub layout: Option<String>,
     /// Whether it is a standby.
@@ -69,7 +70,7 @@ pub fn compare(members: &[Option<Member>], max_clock_offset_ms: u64) -> Vec<Vec<
 fn same_worker(member: &Member, known: &[(usize, &Member)]) -> Vec<Problem> {
     let (mut duplicates, mut problems, mut named) = (Vec::new(), Vec::new(), vec![member.server]);
     for &(at, other) in known {
-        if member.numbers.is_none() || member.numbers != other.numbers || named.contains(&other.server) {
+        if !may_issue_the_same(member, other) || named.contains(&other.server) {
             continue;
         }
         named.push(other.server);
@@ -86,11 +87,26 @@ fn same_worker(member: &Member, known: &[(usize, &Member)]) -> Vec<Problem> {
     problems
 }
 
+/// Whether two servers have one worker. It can have two names: in a layout with data centers, and in one without.
+fn may_issue_the_same(member: &Member, other: &Member) -> bool {
+    let source = |member: &Member| -> Option<(Layout, Worker)> {
+        let (layout, (datacenter, worker)): (Layout, _) = (member.layout.as_ref()?.parse().ok()?, member.numbers?);
+        Some((layout.flat(), layout.flatten(datacenter.into(), worker.into())))
+    };
+    let has_same_name = member.numbers.is_some() && member.numbers == other.numbers;
+    has_same_name || source(member).is_some_and(|own| source(other) == Some(own))
+}
+
 /// The first server that has a layout, if this one has another.
 fn other_layout(member: &Member, known: &[(usize, &Member)]) -> Option<Problem> {
-    let own = member.layout.as_ref()?;
-    let (first, layout) = known.iter().find_map(|&(at, other)| Some((at, other.layout.as_ref()?)))?;
-    (own != layout).then_some(Problem::OtherLayout(first))
+    // A newer server can have one that this one cannot read.
+    let layout = |member: &Member| -> Option<String> {
+        let text = member.layout.as_ref()?;
+        Some(text.parse().map_or_else(|_| text.clone(), |layout: Layout| layout.flat().to_string()))
+    };
+    let own = layout(member)?;
+    let (first, other) = known.iter().find_map(|&(at, other)| Some((at, layout(other)?)))?;
+    (own != other).then_some(Problem::OtherLayout(first))
 }
 
 /// How far a clock is ahead of another one, if they are certainly further apart than is allowed.

@@ -2,8 +2,8 @@
 
 use crate::layout::Layout;
 
-/// The data center and the worker in an ID.
-pub type Numbers = (u32, u32);
+/// The number of a server, as a [flat layout](Layout::flat) has it: what tells its IDs from those of others.
+pub type Worker = u64;
 
 /// Identifies a directory or a file among its copies. Without the device number and the host's name, since a volume may
 /// move.
@@ -38,8 +38,8 @@ pub struct Identity {
     pub timeline: u32,
     /// The directory of the mark.
     pub directory: Inode,
-    /// The data center and the worker in the IDs.
-    pub numbers: Numbers,
-    /// The layout of the IDs.
+    /// Whose IDs they are.
+    pub worker: Worker,
+    /// The flat layout of the IDs.
     pub layout: Layout,
 }

@@ -15,6 +15,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 mod explain;
+mod flat;
 mod parse;
 mod parts;
 mod presets;

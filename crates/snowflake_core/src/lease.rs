@@ -26,7 +26,7 @@
 //! ```
 
 use crate::UnixMs;
-use crate::identity::{Inode, Numbers};
+use crate::identity::{Inode, Worker};
 use crate::layout::{Layout, TimeError};
 
 const MAGIC: [u8; 8] = *b"SNOWLEAS";
@@ -58,8 +58,8 @@ impl Place {
 /// What a server keeps of its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The data center and the worker.
-    pub numbers: Numbers,
+    /// The worker.
+    pub worker: Worker,
     /// The token of the grant, and the one of a renewal whose answer has not come, which the registry can have instead;
     /// the same one twice if there is none.
     pub tokens: [Token; 2],
@@ -120,8 +120,7 @@ pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
     put(16, lease.tokens.map(u128::to_le_bytes).as_flattened());
     put(48, &lease.granted_until.to_le_bytes());
     put(56, &lease.revision.to_le_bytes());
-    put(64, &lease.numbers.0.to_le_bytes());
-    put(68, &lease.numbers.1.to_le_bytes());
+    put(64, &lease.worker.to_le_bytes());
     put(72, &lease.place.device.to_le_bytes());
     put(80, &lease.place.boot.to_le_bytes());
     put(96, &file.number.to_le_bytes());
@@ -142,10 +141,9 @@ pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
         return None;
     }
     let at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
     let long = |at: usize| u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen bytes"));
     Inode { number: at(96), born_ns: at(104) }.same_inode(&file).then(|| Lease {
-        numbers: (half(64), half(68)),
+        worker: at(64),
         tokens: [long(16), long(32)],
         begins: at(144),
         granted_until: at(48),
@@ -160,7 +158,7 @@ mod tests {
     use super::*;
 
     const LEASE: Lease = Lease {
-        numbers: (3, 4),
+        worker: 4,
         tokens: [0x0102, 0x0304],
         begins: 10,
         granted_until: 5,
@@ -200,9 +198,7 @@ mod tests {
         bytes.resize(32, 0);
         bytes.extend(b"\x04\x03");
         bytes.resize(48, 0);
-        bytes.extend([5_u64, 7].map(u64::to_le_bytes).concat());
-        bytes.extend([3_u32, 4].map(u32::to_le_bytes).concat());
-        bytes.extend([9_u64, 8, 0, 11, FILE.born_ns].map(u64::to_le_bytes).concat());
+        bytes.extend([5_u64, 7, 4, 9, 8, 0, 11, FILE.born_ns].map(u64::to_le_bytes).concat());
         bytes.extend([6; 32]);
         bytes.extend([10_u64, 12].map(u64::to_le_bytes).concat());
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());

@@ -22,7 +22,7 @@
 //! and says nothing about what this data directory wrote.
 
 use crate::UnixMs;
-use crate::identity::{Inode, Numbers};
+use crate::identity::{Inode, Worker};
 use crate::record::Record;
 
 const MAGIC: [u8; 8] = *b"SNOWLIFE";
@@ -40,7 +40,7 @@ pub struct Life {
     /// Its records have greater revisions, and all records that were written here before do not.
     pub revision: u64,
     /// The data center and the worker of its IDs.
-    pub numbers: Numbers,
+    pub worker: Worker,
     /// WAL knows of this life if it has this mark, which was its first one, or a higher one. 0 if marks did not go
     /// through WAL.
     pub wal_mark: UnixMs,
@@ -75,11 +75,9 @@ pub fn encode(life: Life, file: Inode, directory: Inode) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    let Life { number, revision, numbers: (datacenter, worker), wal_mark } = life;
-    let numbers = [number, file.number, file.born_ns, directory.number, directory.born_ns, revision, wal_mark];
-    let numbers = numbers.map(u64::to_le_bytes);
-    bytes[16..72].copy_from_slice(numbers.as_flattened());
-    bytes[72..80].copy_from_slice([datacenter, worker].map(u32::to_le_bytes).as_flattened());
+    let Life { number, revision, worker, wal_mark } = life;
+    let numbers = [number, file.number, file.born_ns, directory.number, directory.born_ns, revision, wal_mark, worker];
+    bytes[16..80].copy_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -93,15 +91,13 @@ pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastL
     if bytes[..8] != MAGIC || bytes[8..12] != VERSION.to_le_bytes() || bytes[CHECKED..] != checksum {
         return None;
     }
-    let (numbers, _) = bytes[16..72].as_chunks();
-    let [number, file_number, file_born_ns, directory_number, directory_born_ns, revision, wal_mark] =
-        numbers.try_into().map(|numbers: [[u8; 8]; 7]| numbers.map(u64::from_le_bytes)).ok()?;
+    let (numbers, _) = bytes[16..80].as_chunks();
+    let [number, file_number, file_born_ns, directory_number, directory_born_ns, revision, wal_mark, worker] =
+        numbers.try_into().map(|numbers: [[u8; 8]; 8]| numbers.map(u64::from_le_bytes)).ok()?;
     let written_as = Inode { number: file_number, born_ns: file_born_ns };
     let last_directory = Inode { number: directory_number, born_ns: directory_born_ns };
     let elsewhere = !last_directory.same_inode(&state_directory);
-    let (numbers, _) = bytes[72..80].as_chunks();
-    let [datacenter, worker] = numbers.try_into().map(|numbers: [[u8; 4]; 2]| numbers.map(u32::from_le_bytes)).ok()?;
-    let life = Life { number, revision, numbers: (datacenter, worker), wal_mark };
+    let life = Life { number, revision, worker, wal_mark };
     written_as.same_inode(&file).then_some(LastLife { life, elsewhere })
 }
 
@@ -109,7 +105,7 @@ pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastL
 mod tests {
     use super::*;
 
-    const LIFE: Life = Life { number: 0x0102_0304_0506_0708, revision: 9, numbers: (3, 4), wal_mark: 10 };
+    const LIFE: Life = Life { number: 0x0102_0304_0506_0708, revision: 9, worker: 4, wal_mark: 10 };
     const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
     const DIRECTORY: Inode = Inode { number: 12, born_ns: 1_700_000_000_000_000_002 };
     const OTHER: Inode = Inode { number: 13, born_ns: 1_700_000_000_000_000_003 };
@@ -146,8 +142,8 @@ mod tests {
         bytes.extend(FILE.born_ns.to_le_bytes());
         bytes.extend(12_u64.to_le_bytes());
         bytes.extend(DIRECTORY.born_ns.to_le_bytes());
-        bytes.extend([9_u64, 10].map(u64::to_le_bytes).concat());
-        bytes.extend([3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([9_u64, 10, 4].map(u64::to_le_bytes).concat());
+        bytes.extend([0; 4]);
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         assert_eq!(encode(LIFE, FILE, DIRECTORY)[..], bytes[..]);
     }

@@ -18,7 +18,7 @@ pub use start::{Begin, Plan};
 pub use state::MarkState;
 
 use crate::generator::Generator;
-use crate::identity::{Identity, Inode, Numbers};
+use crate::identity::{Identity, Inode, Worker};
 use crate::layout::{Layout, TimeError};
 use crate::lease::{self, LeaseStart};
 use crate::life::{LastLife, Life};
@@ -104,9 +104,9 @@ pub trait Storage {
     fn monotonic_ms(&self) -> u64;
 
     /// The data center and the worker of this server.
-    fn numbers(&self) -> Result<Numbers, Self::Error>;
+    fn worker(&self) -> Result<Worker, Self::Error>;
     /// What identifies this server with that worker and that directory.
-    fn identity(&self, directory: Inode, numbers: Numbers) -> Result<Identity, Self::Error>;
+    fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Self::Error>;
     /// Whether this server has been a standby until it was promoted.
     fn was_standby(&self) -> bool;
     /// Where IDs of the lease begin; `None` for a worker that is not leased. An error while a lease is missing.
@@ -135,13 +135,13 @@ pub trait Storage {
     fn new_life(&mut self) -> u64;
 
     /// What WAL says of a worker.
-    fn read_wal(&self, numbers: Numbers) -> Result<InWal, Self::Error>;
+    fn read_wal(&self, worker: Worker) -> Result<InWal, Self::Error>;
     /// Flushes the mark of a worker to WAL, unless a higher one is there. Returns the mark that counts then.
-    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, Self::Error>;
+    fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Self::Error>;
     /// Waits until synchronous standbys have what was written.
     fn wait_for_standbys(&mut self) -> Result<(), Self::Error>;
     /// Removes the mark of a worker from WAL.
-    fn forget_in_wal(&mut self, numbers: Numbers) -> Result<(), Self::Error>;
+    fn forget_in_wal(&mut self, worker: Worker) -> Result<(), Self::Error>;
     /// Is told how each write to WAL came out, if IDs go on in any case.
     fn tell_of_wal(&mut self, failure: Option<Self::Error>);
 
@@ -199,10 +199,10 @@ impl<'a, S: Storage> Mark<'a, S> {
         let generator = self.generator;
         let needed = || tick().max(generator.last_tick());
         let directory = self.check_directory()?;
-        let identity = self.storage.identity(directory, self.storage.numbers()?)?;
+        let identity = self.storage.identity(directory, self.storage.worker()?)?;
         let found = self.own_record()?;
         let mark = self.mark_for(needed(), now)?;
-        self.log(identity.numbers, mark)?;
+        self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
         let mark = mark.min(self.mark_for(needed(), now)?);
         // If the record is lost, all other workers begin above the highest mark that one of them had.
@@ -259,16 +259,16 @@ impl<'a, S: Storage> Mark<'a, S> {
     }
 
     /// Takes a mark to WAL, if marks go there.
-    fn log(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {
+    fn log(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         self.began_ms = Some(self.storage.monotonic_ms());
         match self.settings.wal_mark {
             WalMark::Off => {}
             WalMark::Prefer => {
-                let failure = self.write_wal(numbers, mark).err();
+                let failure = self.write_wal(worker, mark).err();
                 self.storage.tell_of_wal(failure);
             }
             WalMark::Require => {
-                self.write_wal(numbers, mark)?;
+                self.write_wal(worker, mark)?;
                 self.storage.wait_for_standbys()?;
                 self.storage.tell_of_wal(None);
             }
@@ -276,8 +276,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         Ok(())
     }
 
-    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {
-        let counts = self.storage.write_wal(numbers, mark)?;
+    fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
+        let counts = self.storage.write_wal(worker, mark)?;
         self.state.in_wal.store(counts, Relaxed);
         Ok(())
     }
@@ -305,7 +305,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         self.state.revision.fetch_max(revision, Relaxed);
         // WAL knows of this life if it has a mark that is as high as this.
         let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
-        let life = Life { number: record.life, revision, numbers: record.identity.numbers, wal_mark };
+        let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
         self.storage.prepare_life(life, record.identity.directory)?;
         let written = self.persist(found, record)?;
         if !written.same_inode(&record.identity.directory) {

@@ -1,7 +1,7 @@
 //! What a server keeps of the IDs that were issued: a durable mark for each worker, and who wrote it.
 
 use crate::UnixMs;
-use crate::identity::{Identity, Numbers};
+use crate::identity::{Identity, Worker};
 
 /// How many workers beside the present one have a mark of their own in a record. More share one mark.
 pub const OTHER_WORKERS: usize = 18;
@@ -28,8 +28,8 @@ pub struct Record {
 
 impl Record {
     /// Every timestamp that a worker is known to have issued is below this.
-    pub fn mark_of(&self, numbers: Numbers) -> UnixMs {
-        if numbers == self.identity.numbers { self.mark } else { self.others.of(numbers) }
+    pub fn mark_of(&self, worker: Worker) -> UnixMs {
+        if worker == self.identity.worker { self.mark } else { self.others.of(worker) }
     }
 
     /// The highest mark of any worker.
@@ -43,11 +43,11 @@ impl Record {
     }
 
     /// What a worker keeps of others when it begins to write where this record is.
-    pub fn others_beside(&self, numbers: Numbers) -> OtherMarks {
+    pub fn others_beside(&self, worker: Worker) -> OtherMarks {
         let mut others = self.others;
-        if numbers != self.identity.numbers {
-            others.remove(numbers);
-            others.insert(self.identity.numbers, self.mark);
+        if worker != self.identity.worker {
+            others.remove(worker);
+            others.insert(self.identity.worker, self.mark);
         }
         others
     }
@@ -56,7 +56,7 @@ impl Record {
 /// Marks of several workers. They are lower bounds: another server may have issued IDs of these workers since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OtherMarks {
-    listed: [Option<(Numbers, UnixMs)>; OTHER_WORKERS],
+    listed: [Option<(Worker, UnixMs)>; OTHER_WORKERS],
     /// Of each worker that is not listed.
     rest: UnixMs,
 }
@@ -68,14 +68,14 @@ impl OtherMarks {
     }
 
     /// Of the workers in a list, and of all that are not in it.
-    pub fn new(listed: impl IntoIterator<Item = (Numbers, UnixMs)>, rest: UnixMs) -> Self {
+    pub fn new(listed: impl IntoIterator<Item = (Worker, UnixMs)>, rest: UnixMs) -> Self {
         let mut marks = Self::all_at(rest);
-        listed.into_iter().for_each(|(numbers, mark)| marks.insert(numbers, mark));
+        listed.into_iter().for_each(|(worker, mark)| marks.insert(worker, mark));
         marks
     }
 
     /// The workers that have a mark of their own.
-    pub fn listed(&self) -> impl Iterator<Item = (Numbers, UnixMs)> {
+    pub fn listed(&self) -> impl Iterator<Item = (Worker, UnixMs)> {
         self.listed.iter().filter_map(|&mark| mark)
     }
 
@@ -85,8 +85,8 @@ impl OtherMarks {
     }
 
     /// The mark of a worker.
-    pub fn of(&self, numbers: Numbers) -> UnixMs {
-        self.listed().find(|&(listed, _)| listed == numbers).map_or(self.rest, |(_, mark)| mark)
+    pub fn of(&self, worker: Worker) -> UnixMs {
+        self.listed().find(|&(listed, _)| listed == worker).map_or(self.rest, |(_, mark)| mark)
     }
 
     /// The highest mark of any of them.
@@ -96,11 +96,11 @@ impl OtherMarks {
 
     /// Lists a worker. If there is no room, the lowest mark is left out of the list, and counts for all that are not in
     /// it.
-    fn insert(&mut self, numbers: Numbers, mark: UnixMs) {
-        self.remove(numbers);
-        let lowest_first = |entry: &&mut Option<(Numbers, UnixMs)>| entry.map(|(_, mark)| mark);
+    fn insert(&mut self, worker: Worker, mark: UnixMs) {
+        self.remove(worker);
+        let lowest_first = |entry: &&mut Option<(Worker, UnixMs)>| entry.map(|(_, mark)| mark);
         let place = self.listed.iter_mut().min_by_key(lowest_first).expect("the list has room for some");
-        match place.replace((numbers, mark)) {
+        match place.replace((worker, mark)) {
             Some((other, left_out)) if left_out > mark => {
                 *place = Some((other, left_out));
                 self.rest = self.rest.max(mark);
@@ -110,9 +110,9 @@ impl OtherMarks {
         }
     }
 
-    fn remove(&mut self, numbers: Numbers) {
+    fn remove(&mut self, worker: Worker) {
         for entry in &mut self.listed {
-            entry.take_if(|(listed, _)| *listed == numbers);
+            entry.take_if(|(listed, _)| *listed == worker);
         }
     }
 }
@@ -123,28 +123,27 @@ mod tests {
     use crate::identity::Inode;
     use proptest::prelude::*;
 
-    fn record(numbers: Numbers, mark: UnixMs, others: OtherMarks) -> Record {
+    fn record(worker: Worker, mark: UnixMs, others: OtherMarks) -> Record {
         let directory = Inode { number: 1, born_ns: 1 };
-        let layout = "twitter".parse().expect("a layout");
-        let identity = Identity { system_identifier: 1, timeline: 1, directory, numbers, layout };
+        let layout = "flat".parse().expect("a layout");
+        let identity = Identity { system_identifier: 1, timeline: 1, directory, worker, layout };
         Record { revision: 1, life: 1, previous_life: 0, mark, logged: 0, identity, others }
     }
 
     #[test]
     fn a_worker_keeps_its_mark_while_others_take_over() {
-        let first = record((0, 1), 100, OtherMarks::default());
-        let second = record((0, 2), 200, first.others_beside((0, 2)));
-        assert_eq!([1, 2, 3].map(|worker| second.mark_of((0, worker))), [100, 200, 0]);
-        assert_eq!(second.mark_of((1, 1)), 0, "another data center's");
-        let back = record((0, 1), 300, second.others_beside((0, 1)));
-        assert_eq!([1, 2].map(|worker| back.mark_of((0, worker))), [300, 200]);
+        let first = record(1, 100, OtherMarks::default());
+        let second = record(2, 200, first.others_beside(2));
+        assert_eq!([1, 2, 3].map(|worker| second.mark_of(worker)), [100, 200, 0]);
+        let back = record(1, 300, second.others_beside(1));
+        assert_eq!([1, 2].map(|worker| back.mark_of(worker)), [300, 200]);
         assert_eq!(back.others.listed().count(), 1);
-        assert_eq!(back.others_beside((0, 1)), back.others, "a restart changes nothing");
+        assert_eq!(back.others_beside(1), back.others, "a restart changes nothing");
     }
 
     #[test]
     fn a_record_continues_the_life_that_wrote_it_and_the_one_before() {
-        let record = Record { life: 7, previous_life: 6, ..record((0, 1), 100, OtherMarks::default()) };
+        let record = Record { life: 7, previous_life: 6, ..record(1, 100, OtherMarks::default()) };
         assert_eq!([5, 6, 7].map(|life| record.continues(life)), [false, true, true]);
     }
 
@@ -152,17 +151,16 @@ mod tests {
         /// However many workers take over, one after the other.
         #[test]
         fn no_worker_is_ever_known_by_less_than_it_has_issued(
-            takeovers in prop::collection::vec((0_u32..40, 0_u64..1000), 1..200),
+            takeovers in prop::collection::vec((0_u64..40, 0_u64..1000), 1..200),
         ) {
-            let mut present = record((0, 99), 0, OtherMarks::default());
+            let mut present = record(99, 0, OtherMarks::default());
             let mut issued = std::collections::BTreeMap::new();
             for (worker, mark) in takeovers {
-                let numbers = (0, worker);
-                let mark = mark.max(present.mark_of(numbers));
-                present = record(numbers, mark, present.others_beside(numbers));
-                issued.insert(numbers, mark);
-                for (&numbers, &mark) in &issued {
-                    prop_assert!(present.mark_of(numbers) >= mark, "{numbers:?}");
+                let mark = mark.max(present.mark_of(worker));
+                present = record(worker, mark, present.others_beside(worker));
+                issued.insert(worker, mark);
+                for (&worker, &mark) in &issued {
+                    prop_assert!(present.mark_of(worker) >= mark, "{worker:?}");
                 }
                 prop_assert!(present.highest_mark() >= *issued.values().max().expect("one at least"));
             }

@@ -8,7 +8,7 @@ pub mod io;
 
 use self::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal};
 use crate::UnixMs;
-use crate::identity::Numbers;
+use crate::identity::Worker;
 use crate::lease::{Lease, LeaseStart, Place, Token};
 
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
@@ -128,8 +128,8 @@ impl Client {
     /// Begins with the lease that the server has, or leases a worker.
     fn start<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
         io.lock()?;
-        if let Some(numbers) = io.numbers() {
-            return self.take_up(io, numbers);
+        if let Some(worker) = io.worker() {
+            return self.take_up(io, worker);
         }
         let outcome = self.begin(io);
         if outcome.is_err() {
@@ -139,10 +139,10 @@ impl Client {
     }
 
     /// Takes up the lease of a server that runs: the client before this one has ended.
-    fn take_up<I: Io>(&mut self, io: &mut I, numbers: Numbers) -> Result<(), I::Failure> {
+    fn take_up<I: Io>(&mut self, io: &mut I, worker: Worker) -> Result<(), I::Failure> {
         // The server runs: what is wrong there is not the client's.
         self.found_mark = io.find_mark().map_or(0, |mark| mark.own_mark());
-        let found = DurableLease::read(io)?.filter(|lease| lease.numbers == numbers);
+        let found = DurableLease::read(io)?.filter(|lease| lease.worker == worker);
         let lease = found.ok_or_else(|| io.lost_lease())?;
         self.use_lease(io, lease);
         self.renew(io, lease)
@@ -153,7 +153,7 @@ impl Client {
         self.found_mark = mark.own_mark();
         let (found, place) = (DurableLease::read(io)?, io.place());
         if let Some(lease) = found.filter(|lease| Some(lease.place) == place)
-            && io.wish().is_ok_and(|wish| wish.is_for(lease.numbers))
+            && io.wish().is_ok_and(|wish| wish.is_for(lease.worker))
             && let Some(start) = mark.start_of_lease(&lease)
             && self.go_on(io, lease, start)?
         {
@@ -163,11 +163,10 @@ impl Client {
         let wish = io.wish()?;
         // A number that people have given is theirs to give.
         let original = if wish.worker.is_none() { mark.worker_of_original() } else { None };
-        let avoided = original.filter(|numbers| numbers.0 == wish.datacenter).map(|numbers| numbers.1);
-        let claim = Claim { wish, token: self.claim_token, avoided };
+        let claim = Claim { wish, token: self.claim_token, avoided: original };
         let Claimed { worker, start, grant } = io.claim(&mut session, found.as_deref(), &claim, self.latest(io))?;
         let lease = Lease {
-            numbers: (wish.datacenter, worker),
+            worker,
             tokens: [self.claim_token; 2],
             begins: start.begins(),
             granted_until: grant.until,

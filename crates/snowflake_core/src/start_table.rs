@@ -120,7 +120,7 @@ fn wal_mark(context: &StartContext) -> Option<UnixMs> {
 /// Whether WAL has what this worker may have issued last. It has an old mark if the marks of the last life of this data
 /// directory did not go through WAL, or were another worker's.
 fn wal_knows(own: &Identity, context: &StartContext) -> bool {
-    let is_in = |life: Life, mark| life.numbers == own.numbers && (1..=mark).contains(&life.wal_mark);
+    let is_in = |life: Life, mark| life.worker == own.worker && (1..=mark).contains(&life.wal_mark);
     wal_mark(context).is_some_and(|mark| context.last_life.is_none_or(|last| is_in(last.life, mark)))
 }
 
@@ -168,7 +168,7 @@ pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) ->
             (begins, StartPoint { floor: above_start_margin(0, context), reason })
         }
         Some(LeaseStart::At(begins)) => {
-            let known = found.map_or(0, |record| record.mark_of(own.numbers)).max(in_wal(context));
+            let known = found.map_or(0, |record| record.mark_of(own.worker)).max(in_wal(context));
             (begins, StartPoint { floor: known, reason: StartReason::Leased })
         }
     };
@@ -190,8 +190,8 @@ fn other_layout_in_wal(own: &Identity, context: &StartContext) -> Option<Layout>
 
 /// Whether this worker is known here, or in WAL.
 fn is_known(found: Option<&Record>, own: &Identity, context: &StartContext) -> bool {
-    found.is_some_and(|record| record.mark_of(own.numbers) > 0)
-        || context.last_life.is_some_and(|last| last.life.numbers == own.numbers)
+    found.is_some_and(|record| record.mark_of(own.worker) > 0)
+        || context.last_life.is_some_and(|last| last.life.worker == own.worker)
         || wal_mark(context).is_some()
 }
 
@@ -200,7 +200,7 @@ fn decide_by_record(
     own: &Identity,
     context: &StartContext,
 ) -> Result<StartPoint, MarkConflict> {
-    let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.numbers)), context);
+    let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.worker)), context);
     let begin = |reason| Ok(StartPoint { floor, reason });
     let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
@@ -220,7 +220,7 @@ fn decide_by_record(
     let identity = &record.identity;
     let same_directory = identity.directory.same_inode(&own.directory);
     let same_cluster = identity.system_identifier == own.system_identifier;
-    let same_worker = identity.numbers == own.numbers;
+    let same_worker = identity.worker == own.worker;
     let is_the_last = context.last_life.map(|last| record.continues(last.life.number));
     let is_newer =
         same_directory && context.last_life.is_some_and(|last| !last.elsewhere && record.revision > last.life.revision);
@@ -276,8 +276,8 @@ pub fn accept(
     let same_layout = found.is_none_or(|found| found.identity.layout == own.layout);
     let wal_layout = other_layout_in_wal(own, context);
     if same_layout && wal_layout.is_none() {
-        let mark = above_start_margin(found.map_or(0, |found| found.mark_of(own.numbers)), context);
-        return Some((mark, found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers))));
+        let mark = above_start_margin(found.map_or(0, |found| found.mark_of(own.worker)), context);
+        return Some((mark, found.map_or_else(OtherMarks::default, |found| found.others_beside(own.worker))));
     }
     let mark = above_start_margin(known, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));

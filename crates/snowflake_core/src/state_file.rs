@@ -10,20 +10,20 @@
 //!   │ "SNOWFLAK"    │version│time-  │ revision      │ number of the │ number of the │   integers are
 //!   │               │   3   │line   │               │ life          │ life before   │   little-endian
 //!   ├───────────────┼───────┴───────┼───────────────┼───────────────┼───────┬───────┤
-//!   │ mark, Unix ms │ system        │ inode of the  │ its birth,    │data   │worker │
-//!   │               │ identifier    │ directory     │ Unix ns, or 0 │center │       │
-//!   ├───────────────┴───────────────┴───────────────┴───────────────┴───────┴───────┤
-//!   │ layout, spelled out, padded with zeros: "t41 d5 w5 s12 unit=1ms epoch=2010-…"  │   100 bytes
-//!   ├───────┬───────────────┬───────┬───────┬───────────────┬───────────────────────┤
-//!   │ how   │ mark of the   │data   │worker │ its mark      │ …                     │   from 180, 192;
-//!   │ many  │ workers below │center │       │               │                       │   18 workers at most
-//!   ├───────┴───────┼───────┬───────┼───────┴───────┬───────┴───────────────────────┘
+//!   │ mark, Unix ms │ system        │ inode of the  │ its birth,    │ worker        │
+//!   │               │ identifier    │ directory     │ Unix ns, or 0 │               │
+//!   ├───────────────┴───────────────┴───────────────┴───────────────┴───────────────┤
+//!   │ layout, spelled out, padded with zeros: "t41 w10 s12 unit=1ms epoch=2010-11-…" │   100 bytes
+//!   ├───────┬───────────────┬───────────────┬───────────────┬───────────────────────┤
+//!   │ how   │ mark of the   │ worker        │ its mark      │ …                     │   from 180, 192;
+//!   │ many  │ workers below │               │               │                       │   18 workers at most
+//!   ├───────┴───────┼───────┬───────┬───────┴───────┬───────┴───────────────────────┘
 //!   480             488     500     504             512
 //!   │ mark in WAL   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
 //! ```
 //!
 //! The mark of the workers below is that of all workers without an entry. Marks are points in time and not positions,
-//! so that they keep their meaning when the layout changes.
+//! so that they keep their meaning when the layout changes. The layout is [flat](Layout::flat).
 //!
 //! # A write that was cut off
 //!
@@ -105,7 +105,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
 
 /// The bytes of a slot, to be written at its [`offset`].
 pub fn encode_slot(record: &Record) -> [u8; SLOT] {
-    let Identity { system_identifier, timeline, directory, numbers, layout } = record.identity;
+    let Identity { system_identifier, timeline, directory, worker, layout } = record.identity;
     let layout = layout.to_string();
     assert!(layout.len() <= LAYOUT.len(), "no layout is that long: {layout}");
     let mut bytes = [0; SLOT];
@@ -120,14 +120,12 @@ pub fn encode_slot(record: &Record) -> [u8; SLOT] {
     put(48, &system_identifier.to_le_bytes());
     put(56, &directory.number.to_le_bytes());
     put(64, &directory.born_ns.to_le_bytes());
-    put(72, &numbers.0.to_le_bytes());
-    put(76, &numbers.1.to_le_bytes());
+    put(72, &worker.to_le_bytes());
     put(LAYOUT.start, layout.as_bytes());
     put(REST, &record.others.rest().to_le_bytes());
     let mut listed = 0_u32;
-    for (at, ((datacenter, worker), mark)) in (LIST..).step_by(ENTRY).zip(record.others.listed()) {
-        put(at, &datacenter.to_le_bytes());
-        put(at + 4, &worker.to_le_bytes());
+    for (at, (worker, mark)) in (LIST..).step_by(ENTRY).zip(record.others.listed()) {
+        put(at, &worker.to_le_bytes());
         put(at + 8, &mark.to_le_bytes());
         listed += 1;
     }
@@ -198,7 +196,7 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
     let listed = usize::try_from(u32_at(bytes, OTHERS)).unwrap_or(OTHER_WORKERS).min(OTHER_WORKERS);
     let entry = |i| {
         let at = LIST + ENTRY * i;
-        ((u32_at(bytes, at), u32_at(bytes, at + 4)), u64_at(bytes, at + 8))
+        (u64_at(bytes, at), u64_at(bytes, at + 8))
     };
     Ok(Record {
         revision: u64_at(bytes, 16),
@@ -210,7 +208,7 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
             system_identifier: u64_at(bytes, 48),
             timeline: u32_at(bytes, 12),
             directory: Inode { number: u64_at(bytes, 56), born_ns: u64_at(bytes, 64) },
-            numbers: (u32_at(bytes, 72), u32_at(bytes, 76)),
+            worker: u64_at(bytes, 72),
             layout,
         },
         others: OtherMarks::new((0..listed).map(entry), u64_at(bytes, REST)),

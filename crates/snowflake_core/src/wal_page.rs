@@ -8,15 +8,14 @@
 //!   │ "SNOWMARK"    │version│entries│ mark of other │ layout, as text,     │   integers are
 //!   │               │   1   │       │ workers, or 0 │ filled with zeros    │   little-endian
 //!   ├───────┬───────┼───────┴───────┼───────────────┴──────────────────────┘
-//!   │ data  │worker │ its mark      │ … 16 bytes each                          the checksum is of
-//!   │ center│       │               │                                          all bytes before it
-//!   ├───────┼───────┴───────────────┘
+//!   │ worker        │ its mark      │ … 16 bytes each                          the checksum is of
+//!   ├───────┬───────┴───────────────┘                                          all bytes before it
 //!   │CRC-32C│
 //!   └───────┘
 //! ```
 
 use crate::UnixMs;
-use crate::identity::Numbers;
+use crate::identity::Worker;
 use crate::layout::Layout;
 use std::collections::BTreeMap;
 
@@ -37,7 +36,7 @@ const CHECKSUM: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalPage {
     /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received.
-    marks: BTreeMap<Numbers, UnixMs>,
+    marks: BTreeMap<Worker, UnixMs>,
     /// The mark of each worker without one of its own; 0 if there is none.
     rest: UnixMs,
     /// The layout of the server that wrote last.
@@ -64,19 +63,19 @@ impl InWal {
 
 impl WalPage {
     /// What it says of a worker.
-    pub fn of(&self, numbers: Numbers) -> InWal {
-        InWal { mark: self.marks.get(&numbers).copied(), rest: self.rest, layout: self.layout }
+    pub fn of(&self, worker: Worker) -> InWal {
+        InWal { mark: self.marks.get(&worker).copied(), rest: self.rest, layout: self.layout }
     }
 
     /// Raises the mark of a worker to this one, or to one above what is there: whoever finds a mark that another server
     /// knows must see that there were more since. If there is no room for so many bytes, the lowest mark of another worker
     /// is left out, and counts for all that are not listed.
-    pub fn raise(&mut self, numbers: Numbers, mark: UnixMs, layout: Layout, room: usize) {
+    pub fn raise(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
         self.layout = Some(layout);
-        let mark = mark.max(self.of(numbers).highest().saturating_add(1));
-        self.marks.insert(numbers, mark);
+        let mark = mark.max(self.of(worker).highest().saturating_add(1));
+        self.marks.insert(worker, mark);
         while self.length() > room && self.marks.len() > 1 {
-            let others = self.marks.iter().filter(|&(&other, _)| other != numbers);
+            let others = self.marks.iter().filter(|&(&other, _)| other != worker);
             let (&lowest, &mark) = others.min_by_key(|&(_, mark)| mark).expect("there is another one");
             self.marks.remove(&lowest);
             self.rest = self.rest.max(mark);
@@ -84,8 +83,8 @@ impl WalPage {
     }
 
     /// Forgets the mark of a worker. Returns whether there was one.
-    pub fn forget(&mut self, numbers: Numbers) -> bool {
-        self.marks.remove(&numbers).is_some()
+    pub fn forget(&mut self, worker: Worker) -> bool {
+        self.marks.remove(&worker).is_some()
     }
 
     fn length(&self) -> usize {
@@ -103,9 +102,8 @@ impl WalPage {
         bytes.extend(self.rest.to_le_bytes());
         bytes.extend(layout.bytes());
         bytes.resize(ENTRIES, 0);
-        for (&(datacenter, worker), mark) in &self.marks {
-            bytes.extend([datacenter, worker].map(u32::to_le_bytes).as_flattened());
-            bytes.extend(mark.to_le_bytes());
+        for (worker, mark) in &self.marks {
+            bytes.extend([*worker, *mark].map(u64::to_le_bytes).as_flattened());
         }
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         bytes
@@ -124,7 +122,7 @@ impl WalPage {
             return None;
         }
         let layout = std::str::from_utf8(&bytes[LAYOUT]).ok()?.trim_end_matches('\0');
-        let entry = |at| Some(((small(at)?, small(at + 4)?), number(at + 8)?));
+        let entry = |at| Some((number(at)?, number(at + 8)?));
         Some(Self {
             marks: (ENTRIES..checksum).step_by(ENTRY).map(entry).collect::<Option<_>>()?,
             rest: number(REST)?,
@@ -141,29 +139,29 @@ mod tests {
     const ROOM: usize = 8192 - 24;
 
     fn layout() -> Layout {
-        "twitter".parse().expect("a layout")
+        "flat".parse().expect("a layout")
     }
 
     #[test]
     fn a_page_keeps_the_mark_of_each_worker_and_the_layout() {
         let mut page = WalPage::default();
-        assert_eq!(page.of((0, 1)), InWal::default());
-        page.raise((0, 1), 100, layout(), ROOM);
-        page.raise((3, 4), 50, layout(), ROOM);
-        page.raise((0, 1), 90, layout(), ROOM);
-        assert_eq!(page.of((0, 1)).mark, Some(101), "above the one before");
+        assert_eq!(page.of(1), InWal::default());
+        page.raise(1, 100, layout(), ROOM);
+        page.raise(4, 50, layout(), ROOM);
+        page.raise(1, 90, layout(), ROOM);
+        assert_eq!(page.of(1).mark, Some(101), "above the one before");
         let read = WalPage::decode(&page.encode()).expect("a page");
         assert_eq!(read, page);
-        assert_eq!(read.of((0, 1)), InWal { mark: Some(101), rest: 0, layout: Some(layout()) });
-        assert_eq!((read.of((3, 4)).mark, read.of((0, 4)).mark), (Some(50), None));
-        assert!(page.forget((0, 1)) && !page.forget((0, 1)));
-        assert_eq!(page.of((0, 1)).mark, None);
+        assert_eq!(read.of(1), InWal { mark: Some(101), rest: 0, layout: Some(layout()) });
+        assert_eq!((read.of(4).mark, read.of(5).mark), (Some(50), None));
+        assert!(page.forget(1) && !page.forget(1));
+        assert_eq!(page.of(1).mark, None);
     }
 
     #[test]
     fn a_damaged_page_and_one_that_nobody_has_written_say_nothing() {
         let mut page = WalPage::default();
-        page.raise((0, 1), 100, layout(), ROOM);
+        page.raise(1, 100, layout(), ROOM);
         let good = page.encode();
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
@@ -181,11 +179,11 @@ mod tests {
     #[test]
     fn the_format_has_not_changed() {
         let mut page = WalPage { rest: 7, ..WalPage::default() };
-        page.raise((3, 4), 0x0102_0304_0506_0708, layout(), ROOM);
+        page.raise(4, 0x0102_0304_0506_0708, layout(), ROOM);
         let mut bytes = b"SNOWMARK\x01\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
-        bytes.extend(b"t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
+        bytes.extend(b"t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
         bytes.resize(96, 0);
-        bytes.extend(b"\x03\0\0\0\x04\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01");
+        bytes.extend(b"\x04\0\0\0\0\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01");
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         assert_eq!(page.encode(), bytes);
     }
@@ -194,17 +192,17 @@ mod tests {
         /// However many workers come, and however little room there is.
         #[test]
         fn no_worker_is_ever_known_by_less_than_its_highest_mark(
-            raises in prop::collection::vec((0_u32..60, 0_u64..1000), 1..300), room in 120_usize..700,
+            raises in prop::collection::vec((0_u64..60, 0_u64..1000), 1..300), room in 120_usize..700,
         ) {
             let (mut page, mut highest) = (WalPage::default(), BTreeMap::new());
             for (worker, mark) in raises {
-                let before = page.of((0, worker)).highest();
-                page.raise((0, worker), mark, layout(), room);
-                let raised = page.of((0, worker)).mark.expect("the one that was raised last");
+                let before = page.of(worker).highest();
+                page.raise(worker, mark, layout(), room);
+                let raised = page.of(worker).mark.expect("the one that was raised last");
                 prop_assert!(raised >= mark && raised > before);
                 highest.insert(worker, raised);
                 for (&worker, &mark) in &highest {
-                    prop_assert!(page.of((0, worker)).highest() >= mark, "{worker}");
+                    prop_assert!(page.of(worker).highest() >= mark, "{worker}");
                 }
                 let bytes = page.encode();
                 prop_assert!(bytes.len() <= room);

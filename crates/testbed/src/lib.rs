@@ -52,12 +52,12 @@ use snowflake_core::UnixMs;
 use snowflake_core::layout::Layout;
 
 /// The layout of servers that were not told another one.
-pub fn twitter() -> Layout {
-    "twitter".parse().expect("a preset")
+pub fn default_layout() -> Layout {
+    "flat".parse().expect("a preset")
 }
 
 /// When an ID of that layout says that it was issued.
 pub fn issued_at(id: i64) -> UnixMs {
     assert!(id > 0, "{id} has wrapped");
-    twitter().issued_at(id.cast_unsigned())
+    default_layout().issued_at(id.cast_unsigned())
 }

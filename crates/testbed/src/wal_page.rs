@@ -2,13 +2,13 @@
 
 use crate::Cluster;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::wal_page::{FILE, WalPage};
 use std::fs;
 use std::path::PathBuf;
 
 /// Of the worker of most tests.
-const NUMBERS: Numbers = (0, 1);
+const WORKER: Worker = 1;
 
 /// The length of PostgreSQL's page header, and of a page.
 const HEADER: usize = 24;
@@ -20,20 +20,20 @@ impl Cluster {
         self.data().join("global").join(FILE.to_string())
     }
 
-    /// The mark in WAL of worker 1 of data center 0, of a running primary; `None` if there is none.
+    /// The mark in WAL of worker 1, of a running primary; `None` if there is none.
     pub fn mark_in_wal(&self) -> Option<UnixMs> {
         self.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
         let page = fs::read(self.wal_page_file()).ok()?;
-        WalPage::decode(&page[HEADER..]).expect("a page of ours").of(NUMBERS).mark
+        WalPage::decode(&page[HEADER..]).expect("a page of ours").of(WORKER).mark
     }
 
     /// Raises the mark of worker 1, as nobody but who can write to the files of a server may. The server is stopped.
     pub fn set_mark_in_wal(&self, mark: UnixMs) {
         let bytes = fs::read(self.wal_page_file()).expect("a page");
         let mut page = WalPage::decode(&bytes[HEADER..]).expect("a page of ours");
-        let layout = page.of(NUMBERS).layout.expect("a layout");
-        page.forget(NUMBERS);
-        page.raise(NUMBERS, mark, layout, PAGE - HEADER);
+        let layout = page.of(WORKER).layout.expect("a layout");
+        page.forget(WORKER);
+        page.raise(WORKER, mark, layout, PAGE - HEADER);
         self.write_wal_page(&page.encode());
     }
 

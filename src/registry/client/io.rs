@@ -7,13 +7,13 @@ use crate::durable::mark::{self, ServersMark};
 use crate::durable::{lease_file, lock, start};
 use crate::errors::{IssueError, warning};
 use crate::failure::Failure;
-use crate::registry::protocol::{About, Session, new_token, worker_of};
+use crate::registry::protocol::{About, Session, new_token};
 use crate::server_encoding::displayable;
 use crate::shared::shared;
 use crate::shared::throttle::Throttle;
 use crate::{clock, sleep, trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
-use snowflake_core::identity::Numbers;
+use snowflake_core::identity::Worker;
 use snowflake_core::layout::Layout;
 use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
 use snowflake_core::mark::Found;
@@ -65,7 +65,7 @@ impl ServerIo {
         let has_issued = generator.counts().issued > 0;
         let name = gucs::raw_setting(c"cluster_name").unwrap_or_default().to_string_lossy().into_owned();
         About {
-            layout: self.layout.to_string(),
+            layout: self.layout.flat().to_string(),
             server: Some(name).filter(|name| !name.is_empty()),
             // SAFETY: reads shared memory that every backend is attached to.
             system: unsafe { pg_sys::GetSystemIdentifier() },
@@ -138,7 +138,7 @@ impl ServerIo {
 }
 
 fn not_renewed(lease: &Lease) -> String {
-    format!("the registry does not renew the lease of {}", worker_of(lease.numbers))
+    format!("the registry does not renew the lease of worker {}", lease.worker)
 }
 
 impl Io for ServerIo {
@@ -169,8 +169,8 @@ impl Io for ServerIo {
         if worker.is_some_and(|number| number > greatest) {
             return Err(Failure::local("the layout has no room for the worker ID"));
         }
-        let small = |number: u64| u32::try_from(number).expect("a number of the layout");
-        Ok(Wish { datacenter: small(datacenter), worker: worker.map(small), greatest: small(greatest) })
+        let of = |worker| self.layout.flatten(datacenter, worker);
+        Ok(Wish { worker: worker.map(of), least: of(0), greatest: of(greatest) })
     }
 
     fn lock(&mut self) -> Result<(), Failure> {
@@ -199,8 +199,8 @@ impl Io for ServerIo {
         self.within_directory(|server| Ok(lease_file::write(&server.storage.directory, lease)?))
     }
 
-    fn numbers(&self) -> Option<Numbers> {
-        shared().lease.numbers()
+    fn worker(&self) -> Option<Worker> {
+        shared().lease.worker()
     }
 
     fn lost_lease(&self) -> Failure {
@@ -209,7 +209,7 @@ impl Io for ServerIo {
 
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart) {
         self.locked = None;
-        shared().lease.publish(lease.numbers, start, lease.granted_until);
+        shared().lease.publish(lease.worker, start, lease.granted_until);
     }
 
     fn extend(&mut self, lease: &DurableLease) {
@@ -329,29 +329,31 @@ impl Io for ServerIo {
         let until = |lease: &Lease| display_time(lease.granted_until);
         match event {
             Event::Leased(lease) => {
-                log!("snowflake_pg: leased {}, until {}", worker_of(lease.numbers), until(lease));
+                log!("snowflake_pg: leased worker {}, until {}", lease.worker, until(lease));
             }
             Event::Continued(lease) => {
-                log!("snowflake_pg: renewed the lease of {}, until {}", worker_of(lease.numbers), until(lease));
+                log!("snowflake_pg: renewed the lease of worker {}, until {}", lease.worker, until(lease));
             }
             Event::Alone(lease) => {
-                let (worker, until) = (worker_of(lease.numbers), until(lease));
-                log!("snowflake_pg: begins with the lease of {worker}, until {until}, without the registry");
+                let (worker, until) = (lease.worker, until(lease));
+                log!("snowflake_pg: begins with the lease of worker {worker}, until {until}, without the registry");
             }
             Event::NotRenewed(lease, refusal) => self.warn_of_refusal(lease, &refusal.detail),
             Event::Stopped(lease, refusal) => {
-                warning(&format!("{} is leased to another server for the same time", worker_of(lease.numbers)))
+                warning(&format!("worker {} is leased to another server for the same time", lease.worker))
                     .set_detail(format!("{} This server issues no more IDs.", displayable(&refusal.detail)))
                     .set_hint("Look for IDs that both have issued, and restart this server.")
                     .report(PgLogLevel::WARNING);
             }
-            Event::Released(lease) => log!("snowflake_pg: released {}", worker_of(lease.numbers)),
+            Event::Released(lease) => log!("snowflake_pg: released worker {}", lease.worker),
             Event::NotTold(lease) => {
-                log!("snowflake_pg: could not tell the registry that {} is released", worker_of(lease.numbers));
+                log!("snowflake_pg: could not tell the registry that worker {} is released", lease.worker);
             }
             Event::Unheard(lease) => {
-                let worker = worker_of(lease.numbers);
-                log!("snowflake_pg: could not tell the registry that {worker} is released, and does without the rest");
+                let worker = lease.worker;
+                log!(
+                    "snowflake_pg: could not tell the registry that worker {worker} is released, and does without the rest"
+                );
             }
         }
     }

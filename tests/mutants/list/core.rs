@@ -258,7 +258,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a mark in WAL passes for known by the life of another worker",
-        edits: &[("crates/snowflake_core/src/start_table.rs", "life.numbers == own.numbers && ", "")],
+        edits: &[("crates/snowflake_core/src/start_table.rs", "life.worker == own.worker && ", "")],
         against: Core,
     },
     Mutant {

@@ -370,7 +370,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a mark that is not kept in WAL any more is still believed",
         edits: &[(
             "crates/snowflake_core/src/mark/start.rs",
-            "            self.storage.forget_in_wal(own.numbers)?;\n",
+            "            self.storage.forget_in_wal(own.worker)?;\n",
             "",
         )],
         against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },

@@ -18,11 +18,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "servers of two data centers with one worker are duplicates",
-        edits: &[(
-            CORE,
-            "member.numbers != other.numbers",
-            "member.numbers.map(|own| own.1) != other.numbers.map(|other| other.1)",
-        )],
+        edits: &[(CORE, "layout.flatten(datacenter.into(), worker.into())", "worker.into()")],
         against: Core,
     },
     Mutant {

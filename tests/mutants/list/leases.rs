@@ -159,8 +159,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a running server changes its worker",
         edits: &[(
             "crates/snowflake_core/src/registry_client.rs",
-            "if let Some(numbers) = io.numbers() {",
-            "if let Some(numbers) = io.numbers().filter(|_| false) {",
+            "if let Some(worker) = io.worker() {",
+            "if let Some(worker) = io.worker().filter(|_| false) {",
         )],
         against: Servers { tests: "registry:: never_changes_its_worker" },
     },

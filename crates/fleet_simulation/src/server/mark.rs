@@ -15,9 +15,9 @@ const KEEPER_PERIOD: Micros = period_ms(RESERVE_AHEAD_MS, true) * 1000;
 impl Server {
     /// The mark, whose disk fails after so many writes.
     pub(super) fn mark<'a, 'h>(&'a self, host: &'a mut Host<'h>, writes_left: usize) -> Mark<'a, Disk<'a, 'h>> {
-        let (numbers, grant, was_standby) = (self.numbers, self.grant, self.was_standby);
+        let (worker, grant, was_standby) = (self.worker, self.grant, self.was_standby);
         let disk =
-            Disk { host, way: self.way, numbers, grant, was_standby, writes_left, is_believed: true, prepared: None };
+            Disk { host, way: self.way, worker, grant, was_standby, writes_left, is_believed: true, prepared: None };
         Mark::new(&self.generator, &self.state, mark_settings(self.way), disk)
     }
 
@@ -69,7 +69,7 @@ impl Server {
 
     /// Starts the generator above everything that this server may have issued before.
     fn start(&mut self, host: &mut Host, writes_left: usize) -> Result<(), Failure> {
-        let (found, numbers) = (host.machine.record, self.numbers);
+        let (found, worker) = (host.machine.record, self.worker);
         let now = self.now_at_start(host);
         let is_believed = host.settings.keeps(Rule::BeginsAtMark);
         let mut mark = self.mark(host, writes_left);
@@ -77,7 +77,7 @@ impl Server {
         let Begin::At { point, .. } = mark.start(now)? else {
             return Err(Failure::StartMargin);
         };
-        let known = found.zip(numbers).map_or(0, |(record, numbers)| record.mark_of(numbers));
+        let known = found.zip(worker).map_or(0, |(record, worker)| record.mark_of(worker));
         assert!(point.floor >= known || !is_believed, "I2: {point:?} is below the mark, {known}");
         self.keeper_look = host.now;
         Ok(())

@@ -4,7 +4,7 @@ use super::Grant;
 use crate::machine::Host;
 use crate::settings::{Rule, Way};
 use snowflake_core::UnixMs;
-use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::identity::{Identity, Inode, Worker};
 use snowflake_core::lease::LeaseStart;
 use snowflake_core::life::{LastLife, Life};
 use snowflake_core::mark::{Refusal, Storage};
@@ -18,7 +18,7 @@ pub struct Disk<'a, 'h> {
     /// How the server gets its worker.
     pub way: Way,
     /// The worker, once it is known.
-    pub numbers: Option<Numbers>,
+    pub worker: Option<Worker>,
     pub grant: Option<Grant>,
     /// Whether the server was promoted.
     pub was_standby: bool,
@@ -64,12 +64,12 @@ impl Storage for Disk<'_, '_> {
         self.host.monotonic() / 1000
     }
 
-    fn numbers(&self) -> Result<Numbers, Failure> {
-        self.numbers.ok_or(Failure::NoLease)
+    fn worker(&self) -> Result<Worker, Failure> {
+        self.worker.ok_or(Failure::NoLease)
     }
 
-    fn identity(&self, _directory: Inode, numbers: Numbers) -> Result<Identity, Failure> {
-        Ok(self.host.machine.identity(numbers))
+    fn identity(&self, _directory: Inode, worker: Worker) -> Result<Identity, Failure> {
+        Ok(self.host.machine.identity(worker))
     }
 
     fn was_standby(&self) -> bool {
@@ -131,15 +131,15 @@ impl Storage for Disk<'_, '_> {
         self.host.chance.between(1, u64::MAX)
     }
 
-    fn read_wal(&self, numbers: Numbers) -> Result<InWal, Failure> {
-        let found = self.host.replication.of(self.host.machine.member, numbers);
+    fn read_wal(&self, worker: Worker) -> Result<InWal, Failure> {
+        let found = self.host.replication.of(self.host.machine.member, worker);
         let counts = self.host.settings.keeps(Rule::BeginsAboveMarkInWal);
         Ok(if counts { found } else { InWal { mark: found.mark.map(|_| 1), ..found } })
     }
 
-    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, Failure> {
+    fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Failure> {
         self.write()?;
-        Ok(self.host.replication.write(self.host.machine.member, numbers, mark))
+        Ok(self.host.replication.write(self.host.machine.member, worker, mark))
     }
 
     fn wait_for_standbys(&mut self) -> Result<(), Failure> {
@@ -149,7 +149,7 @@ impl Storage for Disk<'_, '_> {
         if may_go_on { Ok(()) } else { Err(Failure::NoStandby) }
     }
 
-    fn forget_in_wal(&mut self, _numbers: Numbers) -> Result<(), Failure> {
+    fn forget_in_wal(&mut self, _worker: Worker) -> Result<(), Failure> {
         unreachable!("marks always go through WAL")
     }
 

@@ -65,11 +65,11 @@ impl Simulation {
     /// Does something with a node's registry client, if there is one.
     fn with_client<T>(&mut self, node: usize, work: impl FnOnce(&mut Client, &mut ClientIo) -> T) -> Option<T> {
         let (is_lost, is_cut_off) = (self.chance.happens(LOST_ANSWERS), self.fleet.nodes[node].is_cut_off);
-        let datacenter = self.fleet.clusters[self.fleet.nodes[node].cluster].datacenter;
+        let wish = self.fleet.wish(node);
         let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
         let Running { server: Some(server), client: Some(client) } = running else { return None };
         let (host, line) = (&mut host, line(&mut self.registry, is_cut_off, is_lost));
-        Some(work(client, &mut ClientIo { host, server, datacenter, line, has_claimed: false }))
+        Some(work(client, &mut ClientIo { host, server, wish, line, has_claimed: false }))
     }
 
     fn note(&mut self, node: usize, outcome: Result<(), Failure>, has_claimed: bool) {

@@ -26,15 +26,15 @@ impl Simulation {
     /// A server starts as a primary, or is promoted.
     pub(super) fn start_server(&mut self, node: usize, was_standby: bool) {
         let way = self.fleet.clusters[self.fleet.nodes[node].cluster].way;
-        let datacenter = self.fleet.clusters[self.fleet.nodes[node].cluster].datacenter;
-        let (offset, numbers) = (self.fleet.nodes[node].kept_offset.take(), self.fleet.nodes[node].numbers);
+        let wish = self.fleet.wish(node);
+        let (offset, worker) = (self.fleet.nodes[node].kept_offset.take(), self.fleet.nodes[node].worker);
         let (mut host, running) = self.fleet.host(node, self.now, &mut self.chance, &self.settings);
         let guard = offset.map_or_else(|| host.new_guard(), |offset| ForwardJumpGuard::new(offset, 0));
-        *running.server = Some(Server::new(way, numbers, was_standby, guard));
+        *running.server = Some(Server::new(way, worker, was_standby, guard));
         if way == Way::Leased {
             let server = running.server.as_mut().expect("it has just begun");
             let host = &mut host;
-            let mut io = ClientIo { host, server, datacenter, line: Line::Down, has_claimed: false };
+            let mut io = ClientIo { host, server, wish, line: Line::Down, has_claimed: false };
             *running.client = Some(Client::new(&mut io));
         }
         let found = &mut self.fleet.nodes[node];

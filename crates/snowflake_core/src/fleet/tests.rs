@@ -42,6 +42,16 @@ fn the_same_worker_of_another_data_center_is_another_one() {
 }
 
 #[test]
+fn a_worker_has_the_same_ids_in_a_layout_with_data_centers_and_in_one_without() {
+    let flat = |worker| Member { numbers: Some((0, worker)), layout: Some("t41 w10 s12".to_owned()), ..member(1) };
+    let twitter = Member { numbers: Some((11, 26)), ..member(0) };
+    assert_eq!(found([twitter.clone(), flat(378)]), [[Problem::SameWorker(vec![1])], [Problem::SameWorker(vec![0])]]);
+    assert_eq!(found([twitter.clone(), flat(26)]), [[], []], "and the layouts are one");
+    let unknown = Member { layout: Some("q64".to_owned()), ..flat(378) };
+    assert_eq!(found([twitter, unknown]), [vec![], vec![Problem::OtherLayout(0)]]);
+}
+
+#[test]
 fn servers_without_a_worker_are_no_duplicates() {
     let without = |nth| Member { numbers: None, ..member(nth) };
     assert_eq!(found([without(0), without(1)]), [[], []]);
@@ -81,7 +91,7 @@ fn a_copy_that_has_been_promoted_is_a_duplicate_whatever_goes_through_wal() {
 
 #[test]
 fn a_layout_is_compared_with_the_first_that_is_known() {
-    let other = |nth| Member { layout: Some("t41 w10 s12".to_owned()), ..member(nth) };
+    let other = |nth| Member { layout: Some("t41 w9 s13".to_owned()), ..member(nth) };
     let without = Member { layout: None, ..member(0) };
     let differs = || vec![Problem::OtherLayout(1)];
     assert_eq!(

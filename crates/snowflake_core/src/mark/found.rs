@@ -2,7 +2,7 @@
 
 use super::{Mark, Storage};
 use crate::UnixMs;
-use crate::identity::{Identity, Numbers};
+use crate::identity::{Identity, Worker};
 use crate::lease::{Lease, LeaseStart};
 use crate::record::Record;
 use crate::start_table::{StartContext, decide};
@@ -20,7 +20,7 @@ pub struct Found {
 impl<S: Storage> Mark<'_, S> {
     /// Reads the state directory. `now` is what the clock shows to a server that finds this record.
     pub fn find(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Found, S::Error> {
-        let own = self.storage.identity(self.storage.directory()?, Numbers::default())?;
+        let own = self.storage.identity(self.storage.directory()?, Worker::default())?;
         // Before the record, which is written first: another process may start the generator now.
         let last_life = self.storage.read_life()?;
         let (record, is_damaged) = match self.storage.read_record() {
@@ -43,9 +43,9 @@ impl Found {
     /// What a new server finds.
     #[cfg(test)]
     pub(crate) fn nothing() -> Self {
-        let layout = "twitter".parse().expect("a preset");
+        let layout = "flat".parse().expect("a preset");
         let directory = crate::identity::Inode { number: 1, born_ns: 1 };
-        let own = Identity { system_identifier: 1, timeline: 1, directory, numbers: (0, 0), layout };
+        let own = Identity { system_identifier: 1, timeline: 1, directory, worker: 0, layout };
         let context =
             StartContext { now: 0, start_margin_ms: 0, wal: None, was_standby: false, last_life: None, lease: None };
         Self { own, record: None, is_damaged: false, context }
@@ -70,23 +70,23 @@ impl Found {
         if self.is_damaged {
             return None;
         }
-        let numbers = lease.numbers;
-        let has_begun = self.record.is_some_and(|record| record.mark_of(numbers) > 0)
-            || self.context.last_life.is_some_and(|last| last.life.numbers == numbers);
+        let worker = lease.worker;
+        let has_begun = self.record.is_some_and(|record| record.mark_of(worker) > 0)
+            || self.context.last_life.is_some_and(|last| last.life.worker == worker);
         if !has_begun {
             return Some(LeaseStart::First(lease.begins));
         }
-        let start = decide(self.record.as_ref(), &Identity { numbers, ..self.own }, &self.context);
+        let start = decide(self.record.as_ref(), &Identity { worker, ..self.own }, &self.context);
         start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(lease.begins))
     }
 
     /// A worker that this server must not have, since it seems to be a copy or a promoted standby of one that has it.
-    pub fn worker_of_original(&self) -> Option<Numbers> {
+    pub fn worker_of_original(&self) -> Option<Worker> {
         let record = self.record?;
-        let numbers = record.identity.numbers;
+        let worker = record.identity.worker;
         let is_own =
-            self.is_here(&record) && decide(Some(&record), &Identity { numbers, ..self.own }, &self.context).is_ok();
-        (!is_own).then_some(numbers)
+            self.is_here(&record) && decide(Some(&record), &Identity { worker, ..self.own }, &self.context).is_ok();
+        (!is_own).then_some(worker)
     }
 
     fn is_here(&self, record: &Record) -> bool {

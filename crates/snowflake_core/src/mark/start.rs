@@ -1,7 +1,7 @@
 //! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::start_table) decides.
 
 use super::{Mark, Refusal, Storage, WalMark};
-use crate::identity::{Identity, Numbers};
+use crate::identity::{Identity, Worker};
 use crate::layout::Layout;
 use crate::lease::{Lease, LeaseStart};
 use crate::life::LastLife;
@@ -52,18 +52,18 @@ impl<S: Storage> Mark<'_, S> {
     /// shows to a server that finds this record.
     pub fn plan(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, S::Error> {
         let (lease, layout) = (self.storage.lease()?, self.settings.layout);
-        let own = self.storage.identity(self.storage.directory()?, self.storage.numbers()?)?;
+        let own = self.storage.identity(self.storage.directory()?, self.storage.worker()?)?;
         // Before the record, which is written first: another process may start the generator now.
         let last_life = self.storage.read_life()?;
         let found = self.storage.read_record()?;
         let now = now(found.as_ref());
-        let context = self.context(own.numbers, now, last_life, lease)?;
+        let context = self.context(own.worker, now, last_life, lease)?;
         let mut point = decide(found.as_ref(), &own, &context).map_err(|conflict| Refusal::Conflict {
             conflict,
             found: found.map(Box::new),
             own: Box::new(own),
         })?;
-        let known = found.map_or(0, |record| record.mark_of(own.numbers));
+        let known = found.map_or(0, |record| record.mark_of(own.worker));
         let start_not_before = self.state.start_not_before.load(Relaxed);
         if point.reason.relies_on_clock() && start_not_before > 0 {
             // A mark that has come meanwhile counts, too.
@@ -81,12 +81,12 @@ impl<S: Storage> Mark<'_, S> {
     /// there, unless they must go there.
     pub fn context(
         &self,
-        numbers: Numbers,
+        worker: Worker,
         now: UnixMs,
         last_life: Option<LastLife>,
         lease: Option<LeaseStart>,
     ) -> Result<StartContext, S::Error> {
-        let mut wal = match self.storage.read_wal(numbers) {
+        let mut wal = match self.storage.read_wal(worker) {
             Err(failure) if self.settings.wal_mark == WalMark::Require => return Err(failure),
             found => found.unwrap_or_default(),
         };
@@ -131,17 +131,17 @@ impl<S: Storage> Mark<'_, S> {
         let first = plan.first_tick(&layout);
         let Plan { own, found, last_life, point, .. } = plan;
         let wanted = self.mark_for(first, now)?;
-        self.log_first(own.numbers, wanted)?;
+        self.log_first(own.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
         if mark <= layout.time_of(first) {
             return Err(Refusal::LeaseEnded.into());
         }
         // It will not be kept any more: a server that is promoted later must not believe it.
-        if !self.goes_through_wal() && self.storage.read_wal(own.numbers).is_ok_and(|wal| wal.mark.is_some()) {
-            self.storage.forget_in_wal(own.numbers)?;
+        if !self.goes_through_wal() && self.storage.read_wal(own.worker).is_ok_and(|wal| wal.mark.is_some()) {
+            self.storage.forget_in_wal(own.worker)?;
             state.in_wal.store(0, Relaxed);
         }
-        let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.numbers));
+        let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.worker));
         let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;
         self.storage.sign();
         state.set_directory(written);
@@ -162,18 +162,18 @@ impl<S: Storage> Mark<'_, S> {
     }
 
     /// Takes the first mark to WAL. What an attempt has written there that has failed afterwards is not written again.
-    fn log_first(&mut self, numbers: Numbers, mark: UnixMs) -> Result<(), S::Error> {
+    fn log_first(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         let [found, logged] = &self.state.unfinished_start;
         let before = logged.load(Relaxed);
         if before >= mark {
             return Ok(());
         }
         if self.goes_through_wal() && before == 0 {
-            let wal = self.storage.read_wal(numbers).unwrap_or_default();
+            let wal = self.storage.read_wal(worker).unwrap_or_default();
             found.store(wal.mark.unwrap_or(0), Relaxed);
             self.state.in_wal.store(wal.highest(), Relaxed);
         }
-        self.log(numbers, mark)?;
+        self.log(worker, mark)?;
         logged.store(if self.goes_through_wal() { self.state.in_wal.load(Relaxed) } else { 0 }, Relaxed);
         Ok(())
     }

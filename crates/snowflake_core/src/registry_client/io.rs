@@ -1,7 +1,7 @@
 //! What a registry client has around it.
 
 use crate::UnixMs;
-use crate::identity::Numbers;
+use crate::identity::Worker;
 use crate::lease::{Lease, LeaseStart, Place, Token};
 use crate::mark::Found;
 use std::ops::Deref;
@@ -48,18 +48,18 @@ pub enum Occasion {
 /// Which worker a server is configured to lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// Its data center.
-    pub datacenter: u32,
-    /// The number that it is to have; `None` if any will do.
-    pub worker: Option<u32>,
-    /// The greatest one that the layout has room for.
-    pub greatest: u32,
+    /// The one that it is to have; `None` if any of its data center will do.
+    pub worker: Option<Worker>,
+    /// The least worker of its data center.
+    pub least: Worker,
+    /// The greatest one.
+    pub greatest: Worker,
 }
 
 impl Wish {
     /// Whether it is for this worker.
-    pub(super) fn is_for(self, (datacenter, worker): Numbers) -> bool {
-        self.datacenter == datacenter && self.worker.is_none_or(|wanted| wanted == worker) && worker <= self.greatest
+    pub(super) fn is_for(self, worker: Worker) -> bool {
+        self.worker.is_none_or(|wanted| wanted == worker) && (self.least..=self.greatest).contains(&worker)
     }
 }
 
@@ -71,7 +71,7 @@ pub struct Claim {
     /// The token of the new lease.
     pub token: Token,
     /// A worker that the server must not have.
-    pub avoided: Option<u32>,
+    pub avoided: Option<Worker>,
 }
 
 /// What the registry has granted.
@@ -89,7 +89,7 @@ pub struct Grant {
 #[derive(Clone, Copy, Debug)]
 pub struct Claimed {
     /// Its number.
-    pub worker: u32,
+    pub worker: Worker,
     /// Where its IDs begin.
     pub start: LeaseStart,
     /// Where they end.
@@ -166,7 +166,7 @@ pub trait Io {
     fn write_lease(&mut self, lease: &Lease) -> Result<(), Self::Failure>;
 
     /// The worker that the running server uses; `None` before it has one. It never changes.
-    fn numbers(&self) -> Option<Numbers>;
+    fn worker(&self) -> Option<Worker>;
     /// The error if the lease of that worker is not in the state directory any more.
     fn lost_lease(&self) -> Self::Failure;
     /// Lets the server begin.

@@ -3,7 +3,7 @@
 use super::Client;
 use super::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use crate::UnixMs;
-use crate::identity::Numbers;
+use crate::identity::Worker;
 use crate::lease::{Lease, LeaseStart, Place, Token};
 use crate::mark::Found;
 
@@ -26,7 +26,7 @@ struct World {
     is_away: bool,
     must_stop: Option<bool>,
     is_mark_lost: bool,
-    numbers: Option<Numbers>,
+    worker: Option<Worker>,
     done: Vec<&'static str>,
 }
 
@@ -63,7 +63,7 @@ impl Io for World {
     }
 
     fn wish(&self) -> Result<Wish, Failure> {
-        Ok(Wish { datacenter: 1, worker: None, greatest: 31 })
+        Ok(Wish { worker: None, least: 32, greatest: 63 })
     }
 
     fn lock(&mut self) -> Result<(), Failure> {
@@ -96,8 +96,8 @@ impl Io for World {
         Ok(())
     }
 
-    fn numbers(&self) -> Option<Numbers> {
-        self.numbers
+    fn worker(&self) -> Option<Worker> {
+        self.worker
     }
 
     fn lost_lease(&self) -> Failure {
@@ -106,7 +106,7 @@ impl Io for World {
 
     fn begin(&mut self, lease: &DurableLease, _start: LeaseStart) {
         self.done.push("begin");
-        self.numbers = Some(lease.numbers);
+        self.worker = Some(lease.worker);
     }
 
     fn extend(&mut self, _lease: &DurableLease) {
@@ -129,7 +129,7 @@ impl Io for World {
     }
 
     fn claim(&mut self, (): &mut (), _had: Option<&Lease>, _claim: &Claim, _latest: u64) -> Result<Claimed, Failure> {
-        self.answer("claim", Claimed { worker: 4, start: LeaseStart::First(500), grant: GRANT })
+        self.answer("claim", Claimed { worker: 36, start: LeaseStart::First(500), grant: GRANT })
     }
 
     fn renew(&mut self, (): &mut (), _lease: &Lease, _latest: u64) -> Result<Renewal<Failure>, Failure> {
@@ -186,11 +186,11 @@ fn a_grant_is_used_when_it_is_on_disk_and_its_token_is_there_before_it_is_asked_
 #[test]
 fn a_server_goes_on_without_the_registry_while_its_lease_lasts_and_no_longer() {
     let (_, mut world) = leased();
-    (world.numbers, world.is_away) = (None, true);
+    (world.worker, world.is_away) = (None, true);
     let mut client = Client::new(&mut world);
     assert_eq!(client.ask(&mut world), Err(Failure::Away));
     assert_eq!(world.done(), ["lock", "begin", "unlock"]);
-    (world.numbers, world.now) = (None, 9000);
+    (world.worker, world.now) = (None, 9000);
     let mut client = Client::new(&mut world);
     assert_eq!(client.ask(&mut world), Err(Failure::Away));
     assert_eq!(world.done(), ["lock", "unlock"]);
@@ -202,7 +202,7 @@ fn a_client_that_was_restarted_takes_up_the_lease_of_its_server_and_no_other_one
     let mut client = Client::new(&mut world);
     assert_eq!(client.ask(&mut world), Ok(()));
     assert_eq!(world.done(), ["lock", "write", "renew", "write", "extend"]);
-    world.numbers = Some((1, 5));
+    world.worker = Some(5);
     let mut client = Client::new(&mut world);
     assert_eq!(client.ask(&mut world), Err(Failure::Lost));
     assert_eq!(world.done(), ["lock"]);

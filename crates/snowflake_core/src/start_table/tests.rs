@@ -22,8 +22,8 @@ fn own() -> Identity {
         system_identifier: 7,
         timeline: 3,
         directory: Inode { number: 11, born_ns: 1_700_000_000_000_000_001 },
-        numbers: (1, 5),
-        layout: "twitter".parse().unwrap(),
+        worker: 5,
+        layout: "flat".parse().unwrap(),
     }
 }
 
@@ -62,7 +62,7 @@ fn in_wal(mark: UnixMs) -> Option<InWal> {
 
 /// A life whose marks went through WAL, in the present state directory, and after the record that is found.
 fn life(number: u64) -> LastLife {
-    LastLife { life: Life { number, revision: REVISION, numbers: own().numbers, wal_mark: 1 }, elsewhere: false }
+    LastLife { life: Life { number, revision: REVISION, worker: own().worker, wal_mark: 1 }, elsewhere: false }
 }
 
 fn copied(identity: &mut Identity) {
@@ -95,11 +95,10 @@ fn a_copy_on_the_same_timeline_is_refused() {
 #[test]
 fn a_copy_with_a_worker_of_its_own_begins_above_the_start_margin() {
     let beginning = Ok(StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::OtherWorker });
-    assert_eq!(found_elsewhere(|old| old.numbers = (1, 6)), beginning);
-    assert_eq!(found_elsewhere(|old| old.numbers = (2, 5)), beginning);
+    assert_eq!(found_elsewhere(|old| old.worker = 6), beginning);
     for timeline in [2, 4] {
         let copy = found_elsewhere(|old| {
-            old.numbers = (1, 6);
+            old.worker = 6;
             old.timeline = timeline;
             copied(old);
         });
@@ -113,7 +112,7 @@ fn another_layout_is_refused_whatever_else_has_changed_and_does_not_hide_a_copy(
     assert_eq!(found_elsewhere(epoch), Err(MarkConflict::OtherLayout));
     let worker_too = found_elsewhere(|old| {
         epoch(old);
-        old.numbers = (1, 6);
+        old.worker = 6;
     });
     assert_eq!(worker_too, Err(MarkConflict::OtherLayout));
     let too = |differ: fn(&mut Identity)| {
@@ -141,12 +140,12 @@ fn another_clusters_mark_is_refused_where_its_ids_or_its_directory_are_ours() {
     }
     let shared = found_elsewhere(|old| {
         old.system_identifier = 8;
-        old.numbers = (1, 6);
+        old.worker = 6;
     });
     assert_eq!(shared, Err(MarkConflict::OtherCluster));
     let brought_along = found_elsewhere(|old| {
         old.system_identifier = 8;
-        old.numbers = (1, 6);
+        old.worker = 6;
         copied(old);
     });
     assert_eq!(brought_along, Ok(StartPoint { floor: PAST_THE_MARGIN, reason: StartReason::OtherWorker }));
@@ -181,7 +180,7 @@ fn a_data_directory_that_was_restored_with_its_state_directory_begins_above_the_
 #[test]
 fn a_directory_is_the_same_if_its_birth_is_and_its_inode_number_where_that_is_kept() {
     let born = own().directory;
-    assert!(born.same_inode(&Inode { number: 0, ..born }), "a file system that assigns new numbers");
+    assert!(born.same_inode(&Inode { number: 0, ..born }), "a file system that assigns new worker");
     assert!(!born.same_inode(&Inode { number: 12, ..born }), "made in the same instant");
     assert!(!born.same_inode(&Inode { born_ns: born.born_ns + 1, ..born }), "the number was used again");
     let unborn = |number| Inode { number, born_ns: 0 };
@@ -191,8 +190,8 @@ fn a_directory_is_the_same_if_its_birth_is_and_its_inode_number_where_that_is_ke
 
 #[test]
 fn a_worker_that_comes_back_begins_above_the_mark_that_it_has_left() {
-    let left = OtherMarks::new([((1, 5), NOW + 20_000)], 0);
-    let identity = Identity { numbers: (1, 6), ..own() };
+    let left = OtherMarks::new([(5, NOW + 20_000)], 0);
+    let identity = Identity { worker: 6, ..own() };
     let record = Record { others: left, ..record(NOW + 90_000, identity) };
     let beginning = StartPoint { floor: NOW + 20_000, reason: StartReason::OtherWorker };
     assert_eq!(decide(Some(&record), &own(), &CONTEXT), Ok(beginning), "and not above the other worker's");
@@ -226,7 +225,7 @@ fn a_record_that_is_not_the_last_one_of_this_data_directory_is_refused_whatever_
     let not_the_last = Err(MarkConflict::NotTheLast);
     let last = Some(life(7));
     assert_eq!(found_after(last, None, nothing), not_the_last);
-    assert_eq!(found_after(last, None, |old| old.numbers = (1, 6)), not_the_last);
+    assert_eq!(found_after(last, None, |old| old.worker = 6), not_the_last);
     assert_eq!(found_after(last, None, |old| old.timeline = 2), not_the_last);
     assert_eq!(found_after(last, None, copied), not_the_last);
     assert_eq!(found_after(last, None, |old| old.system_identifier = 8), Err(MarkConflict::OtherCluster));

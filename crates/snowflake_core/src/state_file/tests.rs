@@ -15,10 +15,10 @@ fn record(revision: u64) -> Record {
             system_identifier: 0x0102_0304_0506_0708,
             timeline: 3,
             directory: Inode { number: 0x1112_1314, born_ns: 0x2122_2324_2526_2728 },
-            numbers: (4, 5),
-            layout: "twitter".parse().expect("a layout"),
+            worker: 5,
+            layout: "flat".parse().expect("a layout"),
         },
-        others: OtherMarks::new([((6, 7), 1_600_000_000_000)], 1_500_000_000_000),
+        others: OtherMarks::new([(7, 1_600_000_000_000)], 1_500_000_000_000),
     }
 }
 
@@ -41,7 +41,7 @@ fn a_record_is_read_back_as_it_was_written() {
         let record = Record { mark, ..record(1) };
         assert_eq!(decode(&encode(&record)), Ok(record));
     }
-    let many = (0..u32::try_from(OTHER_WORKERS).expect("few")).map(|worker| ((0, worker), u64::from(worker)));
+    let many = (0..OTHER_WORKERS as u64).map(|worker| (worker, worker));
     let record = Record { others: OtherMarks::new(many, 0), ..record(1) };
     assert_eq!(decode(&encode(&record)), Ok(record));
 }
@@ -69,13 +69,13 @@ fn a_mark_after_the_end_of_its_layout_is_noticed() {
 fn the_format_has_not_changed() {
     let mut slot = b"SNOWFLAK\x03\0\0\0\x03\0\0\0\x02\0\0\0\0\0\0\0\x38\x37\x36\x35\x34\x33\x32\x31\
         \x48\x47\x46\x45\x44\x43\x42\x41\x7d\x68\xe5\xcf\x8b\x01\0\0\x08\x07\x06\x05\x04\x03\x02\x01\
-        \x14\x13\x12\x11\0\0\0\0\x28\x27\x26\x25\x24\x23\x22\x21\x04\0\0\0\x05\0\0\0\
-        t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"
+        \x14\x13\x12\x11\0\0\0\0\x28\x27\x26\x25\x24\x23\x22\x21\x05\0\0\0\0\0\0\0\
+        t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"
         .to_vec();
     slot.resize(180, 0);
     slot.extend(1_u32.to_le_bytes());
     slot.extend(1_500_000_000_000_u64.to_le_bytes());
-    slot.extend([6_u32, 7].map(u32::to_le_bytes).concat());
+    slot.extend(7_u64.to_le_bytes());
     slot.extend(1_600_000_000_000_u64.to_le_bytes());
     slot.resize(480, 0);
     slot.extend(0x5152_5354_5556_5758_u64.to_le_bytes());

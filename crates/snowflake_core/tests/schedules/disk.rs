@@ -1,7 +1,7 @@
 //! A disk that can fail at any write, and WAL on it.
 
 use snowflake_core::UnixMs;
-use snowflake_core::identity::{Identity, Inode, Numbers};
+use snowflake_core::identity::{Identity, Inode, Worker};
 use snowflake_core::layout::Layout;
 use snowflake_core::lease::LeaseStart;
 use snowflake_core::life::{LastLife, Life};
@@ -75,12 +75,12 @@ impl Storage for &mut Disk {
         self.elapsed
     }
 
-    fn numbers(&self) -> Result<Numbers, Failure> {
-        Ok((0, 1))
+    fn worker(&self) -> Result<Worker, Failure> {
+        Ok(1)
     }
 
-    fn identity(&self, directory: Inode, numbers: Numbers) -> Result<Identity, Failure> {
-        Ok(Identity { system_identifier: 1, timeline: 1, directory, numbers, layout: self.layout })
+    fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Failure> {
+        Ok(Identity { system_identifier: 1, timeline: 1, directory, worker, layout: self.layout })
     }
 
     fn was_standby(&self) -> bool {
@@ -139,23 +139,23 @@ impl Storage for &mut Disk {
         self.lives
     }
 
-    fn read_wal(&self, numbers: Numbers) -> Result<InWal, Failure> {
-        Ok(self.wal.of(numbers))
+    fn read_wal(&self, worker: Worker) -> Result<InWal, Failure> {
+        Ok(self.wal.of(worker))
     }
 
-    fn write_wal(&mut self, numbers: Numbers, mark: UnixMs) -> Result<UnixMs, Failure> {
+    fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Failure> {
         self.write()?;
-        self.wal.raise(numbers, mark, self.layout, usize::MAX);
-        Ok(self.wal.of(numbers).highest())
+        self.wal.raise(worker, mark, self.layout, usize::MAX);
+        Ok(self.wal.of(worker).highest())
     }
 
     fn wait_for_standbys(&mut self) -> Result<(), Failure> {
         self.write()
     }
 
-    fn forget_in_wal(&mut self, numbers: Numbers) -> Result<(), Failure> {
+    fn forget_in_wal(&mut self, worker: Worker) -> Result<(), Failure> {
         self.write()?;
-        self.wal.forget(numbers);
+        self.wal.forget(worker);
         Ok(())
     }
 

@@ -15,9 +15,9 @@ fn an_accepted_mark_begins_above_the_start_margin() {
 
 #[test]
 fn an_acceptance_keeps_the_marks_of_other_workers() {
-    let record = record(NOW + 90_000, Identity { numbers: (1, 6), ..own() });
+    let record = record(NOW + 90_000, Identity { worker: 6, ..own() });
     let (mark, others) = accept(Some(&record), &own(), &CONTEXT, false).unwrap();
-    assert_eq!((mark, others.of((1, 6))), (PAST_THE_MARGIN, NOW + 90_000));
+    assert_eq!((mark, others.of(6)), (PAST_THE_MARGIN, NOW + 90_000));
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn another_layout_is_accepted_only_where_new_ids_are_greater_than_all_old_ones()
 
 #[test]
 fn another_layout_begins_above_the_marks_of_all_workers() {
-    let identity = Identity { layout: "flat".parse().unwrap(), numbers: (0, 6), ..own() };
-    let others = OtherMarks::new([((0, 7), NOW + 20_000)], 0);
+    let identity = Identity { layout: "twitter".parse().unwrap(), worker: 6, ..own() };
+    let others = OtherMarks::new([(7, NOW + 20_000)], 0);
     let record = Record { others, ..record(NOW + 9000, identity) };
     for forced in [false, true] {
         let (mark, others) = accept(Some(&record), &own(), &CONTEXT, forced).unwrap();
-        assert_eq!([mark, others.of((0, 6)), others.of((0, 7)), others.of((0, 8))], [NOW + 20_000; 4]);
+        assert_eq!([mark, others.of(6), others.of(7), others.of(8)], [NOW + 20_000; 4]);
     }
 }
 

@@ -26,7 +26,7 @@ fn a_leased_worker_begins_where_the_registry_says_and_never_below_what_is_known_
 #[test]
 fn a_server_that_gets_another_worker_goes_on_above_its_own_ids_and_not_above_those_of_its_original() {
     let context = StartContext { lease: Some(LeaseStart::At(0)), ..CONTEXT };
-    let before = Identity { numbers: (7, 8), ..own() };
+    let before = Identity { worker: 8, ..own() };
     assert_eq!(decide(Some(&record(MARK, before)), &own(), &context).map(|start| start.floor), Ok(MARK));
     let copied = Identity { directory: Inode { number: 77, born_ns: 78 }, ..before };
     assert_eq!(decide(Some(&record(MARK, copied)), &own(), &context).map(|start| start.floor), Ok(0));
@@ -41,8 +41,8 @@ fn a_worker_that_the_registry_has_leased_to_nobody_begins_above_the_margin_unles
     let later = PAST_THE_MARGIN + 1;
     assert_eq!(decide(None, &own(), &first(later)), begin(later, StartReason::Missing), "after a restore");
     // Whatever became of another worker's mark.
-    let other = record(MARK, Identity { numbers: (1, 6), ..own() });
-    let lost = Life { numbers: (1, 6), ..life(LIFE + 7).life };
+    let other = record(MARK, Identity { worker: 6, ..own() });
+    let lost = Life { worker: 6, ..life(LIFE + 7).life };
     let elsewhere = LastLife { elsewhere: true, life: lost };
     let moved = StartContext { last_life: Some(elsewhere), ..first(0) };
     assert_eq!(decide(Some(&other), &own(), &moved), begin(PAST_THE_MARGIN, StartReason::OtherWorker));

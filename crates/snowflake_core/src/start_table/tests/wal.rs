@@ -69,7 +69,7 @@ fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows(
         assert!(decided(None, differ, None).is_ok(), "leased");
     }
     assert_eq!(decided(nothing, |_| (), Some(life(LIFE))), Err(MarkConflict::Promoted), "in place");
-    let with = decided(nothing, |old| old.numbers = (1, 6), None);
+    let with = decided(nothing, |old| old.worker = 6, None);
     assert_eq!(with.map(|start| start.reason), Ok(StartReason::OtherWorker), "with a worker of its own");
     let context = StartContext { wal: nothing, ..CONTEXT };
     let promoted = StartContext { was_standby: true, ..context };
@@ -103,7 +103,7 @@ fn a_mark_in_wal_makes_up_for_a_record_that_is_not_the_last_one() {
     let beginning = Ok(StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark });
     let wal_mark = Some(NOW + 9000);
     assert_eq!(found_after(Some(life(7)), wal_mark, nothing), beginning);
-    assert_eq!(found_after(None, wal_mark, |old| old.numbers = (1, 6)), beginning);
+    assert_eq!(found_after(None, wal_mark, |old| old.worker = 6), beginning);
     assert_eq!(found_after(None, wal_mark, copied), Err(MarkConflict::Copy), "not for a copy beside its original");
 }
 
@@ -117,7 +117,7 @@ fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
         assert_eq!(decide(None, &own(), &context).is_ok(), is_known, "{logged}");
         assert_eq!(found_after(last, Some(NOW), nothing).is_ok(), is_known, "{logged}");
     }
-    let of_another_worker = Life { numbers: (1, 6), ..with(1).life };
+    let of_another_worker = Life { worker: 6, ..with(1).life };
     let last_life = Some(LastLife { life: of_another_worker, elsewhere: true });
     assert_eq!(decide(None, &own(), &StartContext { last_life, ..context }), Err(MarkConflict::LeftBehind));
 }

@@ -1,0 +1,87 @@
+//! Servers have one number, whatever a layout makes of it.
+//!
+//! Twitter's data center 11 and worker 26 are the same bits as worker 378 of `flat`. So all that a server keeps, compares and
+//! leases is in the words of a layout without data centers. A server can go from one of two such layouts to the other.
+
+use super::{Field, Layout};
+use crate::identity::Worker;
+
+/// As wide as the text of a layout can have it.
+const MAX_BITS: u8 = 31;
+
+impl Layout {
+    /// The layout with the same IDs and without data centers, if the data center is right above the worker; else this one.
+    #[must_use]
+    pub fn flat(self) -> Self {
+        let (datacenter, worker) = (self.datacenter, self.worker);
+        let is_above = datacenter.shift() == worker.shift() + worker.bits() || worker == Field::ABSENT;
+        if datacenter == Field::ABSENT || !is_above || datacenter.bits + worker.bits > MAX_BITS {
+            return self;
+        }
+        let shift = if worker == Field::ABSENT { datacenter.shift } else { worker.shift };
+        let joined = Field { bits: datacenter.bits + worker.bits, shift };
+        Self { datacenter: Field::ABSENT, worker: joined, ..self }
+    }
+
+    /// The server with this data center and this worker, whose fields must have room for them.
+    pub const fn flatten(&self, datacenter: u64, worker: u64) -> Worker {
+        datacenter << self.worker.bits | worker
+    }
+
+    /// The data center and the worker of a server.
+    pub const fn unflatten(&self, server: Worker) -> (u64, u64) {
+        (server >> self.worker.bits, server & self.worker.max())
+    }
+
+    /// Whose ID it is.
+    pub const fn server_of(&self, id: u64) -> Worker {
+        self.flatten(self.datacenter.get(id), self.worker.get(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn layout(text: &str) -> Layout {
+        text.parse().expect("a layout")
+    }
+
+    #[test]
+    fn twitters_layout_is_flat_with_other_names_for_the_same_bits() {
+        let twitter = layout("twitter");
+        assert_eq!(twitter.flat(), layout("flat"));
+        assert_eq!(twitter.flatten(11, 26), 378);
+        assert_eq!(twitter.unflatten(378), (11, 26));
+        assert_eq!((layout("flat").flatten(0, 378), layout("flat").unflatten(378)), (378, (0, 378)));
+        assert_eq!([twitter, layout("flat")].map(|layout| layout.server_of(1_541_815_603_606_036_480)), [378; 2]);
+    }
+
+    #[test]
+    fn a_layout_is_another_one_if_its_fields_are_not_one_below_the_other() {
+        for text in ["t41 w5 d5 s12", "t41 d5 s12 w5", "js", "t20 d20 w20"] {
+            assert_eq!(layout(text).flat(), layout(text), "{text}");
+        }
+        assert_eq!(layout("t41 d10 s12").flat(), layout("flat"), "only data centers are only workers");
+    }
+
+    proptest! {
+        /// Wherever the fields are.
+        #[test]
+        fn a_flat_layout_issues_the_same_ids_and_no_two_servers_become_one(
+            text in prop::sample::select(vec!["twitter", "t41 d3 w7 s12", "t41 w5 d5 s12", "t41 s12 d4 w6", "t20 d20 w20"]),
+            (datacenter, worker, position) in (0_u64..8, 0_u64..32, 0_u64..1 << 20),
+        ) {
+            let own = layout(text);
+            let server = own.flatten(datacenter, worker);
+            prop_assert_eq!(own.unflatten(server), (datacenter, worker));
+            let id = own.series(datacenter, worker).expect("numbers that fit").id_at(position);
+            prop_assert_eq!(own.server_of(id), server);
+            if own.flat() != own {
+                prop_assert_eq!(own.flat().series(0, server).expect("one that fits").id_at(position), id);
+                prop_assert_eq!(own.flat().issued_at(id), own.issued_at(id));
+            }
+        }
+    }
+}
