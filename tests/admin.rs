@@ -88,7 +88,7 @@ fn an_advance_that_would_stop_ids_for_long_has_to_be_forced() {
 #[test]
 fn a_server_in_good_order_has_nothing_to_accept_and_nothing_to_reset() {
     let (_cluster, mut client) = server();
-    assert_eq!(value(&mut client, "SELECT snowflake_accept_identity()"), "NULL");
+    assert_eq!(value(&mut client, "SELECT snowflake_accept_mark()"), "NULL");
     client.batch_execute("SELECT snowflake_accept_clock()").expect("a notice");
     let refused = error(&mut client, "SELECT snowflake_reset_state(now())");
     assert_eq!((refused.code().code(), refused.message()), ("55000", "the state file is not damaged"));
@@ -260,7 +260,7 @@ fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
     fs::write(copy.mark_file(), &good).expect("the mark");
     fs::remove_file(copy.wal_page_file()).expect("the page");
     copy.start();
-    copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+    copy.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
     next(&mut copy.connect());
 }
 

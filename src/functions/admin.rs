@@ -25,7 +25,7 @@ use std::ffi::CStr;
 /// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
 /// Returns when IDs begin; NULL if there is nothing to accept.
 #[pg_extern(sql = false)]
-fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
+fn snowflake_accept_mark(force: bool) -> Option<TimestampWithTimeZone> {
     let floor = or_raise(accept_identity(force));
     if floor.is_none() {
         notice!("there is nothing to accept");
@@ -56,7 +56,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
             )
             .set_detail(format!("It was {old_layout}, and is {}.", own.layout))
             .set_hint(
-                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_identity(force => \
+                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_mark(force => \
                  true).",
             ),
         )
