@@ -26,7 +26,7 @@ fn id_in(client: &mut Client, interval: &str) -> i64 {
 fn only_those_who_are_allowed_can_do_what_a_dba_does() {
     let (_cluster, mut client) = server();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
-    for call in ["advance(1)", "accept_identity()", "reset_state(now())", "accept_clock()"] {
+    for call in ["advance(1)", "accept_mark()", "reset_state(now())", "accept_clock()"] {
         assert_eq!(error(&mut client, &format!("SELECT snowflake_{call}")).code().code(), "42501", "{call}");
     }
     client
@@ -248,7 +248,7 @@ fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
     let mut copy = Cluster::builder().copy_of(&original);
     copy.set_mark_in_wal(1 << 62);
     let good = fs::read(copy.mark_file()).expect("a mark");
-    for (file, call) in [(&good[..], "accept_identity()"), (b"", "reset_state(now())")] {
+    for (file, call) in [(&good[..], "accept_mark()"), (b"", "reset_state(now())")] {
         fs::write(copy.mark_file(), file).expect("the mark");
         copy.start();
         let refused = error(&mut copy.connect(), &format!("SELECT snowflake_{call}"));

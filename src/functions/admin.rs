@@ -26,14 +26,14 @@ use std::ffi::CStr;
 /// Returns when IDs begin; NULL if there is nothing to accept.
 #[pg_extern(sql = false)]
 fn snowflake_accept_mark(force: bool) -> Option<TimestampWithTimeZone> {
-    let floor = or_raise(accept_identity(force));
+    let floor = or_raise(accept_mark(force));
     if floor.is_none() {
         notice!("there is nothing to accept");
     }
     floor.map(timestamptz)
 }
 
-fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
+fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let Some(now) = now_unless_started()? else { return Ok(None) };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
