@@ -27,7 +27,7 @@ fn main() {
         });
         check(&mut client, rows, written);
         if way == "snowflake_adopt_plan()" {
-            measured(&cluster, "snowflake_release_plan()", || run_plan(&mut cluster.connect(), "release"));
+            measured(&cluster, "snowflake_revert_plan()", || run_plan(&mut cluster.connect(), "revert"));
         }
     }
 }

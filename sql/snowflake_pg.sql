@@ -11,11 +11,15 @@
 
 -- Issuing ------------------------------------------------------------------------------------------------------------
 
--- Not to be called. These tell COPY that the default snowflake_nextval() does not read the table.
+-- Not to be called. These tell COPY that a default reads no table.
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS
     'not to be called: snowflake_nextval() as COPY calls it';
+CREATE FUNCTION snowflake_nextval_tagged_in_copy(internal, bigint) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_in_copy_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_tagged_in_copy(internal, bigint) IS
+    'not to be called: snowflake_nextval_tagged() as COPY calls it';
 CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
@@ -34,15 +38,10 @@ CREATE FUNCTION snowflake_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake_id() IS
     'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
 
-CREATE FUNCTION snowflake_nextval_in_copy(internal, tag bigint) RETURNS bigint
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_in_copy_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, bigint) IS
-    'not to be called: snowflake_nextval(tag) as COPY calls it';
-
-CREATE FUNCTION snowflake_nextval(tag bigint) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_tagged(tag bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
-    AS 'MODULE_PATHNAME', 'snowflake_nextval_with_tag_wrapper';
-COMMENT ON FUNCTION snowflake_nextval(bigint) IS
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS
     'next ID with a number of the application, such as a logical shard, in the field h of the layout; unique whatever the tag is';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
@@ -98,27 +97,19 @@ COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout is published';
 -- Decoding and composing ---------------------------------------------------------------------------------------------
 
 CREATE FUNCTION snowflake_decode(
-    id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
+    OUT tag integer)
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-    'fields of an ID: when, by which data center and worker, and its number in that tick; NULL for a field that the layout lacks';
+    'fields of an ID: when, by which data center and worker, its number in that tick, and its tag; NULL for a field that the layout lacks';
 
 CREATE FUNCTION snowflake_decode(
     id bigint, layout text,
-    OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer)
+    OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
+    OUT tag integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
     'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z';
-
-CREATE FUNCTION snowflake_tag(id bigint) RETURNS integer
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_tag_wrapper';
-COMMENT ON FUNCTION snowflake_tag(bigint) IS
-    'tag of an ID, which snowflake_nextval(tag) has put into it; NULL if the layout lacks the field';
-
-CREATE FUNCTION snowflake_tag(id bigint, layout text) RETURNS integer
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_tag_with_layout_wrapper';
-COMMENT ON FUNCTION snowflake_tag(bigint, text) IS
-    'tag of an ID of this layout; NULL if the layout lacks the field';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
@@ -142,29 +133,18 @@ COMMENT ON FUNCTION snowflake_explain(bigint, text) IS
 
 -- Not STRICT: decoding gives NULL for a field that the layout does not have, and composing takes it back.
 CREATE FUNCTION snowflake_compose(
-    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer) RETURNS bigint
+    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer DEFAULT 0)
+    RETURNS bigint
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_wrapper';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS
-    'ID with these fields; 0 or NULL for a field that the layout lacks';
-
-CREATE FUNCTION snowflake_compose(
-    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, layout text) RETURNS bigint
-    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_layout_wrapper';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text) IS
-    'ID of this layout with these fields; 0 or NULL for a field that the layout lacks';
-
-CREATE FUNCTION snowflake_compose(
-    issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer) RETURNS bigint
-    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_tag_wrapper';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer) IS
-    'ID with these fields and this tag; 0 or NULL for a field that the layout lacks';
+    'ID with these fields; 0 or NULL for a field that the layout lacks, and for no tag';
 
 CREATE FUNCTION snowflake_compose(
     issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer, layout text)
     RETURNS bigint
-    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_tag_and_layout_wrapper';
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS
-    'ID of this layout with these fields and this tag; 0 or NULL for a field that the layout lacks';
+    'ID of this layout with these fields; 0 or NULL for a field that the layout lacks, and for no tag';
 
 -- Selecting by time, with an index on the ID -------------------------------------------------------------------------
 
@@ -179,7 +159,7 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
     'lowest ID of this layout in the tick of a time; 0 for -infinity, the largest bigint for infinity';
 
 -- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
-CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz) RETURNS boolean
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz DEFAULT 'infinity') RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN id >= snowflake_min_id(since) AND id < snowflake_min_id(until);
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
@@ -191,18 +171,6 @@ CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
     'whether an ID of this layout was issued in or after the tick of the first time, and before the tick of the second';
 
-CREATE FUNCTION snowflake_now() RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN snowflake_min_id(now());
-COMMENT ON FUNCTION snowflake_now() IS
-    'lowest ID of the tick in which the transaction started: now() as an ID';
-
-CREATE FUNCTION snowflake_now(layout text) RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN snowflake_min_id(now(), layout);
-COMMENT ON FUNCTION snowflake_now(text) IS
-    'lowest ID of this layout in the tick in which the transaction started';
-
 CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
 COMMENT ON FUNCTION snowflake_interval(interval) IS
@@ -213,43 +181,32 @@ CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
 COMMENT ON FUNCTION snowflake_interval(interval, text) IS
     'difference between two IDs of this layout that were issued this long apart';
 
--- PARALLEL UNSAFE: they create tables, as the owner of the parent. The caller must have the privileges of that owner.
--- If the type of the key is a domain, its CHECK must allow the bounds.
-
-CREATE FUNCTION snowflake_create_partitions(
-    parent regclass, every interval, ahead integer,
-    OUT partition regclass, OUT since timestamptz, OUT until timestamptz) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
-    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
-COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer) IS
-    'create missing partitions of a table that is partitioned by range of its ID: for the current day, month or other period, and for so many following ones; returns those created';
-
-CREATE FUNCTION snowflake_create_partitions(
-    parent regclass, every interval, ahead integer, layout text,
-    OUT partition regclass, OUT since timestamptz, OUT until timestamptz) RETURNS SETOF record
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
-    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_with_layout_wrapper';
-COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
-    'create missing partitions of a table that is partitioned by range of IDs of this layout';
+-- Partitions by time --------------------------------------------------------------------------------------------------
+--
+-- Not STRICT: no layout means snowflake_pg.layout. NULL for another argument gives no rows.
 
 -- Types instead of OUT parameters, which would make \df wider.
 CREATE TYPE snowflake_partition AS (
     partition regclass, since timestamptz, until timestamptz, rows bigint, bytes bigint);
-COMMENT ON TYPE snowflake_partition IS 'row of snowflake_partitions()';
+COMMENT ON TYPE snowflake_partition IS 'row of snowflake_partitions() and snowflake_create_partitions()';
 COMMENT ON COLUMN snowflake_partition.since IS 'first timestamp; NULL for a default partition';
 COMMENT ON COLUMN snowflake_partition.until IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
 COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it never has';
 COMMENT ON COLUMN snowflake_partition.bytes IS 'size with indexes and TOAST';
 
-CREATE FUNCTION snowflake_partitions(parent regclass) RETURNS SETOF snowflake_partition
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_wrapper';
-COMMENT ON FUNCTION snowflake_partitions(regclass) IS
-    'partitions of a table that is partitioned by range of its ID: from when until when, rows and size; a default partition is last';
+-- PARALLEL UNSAFE: it creates tables, as the owner of the parent. The caller must have the privileges of that owner.
+-- If the type of the key is a domain, its CHECK must allow the bounds.
+CREATE FUNCTION snowflake_create_partitions(
+    parent regclass, every interval, ahead integer, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
+    'create missing partitions of a table that is partitioned by range of its ID: for the current day, month or other period, and for so many following ones; returns those created';
 
-CREATE FUNCTION snowflake_partitions(parent regclass, layout text) RETURNS SETOF snowflake_partition
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_with_layout_wrapper';
+CREATE FUNCTION snowflake_partitions(parent regclass, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
+    LANGUAGE c VOLATILE PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_wrapper';
 COMMENT ON FUNCTION snowflake_partitions(regclass, text) IS
-    'partitions of a table that is partitioned by range of IDs of this layout';
+    'partitions of a table that is partitioned by range of its ID: from when until when, rows and size; a default partition is last';
 
 CREATE TYPE snowflake_old_partition AS (
     command text, partition text, since timestamptz, until timestamptz, rows bigint, bytes bigint);
@@ -257,19 +214,13 @@ COMMENT ON TYPE snowflake_old_partition IS 'row of snowflake_drop_partitions(); 
 COMMENT ON COLUMN snowflake_old_partition.command IS 'to be run, or with dry_run false, run';
 COMMENT ON COLUMN snowflake_old_partition.partition IS 'name with that of its schema, since the table may be gone';
 
-CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
+CREATE FUNCTION snowflake_drop_partitions(
+    parent regclass, before timestamptz, dry_run boolean DEFAULT true, layout text DEFAULT NULL)
     RETURNS SETOF snowflake_old_partition
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
     AS 'MODULE_PATHNAME', 'snowflake_drop_partitions_wrapper';
-COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, boolean) IS
-    'commands for \gexec that detach and drop the partitions that end before a time, while readers and writers continue; with dry_run false, drops them at once';
-
-CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, dry_run boolean, layout text)
-    RETURNS SETOF snowflake_old_partition
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10
-    AS 'MODULE_PATHNAME', 'snowflake_drop_partitions_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, boolean, text) IS
-    'commands that detach and drop the partitions that end before a time, by IDs of this layout';
+    'commands for \gexec that detach and drop the partitions that end before a time, while readers and writers continue; with dry_run false, drops them at once';
 
 -- Reading by ID ------------------------------------------------------------------------------------------------------
 
@@ -285,8 +236,8 @@ COMMENT ON FUNCTION snowflake_horizon() IS
     'ID below which no row can appear any more: every transaction of this server that has drawn a smaller ID has ended; to be read in a statement before the query';
 
 -- Not STRICT: the first argument is NULL, and only its type counts.
-CREATE FUNCTION snowflake_poll("table" anyelement, after bigint, "limit" integer DEFAULT 1000, key name DEFAULT NULL)
-    RETURNS SETOF anyelement
+CREATE FUNCTION snowflake_poll(
+    source anyelement, after bigint, max_rows integer DEFAULT 1000, key name DEFAULT NULL) RETURNS SETOF anyelement
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_poll(anyelement, bigint, integer, name) IS
     'rows of a table after an ID, in order and below the horizon, so that a reader that goes on after the last one misses none: SELECT * FROM snowflake_poll(NULL::orders, 0)';
@@ -326,324 +277,18 @@ CREATE FUNCTION snowflake_decrypt(id bigint, key bytea) RETURNS bigint
 COMMENT ON FUNCTION snowflake_decrypt(bigint, bytea) IS
     'the ID that snowflake_encrypt() has encrypted with this key; with another key, some other ID';
 
--- Adopting existing tables --------------------------------------------------------------------------------------------
---
--- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.
-
-CREATE TYPE snowflake_step AS (step integer, command text, note text);
-COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan() and snowflake_release_plan()';
-COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL if something stands in the way, or nothing is to be done';
-COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what stands in the way';
-
-CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
-COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
-    'runs a command as a role that you can become by SET ROLE, without a way back for code that it calls; returns its first value if that is a bigint';
-
-CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-    -- An error rather than a part of the rows.
-    SET row_security = off AS $$
-DECLARE
-    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
-        WHERE extname = 'snowflake_pg');
-    id pg_attribute;
-    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
-    me regrole := quote_ident(current_user)::regrole;
-    -- Commands that can call code of the owner, if that is somebody else.
-    run_as text := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
-    old_default text;
-    -- That of an identity column or of a serial, or one that the default calls.
-    old_sequence regclass;
-    old_name name;
-    kept text;
-    numbering text;
-    numbers text;
-    -- What could refuse the new IDs.
-    checks text;
-    is_key boolean;
-    widen record;
-    commands text[] := '{}';
-    notes text[] := '{}';
-    command text;
-    others text;
-    obstacles text[] := '{}';
-    highest bigint;
-    lowest bigint;
-    is_ahead boolean;
-    state text;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind IN ('r', 'p') AND NOT relispartition) THEN
-        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-            MESSAGE = format('%s is not a table, or is a partition', relation), HINT = 'Name the table itself.';
-    END IF;
-    SELECT * INTO id FROM pg_attribute
-        WHERE attrelid = relation AND attname = column_name AND attnum > 0 AND NOT attisdropped;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-            MESSAGE = format('column "%s" of relation %s does not exist', column_name, relation);
-    END IF;
-    IF id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
-       AND id.atttypid IS DISTINCT FROM to_regtype(ours || '.snowflake')::oid THEN
-        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-            MESSAGE = format('column "%s" of relation %s must be of type smallint, integer, bigint or snowflake',
-                column_name, relation),
-            DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
-    END IF;
-    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
-    IF old_default ~ '\msnowflake_(nextval|id)\(' THEN
-        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
-        RETURN;
-    END IF;
-    SELECT c.oid INTO old_sequence FROM pg_depend d
-        LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-        JOIN pg_class c ON c.relkind = 'S' AND c.oid = CASE WHEN f.oid IS NULL THEN d.objid ELSE d.refobjid END
-        WHERE (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-               AND d.refobjid = relation AND d.refobjsubid = id.attnum AND d.deptype IN ('a', 'i'))
-           OR (f.adrelid = relation AND f.adnum = id.attnum AND d.refclassid = 'pg_class'::regclass)
-        LIMIT 1;
-
-    SELECT string_agg(pg_get_constraintdef(c.oid), ', ' ORDER BY conname) INTO checks
-        FROM pg_constraint c WHERE conrelid = relation AND contype = 'c' AND id.attnum = ANY (conkey);
-    is_key := EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = relation AND id.attnum = ANY (partattrs));
-
-    -- The column, and what refers to it by foreign keys, if narrower than a bigint.
-    FOR widen IN
-        WITH RECURSIVE refers(rel, col) AS (
-            SELECT relation::oid, column_name
-            UNION
-            SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
-            FROM refers r
-            JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
-            CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
-            JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
-            JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col),
-        narrow AS (
-            SELECT rel, col, attinhcount FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col
-            WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype)),
-        members(rel, member) AS (
-            SELECT rel, rel FROM narrow
-            UNION
-            SELECT rel, inhrelid FROM members JOIN pg_inherits ON inhparent = member),
-        in_the_way(rel, note) AS (
-            SELECT rel, format('%I of %s cannot become bigint while there is: %s.', col, member::regclass,
-                pg_describe_object(d.classid, d.objid, d.objsubid))
-            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
-            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
-            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
-            WHERE g.attgenerated <> '' OR d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass,
-                'pg_trigger'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass)
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: it is in the partition key.', col, member::regclass)
-            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
-            JOIN pg_partitioned_table ON partrelid = member
-            WHERE a.attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-                AND d.objid = member AND d.refclassid = 'pg_class'::regclass AND d.refobjid = member
-                AND d.refobjsubid = a.attnum)
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: the table is of type %s.', col, member::regclass,
-                reloftype::regtype)
-            FROM narrow JOIN members USING (rel) JOIN pg_class ON pg_class.oid = member
-            WHERE reloftype <> 0
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', col, rel::regclass,
-                r.relowner::regrole, m.relowner::regrole, member::regclass)
-            FROM narrow JOIN members USING (rel) JOIN pg_class r ON r.oid = rel JOIN pg_class m ON m.oid = member
-            WHERE m.relowner <> r.relowner
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
-                u.attname, u.attrelid::regclass)
-            FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
-            JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
-            JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
-            FROM narrow WHERE attinhcount > 0)
-        SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions,
-            (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
-            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
-            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner
-        FROM narrow GROUP BY rel ORDER BY rel = relation, rel::regclass::text
-    LOOP
-        obstacles := obstacles || coalesce(widen.in_the_way, '{}');
-        IF widen.rel <> relation THEN
-            others := concat_ws(', ', others, widen.rel);
-        END IF;
-        command := format('ALTER TABLE %s %s', widen.rel, widen.actions);
-        IF widen.rel_owner <> me THEN
-            command := 'SELECT ' || format(run_as, widen.rel_owner, command);
-        END IF;
-        commands := commands || command;
-        notes := notes || concat(
-            format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
-            CASE WHEN widen.rel_owner <> me THEN
-                format(' As its owner, %s, whose code it can run.', widen.rel_owner) END);
-    END LOOP;
-    IF id.attgenerated <> '' THEN
-        obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
-    END IF;
-    EXECUTE format('SELECT state FROM %s.snowflake_status', ours) INTO state;
-    IF state NOT IN ('ready', 'idle', 'waiting') THEN
-        obstacles := obstacles || format('This server issues no IDs at present: its state is %s.', state);
-    END IF;
-    command := format('SELECT max(%I)::bigint FROM %s', column_name, relation);
-    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
-        command := 'SELECT ' || format(run_as, owner, command);
-    END IF;
-    EXECUTE command INTO highest;
-    EXECUTE format('SELECT %s.snowflake_min_id(clock_timestamp())', ours) INTO lowest;
-    IF highest >= lowest THEN
-        EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
-            INTO is_ahead USING highest, coalesce(current_setting('snowflake_pg.max_forward_jump', true), '1h');
-        IF is_ahead THEN
-            obstacles := obstacles || format('The greatest ID, %s, is too far ahead of new ones.', highest);
-        END IF;
-    END IF;
-    SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
-        INTO old_name, kept, numbering
-        FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
-        WHERE c.oid = old_sequence;
-    -- As the owner, who could put a view in the place of the sequence.
-    numbers := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, last_value, is_called) FROM %s', kept, old_sequence);
-    IF obstacles <> '{}' THEN
-        RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
-        RETURN;
-    END IF;
-
-    RETURN QUERY
-    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
-    FROM (
-        VALUES
-            (1.0, 'SET lock_timeout = ''500ms''',
-                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
-            (2, CASE WHEN highest >= lowest THEN format('SELECT %s.snowflake_advance(%s)', ours, highest) END,
-                'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
-            (3, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
-            (4, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),
-                'All locks first, in the order in which most transactions take them.'),
-            (6.1, CASE WHEN id.attidentity <> '' THEN
-                    format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
-                'Keeps the number of the identity for snowflake_release_plan().'),
-            (6.2, CASE WHEN id.attidentity <> '' AND owner <> me THEN
-                    format('ALTER SEQUENCE %s OWNER TO %s', kept, owner) END,
-                'A sequence can only belong to a table of the same owner.'),
-            (6.3, CASE WHEN id.attidentity <> '' THEN CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)
-                    ELSE numbers END END,
-                'Nobody takes a number meanwhile.'),
-            (7, CASE WHEN id.attidentity <> '' THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
-                format('Drops the sequence %s.', old_sequence)),
-            (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
-                'As it was called.'),
-            (8.2, CASE WHEN id.attidentity <> '' THEN
-                    format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
-                'Dropped with the column.'),
-            (9, CASE WHEN id.attidentity <> '' THEN
-                    format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
-                        CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
-                'For snowflake_release_plan().'),
-            (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
-                    WHERE seqrelid = old_sequence AND seqtypid <> 'bigint'::regtype AND relowner = owner) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
-                'Kept for snowflake_release_plan().'),
-            (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
-                concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
-                    ' The default was ' || old_default || '.', ' They must pass ' || checks || '.',
-                    CASE WHEN is_key THEN ' There must be partitions for them.' END)),
-            (12, 'COMMIT', 'Ends all locks.'),
-            (13, 'RESET lock_timeout', NULL)
-        UNION ALL
-        SELECT 5 + nth / 1000.0, c, n FROM unnest(commands, notes) WITH ORDINALITY AS u(c, n, nth)
-    ) planned(place, command, note)
-    WHERE planned.command IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
-    'commands for \gexec that give a column the default snowflake_nextval(), and make it and all that refers to it a bigint; changes nothing itself';
-
-CREATE FUNCTION snowflake_release_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
-        WHERE extname = 'snowflake_pg');
-    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
-    me regrole := quote_ident(current_user)::regrole;
-    command text;
-    old_default text;
-    kept regclass;
-    identity text;
-    increment bigint;
-    numbering text;
-    next_number bigint;
-BEGIN
-    SELECT pg_get_expr(adbin, adrelid) INTO old_default
-        FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-        WHERE adrelid = relation AND attname = column_name;
-    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|id)\(' THEN
-        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
-        RETURN;
-    END IF;
-    kept := pg_get_serial_sequence(relation::text, column_name);
-    identity := substring(obj_description(kept, 'pg_class') FROM '^snowflake_pg: GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY$');
-
-    IF identity IS NOT NULL THEN
-        SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
-            FROM pg_sequence WHERE seqrelid = kept;
-        command := format('SELECT last_value + is_called::pg_catalog.int4 * %s::pg_catalog.int8 FROM %s', increment, kept);
-        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
-            command := format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)', ours, owner, command);
-        END IF;
-        EXECUTE command INTO next_number;
-    END IF;
-    RETURN QUERY
-    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
-    FROM (
-        VALUES
-            (1, 'SET lock_timeout = ''500ms''',
-                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
-            (2, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
-            (3, CASE WHEN kept IS NULL OR identity IS NOT NULL THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, column_name) END,
-                CASE WHEN kept IS NULL THEN
-                    'No sequence belongs to the column. Set the default that it had before, if there was one.' END),
-            (4, CASE WHEN identity IS NOT NULL THEN format('DROP SEQUENCE %s', kept) END, 'For that of the identity.'),
-            (5, CASE WHEN identity IS NOT NULL THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s %s)',
-                        relation, column_name, identity, kept, next_number, numbering) END,
-                format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
-            (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::pg_catalog.regclass)', relation, column_name, kept) END,
-                'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
-            (7, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
-            (8, 'RESET lock_timeout', NULL)
-    ) planned(place, command, note)
-    WHERE planned.command IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_release_plan(regclass, name) IS
-    'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(); changes nothing itself';
-
 -- Text and UUID: the same number, so no layout is needed ------------------------------------------------------------
 
-CREATE FUNCTION snowflake_to_text(id bigint, encoding text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_wrapper';
-COMMENT ON FUNCTION snowflake_to_text(bigint, text) IS
-    'ID as a short text, for URLs: base62, base58, crockford32 (13 characters) or hex (16); the last two sort as the ID does, with COLLATE "C"';
-
-CREATE FUNCTION snowflake_to_text(id bigint, encoding text, alphabet text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_with_alphabet_wrapper';
+-- Not STRICT: no alphabet means the usual one. NULL for another argument gives NULL.
+CREATE FUNCTION snowflake_to_text(id bigint, encoding text, alphabet text DEFAULT NULL) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_wrapper';
 COMMENT ON FUNCTION snowflake_to_text(bigint, text, text) IS
-    'ID as a short text with these digits, from 0 on: 62 different ASCII characters for base62, 58 for base58';
+    'ID as a short text, for URLs: base62, base58, crockford32 (13 characters) or hex (16), of which the last two sort as the ID does, with COLLATE "C"; alphabet is the digits from 0 on, 62 or 58 different ASCII characters';
 
-CREATE FUNCTION snowflake_from_text(text text, encoding text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_wrapper';
-COMMENT ON FUNCTION snowflake_from_text(text, text) IS
-    'ID from the text of snowflake_to_text(); crockford32 and hex in any letter case, crockford32 also with I or L for 1, O for 0, and hyphens';
-
-CREATE FUNCTION snowflake_from_text(text text, encoding text, alphabet text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_with_alphabet_wrapper';
+CREATE FUNCTION snowflake_from_text(text text, encoding text, alphabet text DEFAULT NULL) RETURNS bigint
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_wrapper';
 COMMENT ON FUNCTION snowflake_from_text(text, text, text) IS
-    'ID from the text of snowflake_to_text() with the same digits';
+    'ID from the text of snowflake_to_text(); crockford32 and hex in any letter case, crockford32 also with I or L for 1, O for 0, and hyphens';
 
 CREATE FUNCTION snowflake_to_uuid(id bigint) RETURNS uuid
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_uuid_wrapper';
@@ -838,25 +483,25 @@ COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS
 -- The servers of a fleet ----------------------------------------------------------------------------------------------
 
 -- Types instead of OUT parameters, which would make \df wider.
-CREATE TYPE snowflake_server_identity AS (
+CREATE TYPE snowflake_server AS (
     system_identifier bigint, datacenter_id integer, worker_id integer, worker_id_source text, state text, layout text,
     clock timestamptz, version text, in_recovery boolean);
-COMMENT ON TYPE snowflake_server_identity IS 'row of snowflake_identity()';
-COMMENT ON COLUMN snowflake_server_identity.system_identifier IS
+COMMENT ON TYPE snowflake_server IS 'row of snowflake_server()';
+COMMENT ON COLUMN snowflake_server.system_identifier IS
     'as in pg_control_system(): equal for copies of one database cluster';
-COMMENT ON COLUMN snowflake_server_identity.datacenter_id IS 'NULL if there is none';
-COMMENT ON COLUMN snowflake_server_identity.worker_id IS 'NULL if there is none';
-COMMENT ON COLUMN snowflake_server_identity.worker_id_source IS 'as in snowflake_status';
-COMMENT ON COLUMN snowflake_server_identity.state IS 'as in snowflake_status';
-COMMENT ON COLUMN snowflake_server_identity.layout IS 'spelled out, with its epoch; NULL if it is invalid';
-COMMENT ON COLUMN snowflake_server_identity.clock IS 'what the clock of the server shows';
-COMMENT ON COLUMN snowflake_server_identity.version IS 'of the library, which can be newer than the extension';
-COMMENT ON COLUMN snowflake_server_identity.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
+COMMENT ON COLUMN snowflake_server.datacenter_id IS 'NULL if there is none';
+COMMENT ON COLUMN snowflake_server.worker_id IS 'NULL if there is none';
+COMMENT ON COLUMN snowflake_server.worker_id_source IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_server.state IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_server.layout IS 'spelled out, with its epoch; NULL if it is invalid';
+COMMENT ON COLUMN snowflake_server.clock IS 'what the clock of the server shows';
+COMMENT ON COLUMN snowflake_server.version IS 'of the library, which can be newer than the extension';
+COMMENT ON COLUMN snowflake_server.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
 
-CREATE FUNCTION snowflake_identity() RETURNS snowflake_server_identity
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_identity_wrapper';
-COMMENT ON FUNCTION snowflake_identity() IS
-    'what tells this server from others: SELECT * FROM snowflake_identity()';
+CREATE FUNCTION snowflake_server() RETURNS snowflake_server
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_server_wrapper';
+COMMENT ON FUNCTION snowflake_server() IS
+    'what tells this server from others: SELECT * FROM snowflake_server()';
 
 CREATE TYPE snowflake_fleet_member AS (
     server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
@@ -879,9 +524,9 @@ COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
 -- VOLATILE, since the server issues IDs meanwhile.
-CREATE FUNCTION snowflake_is_foreign(id bigint) RETURNS boolean
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_is_foreign_wrapper';
-COMMENT ON FUNCTION snowflake_is_foreign(bigint) IS
+CREATE FUNCTION snowflake_issued_elsewhere(id bigint) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_issued_elsewhere_wrapper';
+COMMENT ON FUNCTION snowflake_issued_elsewhere(bigint) IS
     'true if an ID has the worker ID of this server, and this server has not issued it; false proves nothing; NULL on a server that issues no IDs';
 
 -- Administration: only for superusers by default ---------------------------------------------------------------------
@@ -891,9 +536,9 @@ CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETU
 COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS
     'make all new IDs greater than this one, as setval() does for sequences: for IDs that were restored or come from elsewhere';
 
-CREATE FUNCTION snowflake_accept_identity(force boolean DEFAULT false) RETURNS timestamptz
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_identity_wrapper';
-COMMENT ON FUNCTION snowflake_accept_identity(boolean) IS
+CREATE FUNCTION snowflake_accept_mark(force boolean DEFAULT false) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_mark_wrapper';
+COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
     'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues IDs of this worker; returns when IDs begin';
 
 CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
@@ -912,8 +557,305 @@ COMMENT ON FUNCTION snowflake_stats_reset() IS
     'reset the counters in snowflake_status';
 
 REVOKE ALL ON FUNCTION
-    snowflake_advance(bigint, boolean), snowflake_accept_identity(boolean), snowflake_reset_state(timestamptz),
+    snowflake_advance(bigint, boolean), snowflake_accept_mark(boolean), snowflake_reset_state(timestamptz),
     snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
+
+-- Adopting existing tables --------------------------------------------------------------------------------------------
+--
+-- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.
+
+CREATE TYPE snowflake_step AS (step integer, command text, note text);
+COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan() and snowflake_revert_plan()';
+COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL if something stands in the way, or nothing is to be done';
+COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what stands in the way';
+
+CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
+COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
+    'runs a command as a role that you can become by SET ROLE, without a way back for code that it calls; returns its first value if that is a bigint';
+
+CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    -- An error rather than a part of the rows.
+    SET row_security = off AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    id pg_attribute;
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
+    me regrole := quote_ident(current_user)::regrole;
+    -- Commands that can call code of the owner, if that is somebody else.
+    run_as text := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
+    old_default text;
+    -- That of an identity column or of a serial, or one that the default calls.
+    old_sequence regclass;
+    old_name name;
+    kept text;
+    numbering text;
+    numbers text;
+    -- What could refuse the new IDs.
+    checks text;
+    is_key boolean;
+    widen record;
+    commands text[] := '{}';
+    notes text[] := '{}';
+    command text;
+    others text;
+    obstacles text[] := '{}';
+    highest bigint;
+    lowest bigint;
+    is_ahead boolean;
+    state text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind IN ('r', 'p') AND NOT relispartition) THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+            MESSAGE = format('%s is not a table, or is a partition', relation), HINT = 'Name the table itself.';
+    END IF;
+    SELECT * INTO id FROM pg_attribute
+        WHERE attrelid = relation AND attname = column_name AND attnum > 0 AND NOT attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('column "%s" of relation %s does not exist', column_name, relation);
+    END IF;
+    IF id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
+       AND id.atttypid IS DISTINCT FROM to_regtype(ours || '.snowflake')::oid THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('column "%s" of relation %s must be of type smallint, integer, bigint or snowflake',
+                column_name, relation),
+            DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
+    END IF;
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
+    IF old_default ~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
+        RETURN;
+    END IF;
+    SELECT c.oid INTO old_sequence FROM pg_depend d
+        LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        JOIN pg_class c ON c.relkind = 'S' AND c.oid = CASE WHEN f.oid IS NULL THEN d.objid ELSE d.refobjid END
+        WHERE (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+               AND d.refobjid = relation AND d.refobjsubid = id.attnum AND d.deptype IN ('a', 'i'))
+           OR (f.adrelid = relation AND f.adnum = id.attnum AND d.refclassid = 'pg_class'::regclass)
+        LIMIT 1;
+
+    SELECT string_agg(pg_get_constraintdef(c.oid), ', ' ORDER BY conname) INTO checks
+        FROM pg_constraint c WHERE conrelid = relation AND contype = 'c' AND id.attnum = ANY (conkey);
+    is_key := EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = relation AND id.attnum = ANY (partattrs));
+
+    -- The column, and what refers to it by foreign keys, if narrower than a bigint.
+    FOR widen IN
+        WITH RECURSIVE refers(rel, col) AS (
+            SELECT relation::oid, column_name
+            UNION
+            SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
+            FROM refers r
+            JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
+            CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
+            JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
+            JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col),
+        narrow AS (
+            SELECT rel, col, attinhcount FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col
+            WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype)),
+        members(rel, member) AS (
+            SELECT rel, rel FROM narrow
+            UNION
+            SELECT rel, inhrelid FROM members JOIN pg_inherits ON inhparent = member),
+        in_the_way(rel, note) AS (
+            SELECT rel, format('%I of %s cannot become bigint while there is: %s.', col, member::regclass,
+                pg_describe_object(d.classid, d.objid, d.objsubid))
+            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
+            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
+            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
+            WHERE g.attgenerated <> '' OR d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass,
+                'pg_trigger'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass)
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: it is in the partition key.', col, member::regclass)
+            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
+            JOIN pg_partitioned_table ON partrelid = member
+            WHERE a.attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                AND d.objid = member AND d.refclassid = 'pg_class'::regclass AND d.refobjid = member
+                AND d.refobjsubid = a.attnum)
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: the table is of type %s.', col, member::regclass,
+                reloftype::regtype)
+            FROM narrow JOIN members USING (rel) JOIN pg_class ON pg_class.oid = member
+            WHERE reloftype <> 0
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', col, rel::regclass,
+                r.relowner::regrole, m.relowner::regrole, member::regclass)
+            FROM narrow JOIN members USING (rel) JOIN pg_class r ON r.oid = rel JOIN pg_class m ON m.oid = member
+            WHERE m.relowner <> r.relowner
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
+                u.attname, u.attrelid::regclass)
+            FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
+            JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
+            JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
+            FROM narrow WHERE attinhcount > 0)
+        SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions,
+            (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
+            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
+            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner
+        FROM narrow GROUP BY rel ORDER BY rel = relation, rel::regclass::text
+    LOOP
+        obstacles := obstacles || coalesce(widen.in_the_way, '{}');
+        IF widen.rel <> relation THEN
+            others := concat_ws(', ', others, widen.rel);
+        END IF;
+        command := format('ALTER TABLE %s %s', widen.rel, widen.actions);
+        IF widen.rel_owner <> me THEN
+            command := 'SELECT ' || format(run_as, widen.rel_owner, command);
+        END IF;
+        commands := commands || command;
+        notes := notes || concat(
+            format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
+            CASE WHEN widen.rel_owner <> me THEN
+                format(' As its owner, %s, whose code it can run.', widen.rel_owner) END);
+    END LOOP;
+    IF id.attgenerated <> '' THEN
+        obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
+    END IF;
+    EXECUTE format('SELECT state FROM %s.snowflake_status', ours) INTO state;
+    IF state NOT IN ('ready', 'idle', 'waiting') THEN
+        obstacles := obstacles || format('This server issues no IDs at present: its state is %s.', state);
+    END IF;
+    command := format('SELECT max(%I)::bigint FROM %s', column_name, relation);
+    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
+        command := 'SELECT ' || format(run_as, owner, command);
+    END IF;
+    EXECUTE command INTO highest;
+    EXECUTE format('SELECT %s.snowflake_min_id(clock_timestamp())', ours) INTO lowest;
+    IF highest >= lowest THEN
+        EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
+            INTO is_ahead USING highest, coalesce(current_setting('snowflake_pg.max_forward_jump', true), '1h');
+        IF is_ahead THEN
+            obstacles := obstacles || format('The greatest ID, %s, is too far ahead of new ones.', highest);
+        END IF;
+    END IF;
+    SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
+        INTO old_name, kept, numbering
+        FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
+        WHERE c.oid = old_sequence;
+    -- As the owner, who could put a view in the place of the sequence.
+    numbers := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, last_value, is_called) FROM %s', kept, old_sequence);
+    IF obstacles <> '{}' THEN
+        RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
+    FROM (
+        VALUES
+            (1.0, 'SET lock_timeout = ''500ms''',
+                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
+            (2, CASE WHEN highest >= lowest THEN format('SELECT %s.snowflake_advance(%s)', ours, highest) END,
+                'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
+            (3, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+            (4, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),
+                'All locks first, in the order in which most transactions take them.'),
+            (6.1, CASE WHEN id.attidentity <> '' THEN
+                    format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
+                'Keeps the number of the identity for snowflake_revert_plan().'),
+            (6.2, CASE WHEN id.attidentity <> '' AND owner <> me THEN
+                    format('ALTER SEQUENCE %s OWNER TO %s', kept, owner) END,
+                'A sequence can only belong to a table of the same owner.'),
+            (6.3, CASE WHEN id.attidentity <> '' THEN CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)
+                    ELSE numbers END END,
+                'Nobody takes a number meanwhile.'),
+            (7, CASE WHEN id.attidentity <> '' THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
+                format('Drops the sequence %s.', old_sequence)),
+            (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
+                'As it was called.'),
+            (8.2, CASE WHEN id.attidentity <> '' THEN
+                    format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
+                'Dropped with the column.'),
+            (9, CASE WHEN id.attidentity <> '' THEN
+                    format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
+                        CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
+                'For snowflake_revert_plan().'),
+            (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
+                    WHERE seqrelid = old_sequence AND seqtypid <> 'bigint'::regtype AND relowner = owner) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
+                'Kept for snowflake_revert_plan().'),
+            (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
+                concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
+                    ' The default was ' || old_default || '.', ' They must pass ' || checks || '.',
+                    CASE WHEN is_key THEN ' There must be partitions for them.' END)),
+            (12, 'COMMIT', 'Ends all locks.'),
+            (13, 'RESET lock_timeout', NULL)
+        UNION ALL
+        SELECT 5 + nth / 1000.0, c, n FROM unnest(commands, notes) WITH ORDINALITY AS u(c, n, nth)
+    ) planned(place, command, note)
+    WHERE planned.command IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
+    'commands for \gexec that give a column the default snowflake_nextval(), and make it and all that refers to it a bigint; changes nothing itself';
+
+CREATE FUNCTION snowflake_revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
+    me regrole := quote_ident(current_user)::regrole;
+    command text;
+    old_default text;
+    kept regclass;
+    identity text;
+    increment bigint;
+    numbering text;
+    next_number bigint;
+BEGIN
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default
+        FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+        WHERE adrelid = relation AND attname = column_name;
+    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
+        RETURN;
+    END IF;
+    kept := pg_get_serial_sequence(relation::text, column_name);
+    identity := substring(obj_description(kept, 'pg_class') FROM '^snowflake_pg: GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY$');
+
+    IF identity IS NOT NULL THEN
+        SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
+            FROM pg_sequence WHERE seqrelid = kept;
+        command := format('SELECT last_value + is_called::pg_catalog.int4 * %s::pg_catalog.int8 FROM %s', increment, kept);
+        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
+            command := format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)', ours, owner, command);
+        END IF;
+        EXECUTE command INTO next_number;
+    END IF;
+    RETURN QUERY
+    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
+    FROM (
+        VALUES
+            (1, 'SET lock_timeout = ''500ms''',
+                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
+            (2, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+            (3, CASE WHEN kept IS NULL OR identity IS NOT NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, column_name) END,
+                CASE WHEN kept IS NULL THEN
+                    'No sequence belongs to the column. Set the default that it had before, if there was one.' END),
+            (4, CASE WHEN identity IS NOT NULL THEN format('DROP SEQUENCE %s', kept) END, 'For that of the identity.'),
+            (5, CASE WHEN identity IS NOT NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s %s)',
+                        relation, column_name, identity, kept, next_number, numbering) END,
+                format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
+            (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::pg_catalog.regclass)', relation, column_name, kept) END,
+                'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
+            (7, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
+            (8, 'RESET lock_timeout', NULL)
+    ) planned(place, command, note)
+    WHERE planned.command IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_revert_plan(regclass, name) IS
+    'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(); changes nothing itself';
 
 -- Warns if the library is not preloaded.
 SELECT FROM snowflake_status;

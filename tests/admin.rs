@@ -26,7 +26,7 @@ fn id_in(client: &mut Client, interval: &str) -> i64 {
 fn only_those_who_are_allowed_can_do_what_a_dba_does() {
     let (_cluster, mut client) = server();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
-    for call in ["advance(1)", "accept_identity()", "reset_state(now())", "accept_clock()"] {
+    for call in ["advance(1)", "accept_mark()", "reset_state(now())", "accept_clock()"] {
         assert_eq!(error(&mut client, &format!("SELECT snowflake_{call}")).code().code(), "42501", "{call}");
     }
     client
@@ -88,7 +88,7 @@ fn an_advance_that_would_stop_ids_for_long_has_to_be_forced() {
 #[test]
 fn a_server_in_good_order_has_nothing_to_accept_and_nothing_to_reset() {
     let (_cluster, mut client) = server();
-    assert_eq!(value(&mut client, "SELECT snowflake_accept_identity()"), "NULL");
+    assert_eq!(value(&mut client, "SELECT snowflake_accept_mark()"), "NULL");
     client.batch_execute("SELECT snowflake_accept_clock()").expect("a notice");
     let refused = error(&mut client, "SELECT snowflake_reset_state(now())");
     assert_eq!((refused.code().code(), refused.message()), ("55000", "the state file is not damaged"));
@@ -248,7 +248,7 @@ fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
     let mut copy = Cluster::builder().copy_of(&original);
     copy.set_mark_in_wal(1 << 62);
     let good = fs::read(copy.mark_file()).expect("a mark");
-    for (file, call) in [(&good[..], "accept_identity()"), (b"", "reset_state(now())")] {
+    for (file, call) in [(&good[..], "accept_mark()"), (b"", "reset_state(now())")] {
         fs::write(copy.mark_file(), file).expect("the mark");
         copy.start();
         let refused = error(&mut copy.connect(), &format!("SELECT snowflake_{call}"));
@@ -260,7 +260,7 @@ fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
     fs::write(copy.mark_file(), &good).expect("the mark");
     fs::remove_file(copy.wal_page_file()).expect("the page");
     copy.start();
-    copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+    copy.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
     next(&mut copy.connect());
 }
 

@@ -1,5 +1,5 @@
 //! Existing tables get Snowflake IDs by `snowflake_adopt_plan()`, and their own numbers back by
-//! `snowflake_release_plan()`.
+//! `snowflake_revert_plan()`.
 
 mod obstacles;
 mod plans;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// What `adopt` or `release` plans with these arguments.
+/// What `adopt` or `revert` plans with these arguments.
 pub fn plan(client: &mut Client, which: &str, arguments: &str) -> Plan {
     plan_in(client, "ids", which, arguments)
 }

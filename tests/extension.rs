@@ -89,8 +89,8 @@ fn a_library_works_under_an_older_script_that_lacks_a_function_and_a_column() {
     let present = format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION"));
     let mut older = fs::read_to_string(scripts.join(present)).expect("the script");
     for begin in [
-        "CREATE FUNCTION snowflake_tag(id bigint, layout text)",
-        "COMMENT ON FUNCTION snowflake_tag(bigint, text)",
+        "CREATE FUNCTION snowflake_explain(id bigint, layout text)",
+        "COMMENT ON FUNCTION snowflake_explain(bigint, text)",
         "COMMENT ON COLUMN snowflake_status.registry_error",
     ] {
         older = without_statement(&older, begin);
@@ -108,19 +108,19 @@ fn a_library_works_under_an_older_script_that_lacks_a_function_and_a_column() {
         )
         .expect("an application");
     for (missing, sqlstate) in [
-        ("SELECT snowflake_tag(id, 'twitter') FROM orders", "42883"),
+        ("SELECT snowflake_explain(id, 'twitter') FROM orders", "42883"),
         ("SELECT registry_error FROM snowflake_status", "42703"),
     ] {
         assert_eq!(error(&mut client, missing).code().code(), sqlstate, "{missing}");
     }
     for (query, expected) in [
         ("SELECT count(*) FROM orders WHERE snowflake_within(id, now() - interval '1 hour', 'infinity')", "1000"),
-        ("SELECT count(*) FROM orders WHERE snowflake_tag(id) IS NULL", "1000"),
+        ("SELECT count(*) FROM orders WHERE snowflake_explain(id) IS NOT NULL", "1000"),
         ("SELECT count(DISTINCT id) FROM snowflake_nextvals(1000) id", "1000"),
         ("SELECT snowflake_nextval() < snowflake_nextval()", "t"),
-        ("SELECT snowflake_is_foreign(snowflake_nextval())", "f"),
-        ("SELECT snowflake_decode(1541815603606036480)", "(\"2022-06-28 16:07:40.105+00\",11,26,0)"),
-        ("SELECT worker_id FROM snowflake_identity()", "7"),
+        ("SELECT snowflake_issued_elsewhere(snowflake_nextval())", "f"),
+        ("SELECT snowflake_decode(1541815603606036480)", "(\"2022-06-28 16:07:40.105+00\",11,26,0,)"),
+        ("SELECT worker_id FROM snowflake_server()", "7"),
         ("SELECT count(*) FROM snowflake_layouts", "12"),
         ("SELECT (state, worker_id, clock_offset, ids_issued, refusals) FROM snowflake_status", "(ready,7,,3003,0)"),
         ("SELECT stats_reset < now() AND problem IS NULL AND mark_left > '0' FROM snowflake_status", "t"),

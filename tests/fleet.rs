@@ -3,8 +3,8 @@
 mod access;
 mod answers;
 mod fixture;
-mod foreign;
-mod identity;
+mod issued_elsewhere;
 mod open_files;
 mod problems;
 mod reach;
+mod server;

@@ -37,7 +37,7 @@ fn published_ids_decode_in_sql_and_compose_back() {
     let right = "SELECT count(*) FROM known, snowflake_decode(id, layout) d
         WHERE d IS NOT DISTINCT FROM row(known.issued_at, known.datacenter_id, known.worker_id, known.sequence)
           AND snowflake_timestamp(id, layout) = known.issued_at
-          AND snowflake_compose(d.issued_at, d.datacenter_id, d.worker_id, d.sequence, layout) = id";
+          AND snowflake_compose(d.issued_at, d.datacenter_id, d.worker_id, d.sequence, d.tag, layout) = id";
     assert_eq!(value(&mut client, right), "8");
 }
 
@@ -132,13 +132,13 @@ fn what_takes_a_layout_decodes_composes_and_selects_by_it() {
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, 26, 0)", "1541815603606036480"),
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105999Z', 11, 26, 0)", "1541815603606036480"),
         ("SELECT snowflake_compose('2010-11-04 01:42:54.657Z', 0, 0, 0)", "0"),
-        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', NULL, 378, 0, 'flat')", "1541815603606036480"),
-        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 0, 378, 0, 'flat')", "1541815603606036480"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', NULL, 378, 0, 0, 'flat')", "1541815603606036480"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 0, 378, 0, 0, 'flat')", "1541815603606036480"),
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', NULL, 26, 0)", "NULL"),
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, NULL, 0)", "NULL"),
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, 26, NULL)", "NULL"),
         ("SELECT snowflake_compose(NULL, 11, 26, 0)", "NULL"),
-        ("SELECT snowflake_compose(now(), 0, 0, 0, NULL)", "NULL"),
+        ("SELECT snowflake_compose(now(), 0, 0, 0, 0, NULL)", "NULL"),
         ("SELECT snowflake_decode(1541815603606036480, NULL)", "NULL"),
         // The lowest ID of a tick, whatever the tick's length.
         ("SELECT snowflake_min_id('2021-09-16 08:14:09.999Z', 'k8s')", "34359738368"),
@@ -152,12 +152,11 @@ fn what_takes_a_layout_decodes_composes_and_selects_by_it() {
         ("SELECT snowflake_within(175928847299117063, '2016-04-30 11:18:25.797Z', 'infinity', 'discord')", "f"),
         // IDs of 64 bits, beyond the middle, are negative bigints.
         ("SELECT snowflake_timestamp(-1, 'discord')", "2154-05-15 07:35:11.103+00"),
-        ("SELECT snowflake_compose('2154-05-15 07:35:11.103Z', 31, 31, 4095, 'discord')", "-1"),
+        ("SELECT snowflake_compose('2154-05-15 07:35:11.103Z', 31, 31, 4095, 0, 'discord')", "-1"),
         ("SELECT snowflake_timestamp(9007199254740991, 'js')", "2093-09-06 15:47:35.551+00"),
         ("SELECT snowflake_timestamp(123, 's12 w3 t41 epoch=0')", "1970-01-01 00:00:00.123+00"),
         // One transaction, one now.
-        ("SELECT snowflake_now() = snowflake_min_id(now())", "t"),
-        ("SELECT snowflake_timestamp(snowflake_now()) = date_trunc('milliseconds', now())", "t"),
+        ("SELECT snowflake_timestamp(snowflake_min_id(now())) = date_trunc('milliseconds', now())", "t"),
     ] {
         assert_eq!(value(&mut client, query), expected, "{query}");
     }
@@ -245,7 +244,7 @@ fn a_range_selects_what_the_timestamps_say_in_every_layout() {
     let (_database, mut client) = database();
     let query = "SELECT count(*) FROM snowflake_layouts,
         LATERAL (SELECT epoch + interval '3 days' + n * unit AS at, n FROM generate_series(0, 30) n) t,
-        LATERAL (SELECT snowflake_compose(at, 0, 0, 5, name) AS id) i,
+        LATERAL (SELECT snowflake_compose(at, 0, 0, 5, 0, name) AS id) i,
         LATERAL (SELECT epoch + interval '3 days' + 10 * unit AS a, epoch + interval '3 days' + 20 * unit AS b) r
         WHERE snowflake_within(id, a, b, name) <> (snowflake_timestamp(id, name) >= a AND snowflake_timestamp(id, name) < b)
            OR snowflake_timestamp(id, name) <> at";
@@ -359,7 +358,7 @@ fn a_layout_that_is_over_is_not_accepted() {
     cluster.configure("snowflake_pg.layout", "t40 w10 s13 epoch=1970-01-01T00:00:00Z");
     cluster.restart(Signal::INT);
     let mut client = cluster.connect();
-    for query in ["SELECT snowflake_accept_identity()", "SELECT snowflake_accept_identity(force => true)"] {
+    for query in ["SELECT snowflake_accept_mark()", "SELECT snowflake_accept_mark(force => true)"] {
         let refused = error(&mut client, query);
         assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
     }

@@ -110,7 +110,7 @@ fn a_publisher_with_the_worker_of_its_subscriber_is_found_before_an_id_comes_twi
     subscribe(&subscriber, &publisher, "orders", "copy_data = false");
     insert(&publisher, 10);
     wait_for_rows(&subscriber, 20);
-    let foreign = "SELECT count(*) FROM orders WHERE snowflake_is_foreign(id)";
+    let foreign = "SELECT count(*) FROM orders WHERE snowflake_issued_elsewhere(id)";
     assert_eq!(value(&mut subscriber.connect(), foreign), "10");
     let fleet = format!(
         "SELECT string_agg(problem, '; ') FROM snowflake_check_fleet(ARRAY['host={} user=postgres dbname=postgres'])",

@@ -33,7 +33,7 @@ fn migrate(server: &mut Cluster, layout: &str) {
     let mut client = server.connect();
     let refused = error(&mut client, "SELECT snowflake_nextval()");
     assert!(refused.message().starts_with("the layout has changed since "), "{refused:?}");
-    client.batch_execute("SELECT snowflake_accept_identity()").expect("IDs above all old ones");
+    client.batch_execute("SELECT snowflake_accept_mark()").expect("IDs above all old ones");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted(
     let mut client = standby.connect();
     let refused = error(&mut client, "SELECT snowflake_nextval()");
     assert_eq!(refused.message(), "the layout has changed since a server of this database cluster issued IDs");
-    let refused = error(&mut client, "SELECT snowflake_accept_identity()");
+    let refused = error(&mut client, "SELECT snowflake_accept_mark()");
     assert_eq!(refused.message(), "new IDs could equal old ones because the layout has changed");
     migrate(&mut standby, "twitter epoch=2009-01-01T00:00:00Z");
     let after = Load::start(&standby, 1, IDS);
@@ -154,7 +154,7 @@ fn a_server_that_is_ahead_of_its_clock_goes_through_pg_upgrade_with_its_state_di
     new.start();
     let refused = error(&mut new.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.message(), "the durable mark belongs to another database cluster");
-    value(&mut new.connect(), "SELECT snowflake_accept_identity()");
+    value(&mut new.connect(), "SELECT snowflake_accept_mark()");
     let after = take(&new);
     assert!(after.range().expect("IDs").0 > highest_before, "IDs go on above those of the old server");
     report.merge(after);

@@ -75,7 +75,7 @@ fn a_state_directory_is_for_one_server_at_a_time() {
     let holder = first.data().display().to_string();
     let second = second_server(2, &directory);
     let in_use = format!("state directory \"{}\" is in use by another server", directory.display());
-    for call in [NEXTVAL, "SELECT snowflake_accept_identity()"] {
+    for call in [NEXTVAL, "SELECT snowflake_accept_mark()"] {
         let refused = error(&mut second.connect(), call);
         assert_eq!((refused.code().code(), refused.message()), ("55000", &*in_use), "{refused:?}");
         assert!(refused.detail().is_some_and(|detail| detail.contains(&holder)), "{refused:?}");
@@ -96,7 +96,7 @@ fn a_state_directory_is_for_one_server_at_a_time() {
     first.start();
     first.connect().batch_execute(NEXTVAL).expect("it is back");
     first.stop(Signal::INT);
-    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
+    let accept = "SELECT snowflake_accept_mark(); SELECT snowflake_nextval()";
     second.connect().batch_execute(accept).expect("an acceptance");
     first.start();
     let refused = error(&mut first.connect(), NEXTVAL);
@@ -120,7 +120,7 @@ fn of_two_servers_without_a_lock_the_first_to_notice_stops() {
     assert_eq!(error(&mut second.connect(), NEXTVAL).message(), message);
     // Somebody accepts it all the same. Both may write at the same moment, and one of them fail by that for once.
     let deadline = Instant::now() + Duration::from_secs(60);
-    let accept = "SELECT snowflake_accept_identity(); SELECT snowflake_nextval()";
+    let accept = "SELECT snowflake_accept_mark(); SELECT snowflake_nextval()";
     while let Err(failure) = second.connect().batch_execute(accept) {
         assert!(Instant::now() < deadline, "the second one can't take it over: {failure:?}");
     }

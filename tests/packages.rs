@@ -93,7 +93,7 @@ curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/me
     /// Removes the extension and the package. The server goes on without it.
     fn remove(&self) {
         let machine = &self.machine;
-        machine.run(&psql_script(r"SELECT command FROM snowflake_release_plan('customers') \gexec"));
+        machine.run(&psql_script(r"SELECT command FROM snowflake_revert_plan('customers') \gexec"));
         machine.sql("INSERT INTO customers (name) VALUES ('Linus')");
         assert_eq!(machine.sql("SELECT id FROM customers WHERE name = 'Linus'"), "2");
         machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_pg");

@@ -164,7 +164,7 @@ fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
         let query = if case[0] == "decode" {
             format!(
                 "SELECT json_build_array((extract(epoch FROM issued_at) * 1000)::bigint::text, datacenter_id::text,
-                     worker_id::text, snowflake_tag('{argument}', '{layout}')::text, sequence::text) FROM snowflake_decode('{argument}', '{layout}')"
+                     worker_id::text, tag::text, sequence::text) FROM snowflake_decode('{argument}', '{layout}')"
             )
         } else {
             format!("SELECT snowflake_min_id(timestamptz 'epoch' + interval '1 ms' * {argument}, '{layout}')::text")

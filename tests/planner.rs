@@ -31,17 +31,33 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
         ("snowflake_explain(id)", "snowflake_explain(id, 'flat'::text)"),
         ("snowflake_min_id(at)", "snowflake_min_id(at, 'flat'::text)"),
         ("snowflake_min_id(now())", "snowflake_min_id(now(), 'flat'::text)"),
-        ("snowflake_now()", "snowflake_min_id(now(), 'flat'::text)"),
         ("snowflake_interval(length)", "snowflake_interval(length, 'flat'::text)"),
-        ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 'flat'::text)"),
+        ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 0, 'flat'::text)"),
         (
             "snowflake_compose(at, sequence => 3, worker_id => 2, datacenter_id => 1)",
-            "snowflake_compose(at, 1, 2, 3, 'flat'::text)",
+            "snowflake_compose(at, 1, 2, 3, 0, 'flat'::text)",
         ),
+        (
+            "snowflake_compose(tag => 4, sequence => 3, worker_id => 2, datacenter_id => 1, issued_at => at)",
+            "snowflake_compose(at, 1, 2, 3, 4, 'flat'::text)",
+        ),
+        ("snowflake_compose(at, 1, 2, 3, NULL)", "snowflake_compose(at, 1, 2, 3, NULL::integer, 'flat'::text)"),
         ("snowflake_min_id('2026-01-01Z')", "2006515713438646272"),
         (
             "snowflake_within(id, '2026-01-01Z', '2026-01-02Z')",
             "((id >= '2006515713438646272'::bigint) AND (id < '2006878101304246272'::bigint))",
+        ),
+        (
+            "snowflake_within(id, at)",
+            "((id >= snowflake_min_id(at, 'flat'::text)) AND (id < '9223372036854775807'::bigint))",
+        ),
+        (
+            "snowflake_within(id => id, since => '2026-01-01Z')",
+            "((id >= '2006515713438646272'::bigint) AND (id < '9223372036854775807'::bigint))",
+        ),
+        (
+            "snowflake_within(until => at, id => id, since => '2026-01-01Z')",
+            "((id >= '2006515713438646272'::bigint) AND (id < snowflake_min_id(at, 'flat'::text)))",
         ),
         // Wherever a query has one.
         ("(SELECT max(snowflake_timestamp(i.id)) FROM ids i)", "max(snowflake_timestamp(i.id, 'flat'::text))"),
@@ -80,6 +96,11 @@ fn a_range_of_time_chooses_partitions_when_it_is_planned() {
         .expect("partitions");
     let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM events WHERE snowflake_within(id, {RANGE})"));
     assert!(shown.contains("january") && !shown.contains("february") && !shown.contains("Removed"), "{shown}");
+    // To the end of time.
+    for open in ["snowflake_within(id, '2026-02-02Z')", "snowflake_within(since => '2026-02-02Z', id => id)"] {
+        let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM events WHERE {open}"));
+        assert!(shown.contains("february") && !shown.contains("january") && !shown.contains("Removed"), "{shown}");
+    }
 }
 
 #[test]
@@ -230,7 +251,9 @@ fn a_plan_calls_nothing_that_its_user_may_not_call_and_nobody_elses_functions() 
 #[test]
 fn an_extension_that_is_created_anew_is_planned_with_its_own_functions() {
     let (_database, mut client) = database();
-    client.batch_execute("CREATE TABLE ids (id bigint); PREPARE kept AS SELECT snowflake_now() > 0").expect("a table");
+    client
+        .batch_execute("CREATE TABLE ids (id bigint); PREPARE kept AS SELECT snowflake_min_id(now()) > 0")
+        .expect("a table");
     for schema in ["public", "other"] {
         let shown = plan(&mut client, &format!("EXPLAIN (VERBOSE) SELECT {schema}.snowflake_timestamp(id) FROM ids"));
         assert!(shown.contains("snowflake_timestamp(id, 'flat'::text)"), "{shown}");

@@ -77,7 +77,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     fs::rename(&volume, &away).expect("a volume that is lost");
     cluster.make_directory("volume");
     cluster.start();
-    cluster.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+    cluster.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
     draw_ahead(&mut cluster, &mut ids);
     fs::rename(&volume, volume.with_extension("new")).expect("the new volume");
     fs::rename(&away, &volume).expect("a volume that comes back");

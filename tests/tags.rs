@@ -26,22 +26,22 @@ fn an_id_has_the_tag_that_it_was_asked_for_and_is_unique_whatever_the_tags_are()
             for _ in 0..4 {
                 let mut client = cluster.connect();
                 scope.spawn(move || {
-                    let insert = "INSERT INTO rows SELECT snowflake_nextval(tag), tag FROM (SELECT \
+                    let insert = "INSERT INTO rows SELECT snowflake_nextval_tagged(tag), tag FROM (SELECT \
                         (random() * 255)::integer AS tag FROM generate_series(1, 5000) OFFSET 0) tags";
                     (0..4).for_each(|_| client.batch_execute(insert).expect("unique IDs"));
                 });
             }
         });
-        let seen = "SELECT concat_ws(' ', count(*), count(DISTINCT tag), \
-            count(*) FILTER (WHERE snowflake_tag(id) <> tag OR (snowflake_decode(id)).worker_id <> 7)) FROM rows";
+        let seen = "SELECT concat_ws(' ', count(*), count(DISTINCT rows.tag), \
+            count(*) FILTER (WHERE d.tag <> rows.tag OR worker_id <> 7)) FROM rows, snowflake_decode(id) d";
         assert_eq!(value(&mut client, seen), "80000 256 0", "{layout}");
         // Without the tags, too: a wrong tag can't make a duplicate.
         let positions = "SELECT count(DISTINCT snowflake_compose(issued_at, datacenter_id, worker_id, sequence, 0)) \
             FROM rows, snowflake_decode(id)";
         assert_eq!(value(&mut client, positions), "80000", "{layout}");
-        assert_eq!(value(&mut client, "SELECT snowflake_tag(snowflake_nextval())"), "0");
-        assert_eq!(value(&mut client, "SELECT snowflake_nextval(NULL) IS NULL"), "t");
-        assert_eq!(value(&mut client, "SELECT snowflake_nextval(9) = snowflake_lastval()"), "t");
+        assert_eq!(value(&mut client, "SELECT tag FROM snowflake_decode(snowflake_nextval())"), "0");
+        assert_eq!(value(&mut client, "SELECT snowflake_nextval_tagged(NULL) IS NULL"), "t");
+        assert_eq!(value(&mut client, "SELECT snowflake_nextval_tagged(9) = snowflake_lastval()"), "t");
     }
 }
 
@@ -51,7 +51,7 @@ fn ids_with_a_tag_below_the_sequence_are_in_order_and_others_by_their_ticks() {
         let (_cluster, mut client) = server(layout);
         let wrong = format!(
             "WITH drawn AS MATERIALIZED (
-                 SELECT n, snowflake_nextval((random() * 255)::integer) AS id FROM generate_series(1, 20000) n)
+                 SELECT n, snowflake_nextval_tagged((random() * 255)::integer) AS id FROM generate_series(1, 20000) n)
              SELECT count(*) FROM (SELECT {order} AS at, lag({order}) OVER (ORDER BY n) AS before FROM drawn) pairs
              WHERE before > at"
         );
@@ -63,24 +63,24 @@ fn ids_with_a_tag_below_the_sequence_are_in_order_and_others_by_their_ticks() {
 fn a_tag_outside_its_field_or_without_one_is_refused() {
     let (_cluster, mut client) = server(LAYOUTS[0]);
     for tag in [-1, 256] {
-        let refused = error(&mut client, &format!("SELECT snowflake_nextval({tag})"));
+        let refused = error(&mut client, &format!("SELECT snowflake_nextval_tagged({tag})"));
         assert_eq!(refused.code(), &SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
         assert_eq!(refused.message(), "tag does not fit the layout");
         let detail = "layout t41 w5 h8 s9 unit=1ms epoch=2010-11-04T01:42:54.657Z allows 0 to 255.";
         assert_eq!(refused.detail(), Some(format!("tag is {tag}, and {detail}").as_str()));
     }
     let (_cluster, mut client) = server("twitter");
-    let refused = error(&mut client, "SELECT snowflake_nextval(1)");
+    let refused = error(&mut client, "SELECT snowflake_nextval_tagged(1)");
     assert_eq!(
         (refused.code(), refused.message()),
         (&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout has no tag")
     );
-    assert_eq!(value(&mut client, "SELECT snowflake_tag(snowflake_nextval()) IS NULL"), "t");
+    assert_eq!(value(&mut client, "SELECT tag IS NULL FROM snowflake_decode(snowflake_nextval())"), "t");
     let cluster = Cluster::builder().start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let message = "snowflake_pg must be loaded via shared_preload_libraries to issue IDs";
-    assert_eq!(error(&mut client, "SELECT snowflake_nextval(1)").message(), message);
+    assert_eq!(error(&mut client, "SELECT snowflake_nextval_tagged(1)").message(), message);
 }
 
 #[test]
@@ -89,9 +89,7 @@ fn tags_are_composed_explained_and_read_by_any_layout_and_by_the_planner() {
     let layout = "'t41 w5 h8 s9'";
     let id = value(&mut client, &format!("SELECT snowflake_compose('2026-01-01Z', NULL, 3, 4, 200, {layout})"));
     assert_eq!(value(&mut client, "SELECT snowflake_compose('2026-01-01Z', NULL, 3, 4, 200)"), id);
-    let parts = format!(
-        "SELECT concat_ws(' ', worker_id, sequence, snowflake_tag({id}, {layout})) FROM snowflake_decode({id})"
-    );
+    let parts = format!("SELECT concat_ws(' ', worker_id, sequence, tag) FROM snowflake_decode({id}, {layout})");
     assert_eq!(value(&mut client, &parts), "3 4 200");
     let explained = value(&mut client, &format!("SELECT snowflake_explain({id})"));
     assert!(explained.contains("\nh tag          200 of 0 to 255\n"), "{explained}");
@@ -100,13 +98,24 @@ fn tags_are_composed_explained_and_read_by_any_layout_and_by_the_planner() {
     assert_eq!(refused.message(), "tag does not fit the layout");
     let no_tag = error(&mut client, "SELECT snowflake_compose('2026-01-01Z', 0, 3, 4, 1, 'twitter')");
     assert!(no_tag.detail().is_some_and(|detail| detail.ends_with("has no such field.")));
+    // Without a tag, an ID of any layout has tag 0, or none.
+    for (layout, tag) in [(LAYOUTS[0], "0"), (LAYOUTS[1], "0"), ("t41 w5 s17", "NULL")] {
+        let composed = |tag: &str| format!("snowflake_compose('2026-01-01Z', NULL, 3, 4, {tag}, '{layout}')");
+        let query = format!("SELECT {} = {}", composed("NULL"), composed("0"));
+        assert_eq!(value(&mut client, &query), "t", "{layout}");
+        let query = format!("SELECT tag FROM snowflake_decode({}, '{layout}')", composed("NULL"));
+        assert_eq!(value(&mut client, &query), tag, "{layout}");
+    }
+    let same =
+        "SELECT snowflake_compose('2026-01-01Z', NULL, 3, 4, NULL) = snowflake_compose('2026-01-01Z', NULL, 3, 4)";
+    assert_eq!(value(&mut client, same), "t");
     client
         .batch_execute(
-            "CREATE INDEX by_tag ON rows (snowflake_tag(id, 't41 w5 h8 s9'));
-             INSERT INTO rows SELECT snowflake_nextval(n % 256), n % 256 FROM generate_series(1, 20000) n; ANALYZE rows",
+            "CREATE INDEX by_tag ON rows (((snowflake_decode(id, 't41 w5 h8 s9')).tag));
+             INSERT INTO rows SELECT snowflake_nextval_tagged(n % 256), n % 256 FROM generate_series(1, 20000) n; ANALYZE rows",
         )
         .expect("an index on the tag");
-    let plan = testbed::plan(&mut client, "EXPLAIN SELECT * FROM rows WHERE snowflake_tag(id) = 5");
+    let plan = testbed::plan(&mut client, "EXPLAIN SELECT * FROM rows WHERE (snowflake_decode(id)).tag = 5");
     assert!(plan.contains("by_tag"), "{plan}");
 }
 
@@ -114,13 +123,13 @@ fn tags_are_composed_explained_and_read_by_any_layout_and_by_the_planner() {
 fn a_default_may_have_a_tag_in_insert_and_copy() {
     let (_cluster, mut client) = server(LAYOUTS[0]);
     client
-        .batch_execute("CREATE TABLE kinds (id bigint PRIMARY KEY DEFAULT snowflake_nextval(3), n integer)")
+        .batch_execute("CREATE TABLE kinds (id bigint PRIMARY KEY DEFAULT snowflake_nextval_tagged(3), n integer)")
         .expect("a table");
     client.batch_execute("INSERT INTO kinds (n) VALUES (1), (2)").expect("rows");
     let mut copy = client.copy_in("COPY kinds (n) FROM STDIN").expect("COPY");
     copy.write_all(b"3\n4\n").expect("rows");
     copy.finish().expect("rows");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM kinds WHERE snowflake_tag(id) = 3"), "4");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM kinds WHERE (snowflake_decode(id)).tag = 3"), "4");
 }
 
 #[test]
@@ -133,16 +142,15 @@ fn rows_get_the_tag_of_their_column_by_the_trigger_of_the_example_and_others_are
     let mut copy = client.copy_in("COPY notes (shard, body) FROM STDIN").expect("COPY");
     (0..256).for_each(|shard| writeln!(copy, "{shard}\tcopied").expect("a row"));
     copy.finish().expect("rows");
-    let right =
-        "SELECT concat_ws(' ', count(*), sum((snowflake_tag(id) = shard)::integer), count(DISTINCT shard)) FROM notes";
+    let right = "SELECT concat_ws(' ', count(*), sum((tag = shard)::integer), count(DISTINCT shard)) FROM notes, snowflake_decode(id)";
     assert_eq!(value(&mut client, right), "258 258 256");
-    let wrong = error(&mut client, "INSERT INTO notes VALUES (snowflake_nextval(8), 7)");
+    let wrong = error(&mut client, "INSERT INTO notes VALUES (snowflake_nextval_tagged(8), 7)");
     assert_eq!(wrong.code(), &SqlState::CHECK_VIOLATION);
     let outside = error(&mut client, "INSERT INTO notes (shard) VALUES (256)");
     assert_eq!(outside.code(), &SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
     client.batch_execute("ANALYZE notes; SET enable_seqscan = off").expect("statistics");
-    let plan = testbed::plan(&mut client, "EXPLAIN SELECT * FROM notes WHERE snowflake_tag(id) = 5");
-    assert!(plan.contains("notes_snowflake_tag_idx"), "{plan}");
+    let plan = testbed::plan(&mut client, "EXPLAIN SELECT * FROM notes WHERE (snowflake_decode(id)).tag = 5");
+    assert!(plan.contains("notes_tag_idx"), "{plan}");
 }
 
 /// Whichever tags they have: without its tag, too, no ID comes twice.
@@ -155,7 +163,7 @@ fn ids_with_tags_are_unique_over_crashes_and_layouts_with_and_without_a_tag() {
         if nth > 0 {
             cluster.configure("snowflake_pg.layout", layout);
             cluster.restart(Signal::INT);
-            let accept = "SELECT snowflake_accept_identity()";
+            let accept = "SELECT snowflake_accept_mark()";
             cluster.connect().batch_execute(accept).expect("the new layout");
         }
         for crash in [false, true] {
@@ -163,7 +171,7 @@ fn ids_with_tags_are_unique_over_crashes_and_layouts_with_and_without_a_tag() {
                 cluster.restart(Signal::KILL);
             }
             let call = if layout.contains('h') {
-                "snowflake_nextval((random() * 255)::bigint)"
+                "snowflake_nextval_tagged((random() * 255)::bigint)"
             } else {
                 "snowflake_nextval()"
             };
@@ -215,7 +223,7 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
                     let mut writer = cluster.connect();
                     scope.spawn(move || {
                         for _ in 0..500 {
-                            let insert = "INSERT INTO rows SELECT snowflake_nextval((random() * 255)::integer) \
+                            let insert = "INSERT INTO rows SELECT snowflake_nextval_tagged((random() * 255)::integer) \
                                           FROM generate_series(1, 3)";
                             writer.batch_execute(insert).expect("rows");
                         }

@@ -55,9 +55,12 @@ fn texts_and_uuids_are_what_the_documentation_says() {
         // NULL gives NULL.
         ("SELECT snowflake_to_text(NULL, 'base62')", "NULL"),
         ("SELECT snowflake_to_text(1, NULL)", "NULL"),
-        ("SELECT snowflake_to_text(1, 'base62', NULL)", "NULL"),
+        ("SELECT snowflake_to_text(1, NULL, NULL)", "NULL"),
         ("SELECT snowflake_from_text(NULL, 'base62')", "NULL"),
-        ("SELECT snowflake_from_text('1', 'base62', NULL)", "NULL"),
+        ("SELECT snowflake_from_text('1', NULL)", "NULL"),
+        // But no alphabet means the usual one.
+        ("SELECT snowflake_to_text(61, 'base62', NULL)", "z"),
+        ("SELECT snowflake_from_text('z', 'base62', alphabet => NULL)", "61"),
         ("SELECT snowflake_to_uuid(NULL)", "NULL"),
         ("SELECT snowflake_from_uuid(NULL)", "NULL"),
     ] {

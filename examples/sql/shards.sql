@@ -6,13 +6,13 @@ CREATE TABLE notes (
     shard integer NOT NULL,
     body  text,
     -- The layout is named, so that the check means the same on every server.
-    CHECK (snowflake_tag(id, 't41 w5 s9 h8') = shard)
+    CHECK ((snowflake_decode(id, 't41 w5 s9 h8')).tag = shard)
 );
 
 -- A default cannot see another column.
 CREATE FUNCTION number_note() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.id := snowflake_nextval(NEW.shard);
+    NEW.id := snowflake_nextval_tagged(NEW.shard);
     RETURN NEW;
 END
 $$;
@@ -20,4 +20,4 @@ $$;
 CREATE TRIGGER number_note BEFORE INSERT ON notes FOR EACH ROW WHEN (NEW.id IS NULL) EXECUTE FUNCTION number_note();
 
 -- For all rows of a shard.
-CREATE INDEX ON notes (snowflake_tag(id, 't41 w5 s9 h8'));
+CREATE INDEX ON notes (((snowflake_decode(id, 't41 w5 s9 h8')).tag));

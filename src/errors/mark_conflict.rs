@@ -26,7 +26,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                 place(own.directory)
             ),
             "If the other server may still run, give this server its own snowflake_pg.worker_id and restart it. If the \
-             other server will never run again, call snowflake_accept_identity().",
+             other server will never run again, call snowflake_accept_mark().",
         ),
         MarkConflict::OtherCluster => (
             "the durable mark belongs to another database cluster".to_owned(),
@@ -35,12 +35,12 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                 found.system_identifier, own.system_identifier
             ),
             "Two clusters must not share a snowflake_pg.state_directory. If this cluster replaces the other one, as \
-             after pg_upgrade, call snowflake_accept_identity().",
+             after pg_upgrade, call snowflake_accept_mark().",
         ),
         MarkConflict::NewerTimeline => (
             "the durable mark was written on a newer timeline".to_owned(),
             format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
-            "Another server may continue from there with the same IDs. If none will, call snowflake_accept_identity().",
+            "Another server may continue from there with the same IDs. If none will, call snowflake_accept_mark().",
         ),
         MarkConflict::NotTheLast => (
             "the durable mark is not the one that this server wrote last".to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                 found.timeline, worker_of(found)
             ),
             "Put back the state directory that this server used last, and restart the server. If it is lost, and every \
-             ID that this server has issued is older than the clock, call snowflake_accept_identity().",
+             ID that this server has issued is older than the clock, call snowflake_accept_mark().",
         ),
         MarkConflict::LeftBehind => (
             "this server wrote its durable mark in another directory".to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                 .to_owned(),
             "Set snowflake_pg.state_directory back, or mount the volume, or move the file \"mark\" to the new directory, and \
              restart the server. If the mark is lost, and every ID that this server has issued is older than the clock, \
-             call snowflake_accept_identity().",
+             call snowflake_accept_mark().",
         ),
         MarkConflict::Promoted => (
             "WAL does not have the durable mark of the server before this one".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
                 own.timeline, worker_of(own)
             ),
             "Give this server a snowflake_pg.worker_id of its own and restart it. If the other server will never run again, \
-             and its clock was right, call snowflake_accept_identity(). With snowflake_pg.wal_mark = prefer on all servers, \
+             and its clock was right, call snowflake_accept_mark(). With snowflake_pg.wal_mark = prefer on all servers, \
              WAL has the mark.",
         ),
         MarkConflict::OtherLayout => (
@@ -79,18 +79,18 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             if found.directory.same_inode(&own.directory)
                 && *found == (Identity { directory: found.directory, layout: found.layout, ..*own })
             {
-                "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_identity(), which lets \
+                "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_mark(), which lets \
                  no new ID equal an old one."
             } else {
                 "Set snowflake_pg.layout back and restart the server. If no other server will ever continue from this \
-                 mark, call snowflake_accept_identity()."
+                 mark, call snowflake_accept_mark()."
             },
         ),
         MarkConflict::OtherLayoutInWal(in_wal) => (
             "the layout has changed since a server of this database cluster issued IDs".to_owned(),
             format!("By the mark in WAL, it was {in_wal}. Here it is {layout}."),
             "Set snowflake_pg.layout to the same on the primary and its standbys, and restart the server. Or call \
-             snowflake_accept_identity(), which lets no new ID equal an old one.",
+             snowflake_accept_mark(), which lets no new ID equal an old one.",
         ),
     };
     let detail = match conflict {

@@ -25,15 +25,15 @@ use std::ffi::CStr;
 /// Accepts a durable mark that may not be this server's: the caller vouches that no other server issues its IDs.
 /// Returns when IDs begin; NULL if there is nothing to accept.
 #[pg_extern(sql = false)]
-fn snowflake_accept_identity(force: bool) -> Option<TimestampWithTimeZone> {
-    let floor = or_raise(accept_identity(force));
+fn snowflake_accept_mark(force: bool) -> Option<TimestampWithTimeZone> {
+    let floor = or_raise(accept_mark(force));
     if floor.is_none() {
         notice!("there is nothing to accept");
     }
     floor.map(timestamptz)
 }
 
-fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
+fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let Some(now) = now_unless_started()? else { return Ok(None) };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
@@ -56,7 +56,7 @@ fn accept_identity(force: bool) -> Result<Option<UnixMs>, IssueError> {
             )
             .set_detail(format!("It was {old_layout}, and is {}.", own.layout))
             .set_hint(
-                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_identity(force => \
+                "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_mark(force => \
                  true).",
             ),
         )

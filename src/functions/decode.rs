@@ -44,24 +44,8 @@ fn decode(id: i64, layout: &Layout) -> Row {
         ("datacenter_id", column(parts.datacenter.map(number))),
         ("worker_id", column(parts.worker.map(number))),
         ("sequence", column(parts.sequence.map(number))),
+        ("tag", column(parts.tag.map(number))),
     ])
-}
-
-/// The tag of an ID; `None` if the layout has no such field.
-#[pg_extern(sql = false)]
-fn snowflake_tag(id: i64) -> Option<i32> {
-    tag(id, &layout_in_force())
-}
-
-/// The tag of an ID of another layout; `None` if that has no such field.
-#[pg_extern(sql = false)]
-fn snowflake_tag_with_layout(id: i64, layout: &[u8]) -> Option<i32> {
-    tag(id, &layout_named(layout))
-}
-
-fn tag(id: i64, layout: &Layout) -> Option<i32> {
-    let tag = layout.unpack(bits(id, layout)).tag?;
-    Some(i32::try_from(tag).expect("all fields but the timestamp have 31 bits"))
 }
 
 /// The ID with these fields.
@@ -71,8 +55,9 @@ fn snowflake_compose(
     datacenter_id: Option<i32>,
     worker_id: Option<i32>,
     sequence: Option<i32>,
+    tag: Option<i32>,
 ) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence, Some(0)], &layout_in_force())
+    compose(issued_at, [datacenter_id, worker_id, sequence], tag, &layout_in_force())
 }
 
 /// The ID of another layout with these fields.
@@ -82,44 +67,25 @@ fn snowflake_compose_with_layout(
     datacenter_id: Option<i32>,
     worker_id: Option<i32>,
     sequence: Option<i32>,
-    layout: Option<&[u8]>,
-) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence, Some(0)], &layout_named(layout?))
-}
-
-/// The ID with these fields and this tag.
-#[pg_extern(sql = false)]
-fn snowflake_compose_with_tag(
-    issued_at: Option<TimestampWithTimeZone>,
-    datacenter_id: Option<i32>,
-    worker_id: Option<i32>,
-    sequence: Option<i32>,
-    tag: Option<i32>,
-) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence, tag], &layout_in_force())
-}
-
-/// The ID of another layout with these fields and this tag.
-#[pg_extern(sql = false)]
-fn snowflake_compose_with_tag_and_layout(
-    issued_at: Option<TimestampWithTimeZone>,
-    datacenter_id: Option<i32>,
-    worker_id: Option<i32>,
-    sequence: Option<i32>,
     tag: Option<i32>,
     layout: Option<&[u8]>,
 ) -> Option<i64> {
-    compose(issued_at, [datacenter_id, worker_id, sequence, tag], &layout_named(layout?))
+    compose(issued_at, [datacenter_id, worker_id, sequence], tag, &layout_named(layout?))
 }
 
-/// NULL gives NULL, except for a field that the layout lacks: decoding gives NULL for it.
-fn compose(issued_at: Option<TimestampWithTimeZone>, numbers: [Option<i32>; 4], layout: &Layout) -> Option<i64> {
+/// NULL gives NULL, except for a field that the layout lacks: decoding gives NULL for it. No tag is tag 0.
+fn compose(
+    issued_at: Option<TimestampWithTimeZone>,
+    numbers: [Option<i32>; 3],
+    tag: Option<i32>,
+    layout: &Layout,
+) -> Option<i64> {
     let issued_at = issued_at?;
     let number = |given: Option<i32>, last: u64| if last == 0 { Some(given.unwrap_or(0)) } else { given };
     let datacenter = number(numbers[0], *layout.datacenters().end())?;
     let worker = number(numbers[1], *layout.workers().end())?;
     let sequence = number(numbers[2], (1 << layout.sequence_bits()) - 1)?;
-    let tag = number(numbers[3], *layout.tags().end())?;
+    let tag = tag.unwrap_or(0);
     let at = if issued_at.is_infinity() && !issued_at.is_neg_infinity() {
         Err(TimeError::AfterEnd { last: layout.last_time() })
     } else {

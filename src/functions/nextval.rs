@@ -48,7 +48,7 @@ pub fn next() -> i64 {
 
 /// The next ID, with a tag of the application's. Worker and sequence make it unique, whatever the tag is.
 #[pg_extern(sql = false)]
-fn snowflake_nextval_with_tag(tag: i64) -> i64 {
+fn snowflake_nextval_tagged(tag: i64) -> i64 {
     if !preload::is_done() {
         IssueError::NotPreloaded.raise();
     }
@@ -66,10 +66,10 @@ fn snowflake_nextval_with_tag(tag: i64) -> i64 {
     id
 }
 
-/// [`snowflake_nextval_with_tag`], as COPY calls it.
+/// [`snowflake_nextval_tagged`], as COPY calls it.
 #[pg_extern(sql = false)]
-fn snowflake_nextval_with_tag_in_copy(_not_from_sql: Internal, tag: i64) -> i64 {
-    snowflake_nextval_with_tag(tag)
+fn snowflake_nextval_tagged_in_copy(_not_from_sql: Internal, tag: i64) -> i64 {
+    snowflake_nextval_tagged(tag)
 }
 
 /// The next `count` IDs, all taken when the call begins.

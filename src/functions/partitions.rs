@@ -3,13 +3,14 @@
 mod old;
 mod parent;
 
-use super::layout::{layout_in_force, layout_named};
+use super::layout::layout_or_default;
 use super::range::must_sort;
-use super::row::{Row, column};
+use super::row::Row;
 use super::time::{display_interval, timestamptz};
 use crate::clock;
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, quoted};
+use old::row;
 use parent::Parent;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
@@ -22,19 +23,14 @@ const MAX_AHEAD: u32 = 1000;
 
 /// Creates missing partitions for the current period and the `ahead` following ones.
 #[pg_extern(sql = false)]
-fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(create_partitions(parent, every, ahead, layout_in_force()))
-}
-
-/// Creates missing partitions for IDs of another layout.
-#[pg_extern(sql = false)]
-fn snowflake_create_partitions_with_layout(
-    parent: pg_sys::Oid,
-    every: Interval,
-    ahead: i32,
-    layout: &[u8],
+fn snowflake_create_partitions(
+    parent: Option<pg_sys::Oid>,
+    every: Option<Interval>,
+    ahead: Option<i32>,
+    layout: Option<&[u8]>,
 ) -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(create_partitions(parent, every, ahead, layout_named(layout)))
+    let rows = || Some(create_partitions(parent?, every?, ahead?, layout_or_default(layout)));
+    SetOfIterator::new(rows().unwrap_or_default())
 }
 
 fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row> {
@@ -71,11 +67,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
             let from = layout.issued_at(ids.start);
             let until = layout.issued_at(ids.end - 1) + layout.tick_ms();
             let partition = create(&parent, ids, from..until);
-            Row::of([
-                ("partition", column(partition)),
-                ("since", column(timestamptz(from))),
-                ("until", column(timestamptz(until))),
-            ])
+            row(partition, Some(timestamptz(from)..timestamptz(until)))
         })
         .collect();
     covered.extend(missing);

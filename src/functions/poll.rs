@@ -14,7 +14,7 @@ use std::ffi::{CStr, CString, c_char};
 struct Poll {
     table: PgRelation,
     after: i64,
-    limit: i32,
+    max_rows: i32,
     /// The column of the IDs; `None` for the primary key.
     key: Option<CString>,
 }
@@ -28,13 +28,13 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     let poll = Poll {
         table: table(call),
         after: argument(call, 1).unwrap_or_else(|| raise(is_null("after"))),
-        limit: argument(call, 2).unwrap_or_else(|| raise(is_null("limit"))),
+        max_rows: argument(call, 2).unwrap_or_else(|| raise(is_null("max_rows"))),
         key: argument::<&CStr>(call, 3).map(CStr::to_owned),
     };
-    if poll.limit < 1 {
+    if poll.max_rows < 1 {
         raise(
-            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "limit must be greater than 0")
-                .set_detail(format!("The value is {}.", poll.limit)),
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "max_rows must be greater than 0")
+                .set_detail(format!("The value is {}.", poll.max_rows)),
         );
     }
     let key = poll.key();
@@ -182,7 +182,7 @@ impl Poll {
         let after = format!(" OPERATOR(pg_catalog.>) '{}'::pg_catalog.int8 AND ", self.after);
         let below = format!(" OPERATOR(pg_catalog.<) '{horizon}'::pg_catalog.int8 ORDER BY ");
         // All rows with the last ID, so that the next call may begin after it.
-        let limit = format!(" FETCH FIRST {} ROWS WITH TIES", self.limit);
+        let limit = format!(" FETCH FIRST {} ROWS WITH TIES", self.max_rows);
         let parts: [&[u8]; 9] = [
             b"SELECT * FROM ",
             &table,

@@ -6,28 +6,25 @@ use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;
 use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
 
-/// An ID in an encoding with its usual alphabet.
+/// An ID in an encoding, with its usual alphabet or another one.
 #[pg_extern(sql = false)]
-fn snowflake_to_text(id: i64, encoding: &[u8]) -> String {
-    Notation::from(parse_encoding(encoding)).encode(number(id))
+fn snowflake_to_text(id: Option<i64>, encoding: Option<&[u8]>, alphabet: Option<&[u8]>) -> Option<String> {
+    let id = id?;
+    let alphabet = alphabet.map(characters);
+    Some(notation(encoding?, alphabet.as_deref()).encode(number(id)))
 }
 
-/// An ID in an encoding with another alphabet.
+/// The ID of a text.
 #[pg_extern(sql = false)]
-fn snowflake_to_text_with_alphabet(id: i64, encoding: &[u8], alphabet: &[u8]) -> String {
-    with_alphabet(parse_encoding(encoding), &characters(alphabet)).encode(number(id))
+fn snowflake_from_text(text: Option<&[u8]>, encoding: Option<&[u8]>, alphabet: Option<&[u8]>) -> Option<i64> {
+    let text = text?;
+    let alphabet = alphabet.map(characters);
+    Some(read(notation(encoding?, alphabet.as_deref()), text))
 }
 
-/// The ID of a text with the usual alphabet.
-#[pg_extern(sql = false)]
-fn snowflake_from_text(text: &[u8], encoding: &[u8]) -> i64 {
-    read(Notation::from(parse_encoding(encoding)), text)
-}
-
-/// The ID of a text with another alphabet.
-#[pg_extern(sql = false)]
-fn snowflake_from_text_with_alphabet(text: &[u8], encoding: &[u8], alphabet: &[u8]) -> i64 {
-    read(with_alphabet(parse_encoding(encoding), &characters(alphabet)), text)
+fn notation<'alphabet>(encoding: &[u8], alphabet: Option<&'alphabet str>) -> Notation<'alphabet> {
+    let encoding = parse_encoding(encoding);
+    alphabet.map_or_else(|| Notation::from(encoding), |alphabet| with_alphabet(encoding, alphabet))
 }
 
 fn parse_encoding(name: &[u8]) -> Encoding {

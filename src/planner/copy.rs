@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What replaces `snowflake_nextval()`. Its argument, of type internal, keeps SQL from calling it.
 const IN_COPY: &CStr = c"snowflake_nextval_in_copy";
 
+/// What replaces `snowflake_nextval_tagged()`, with one argument more.
+const TAGGED_IN_COPY: &CStr = c"snowflake_nextval_tagged_in_copy";
+
 /// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement.
 /// Functions that COPY or the planner call run in other contexts.
 const COPY_CONTEXT: &CStr = c"COPY";
@@ -63,8 +66,11 @@ fn instead_of(call: &FuncExpr) -> Option<*mut c_void> {
     let function = call.funcid;
     // SAFETY: the arguments of a call are a list of nodes.
     let given = unsafe { PgList::<Node>::from_pg(call.args) };
-    // Without a tag, or with one.
-    let in_copy = beside(function, IN_COPY, &[INTERNALOID, INT8OID][..=given.len()]);
+    let in_copy = if given.is_empty() {
+        beside(function, IN_COPY, &[INTERNALOID])
+    } else {
+        beside(function, TAGGED_IN_COPY, &[INTERNALOID, INT8OID])
+    };
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;
     }

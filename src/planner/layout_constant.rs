@@ -15,7 +15,7 @@ use super::tree::{expression_tree_walker, query_tree_walker};
 use crate::catalog::{beside, everybody_may_call};
 use crate::config::gucs;
 use once_cell::sync::OnceCell;
-use pgrx::pg_sys::{FuncExpr, NamedArgExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};
+use pgrx::pg_sys::{FuncExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgList};
 use std::cell::{Cell, RefCell};
@@ -24,14 +24,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// The functions with an optional layout as their last argument. By name, since an older script of the extension may
 /// lack some.
-const NAMES: [&CStr; 9] = [
+const NAMES: [&CStr; 7] = [
     c"snowflake_compose",
     c"snowflake_decode",
     c"snowflake_explain",
     c"snowflake_interval",
     c"snowflake_min_id",
-    c"snowflake_now",
-    c"snowflake_tag",
     c"snowflake_timestamp",
     c"snowflake_within",
 ];
@@ -107,28 +105,28 @@ unsafe extern "C-unwind" fn name_layout(call: *mut FuncExpr) {
     if gucs::layout().is_err() {
         return;
     }
-    // SAFETY: the arguments of a call are a list of nodes.
-    let mut arguments = unsafe { PgList::<Node>::from_pg(call.args) };
+    let mut arguments = expanded_arguments(call);
     let layout = gucs::layout_text().into_string().unwrap_or_default().into_datum().unwrap_or(pg_sys::Datum::null());
     // SAFETY: the value is a text, in the memory of the query.
     let layout = unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, layout, false, false) };
-    let mut layout: *mut Node = layout.cast();
-    // SAFETY: no argument is null.
-    if arguments.tail().is_some_and(|last| unsafe { (*last).type_ } == NodeTag::T_NamedArgExpr) {
-        // SAFETY: the tag is that of the type. The name is a C string, which is copied.
-        let (mut named, name) = unsafe {
-            (PgBox::<NamedArgExpr>::alloc_node(NodeTag::T_NamedArgExpr), pg_sys::pstrdup(c"layout".as_ptr()))
-        };
-        named.arg = layout.cast();
-        named.name = name;
-        named.argnumber = c_int::try_from(arguments.len()).expect("a function's arguments");
-        named.location = -1;
-        layout = named.into_pg().cast();
-    }
-    arguments.push(layout);
+    arguments.push(layout.cast());
     call.args = arguments.into_pg();
     call.funcid = function;
     call.inputcollid = pg_sys::DEFAULT_COLLATION_OID;
+}
+
+/// All arguments of a call in their order, without names, and with the defaults of those that the call omits. The
+/// planner, which does the same, comes later.
+fn expanded_arguments(call: &FuncExpr) -> PgList<Node> {
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCOID).unwrap_or(-1);
+    // SAFETY: the function exists, since its variant was found beside it. Its row is valid until it is released.
+    // The arguments are those that the parser has found to fit.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(cache, call.funcid.into());
+        let arguments = pg_sys::expand_function_arguments(call.args, false, call.funcresulttype, row);
+        pg_sys::ReleaseSysCache(row);
+        PgList::from_pg(arguments)
+    }
 }
 
 thread_local! {

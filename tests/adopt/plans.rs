@@ -38,17 +38,17 @@ fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {
         let of_type = format!("SELECT DISTINCT pg_typeof(\"Id\") FROM {table}");
         assert_eq!(value(&mut client, &of_type), type_now, "{column}");
         assert!(plan(&mut client, "adopt", arguments).notes[0].starts_with("Nothing is to be done"), "{column}");
-        run(&mut client, "release", arguments);
+        run(&mut client, "revert", arguments);
         let step = if column.contains("INCREMENT 5") { 5 } else { 1 };
         assert_eq!(value(&mut client, &insert), (before + step).to_string(), "{column}");
         assert_eq!(value(&mut client, &insert), (before + 2 * step).to_string(), "{column}");
         assert_eq!(value(&mut client, identity), was, "{column}");
-        assert!(plan(&mut client, "release", arguments).notes[0].starts_with("Nothing is to be done"), "{column}");
+        assert!(plan(&mut client, "revert", arguments).notes[0].starts_with("Nothing is to be done"), "{column}");
         // And again.
         run(&mut client, "adopt", arguments);
         let again = value(&mut client, &insert);
         assert!(again > adopted && is_new(&mut client, &again), "{column}: {again}");
-        run(&mut client, "release", arguments);
+        run(&mut client, "revert", arguments);
         assert_eq!(value(&mut client, &insert), (before + 3 * step).to_string(), "{column}");
         let count = value(&mut client, &format!("SELECT count(*) FROM {table} WHERE item = 'new'"));
         assert_eq!(count, "5", "{column}");
@@ -195,7 +195,7 @@ fn a_plan_does_not_take_the_rows_that_a_policy_shows_for_all() {
 
 /// A DBA adopts a table of an application.
 #[test]
-fn a_superuser_adopts_and_releases_a_table_of_another_owner() {
+fn a_superuser_adopts_and_reverts_a_table_of_another_owner() {
     let (database, mut client) = database();
     client
         .batch_execute("CREATE ROLE \"the App\" LOGIN; GRANT ALL ON SCHEMA public, ids TO \"the App\"")
@@ -203,14 +203,14 @@ fn a_superuser_adopts_and_releases_a_table_of_another_owner() {
     let mut app = database.config().user("the App").connect(testbed::postgres::NoTls).expect("a session");
     for column in ["serial", "integer GENERATED ALWAYS AS IDENTITY"] {
         app.batch_execute(&format!("CREATE TABLE orders (id {column} PRIMARY KEY, n integer)")).expect("a table");
-        for which in ["adopt", "release", "adopt"] {
+        for which in ["adopt", "revert", "adopt"] {
             run(&mut client, which, "'orders'");
             app.batch_execute("INSERT INTO orders (n) VALUES (1)").unwrap_or_else(|error| panic!("{which}: {error:?}"));
         }
         let owners = "SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname LIKE 'orders%'";
         assert_eq!(value(&mut client, owners), "\"the App\"", "{column}");
         // The owner can do the same.
-        run(&mut app, "release", "'orders'");
+        run(&mut app, "revert", "'orders'");
         assert_eq!(value(&mut app, "INSERT INTO orders (n) VALUES (1) RETURNING id"), "2", "{column}");
         app.batch_execute("DROP TABLE orders").expect("the end");
         assert_eq!(value(&mut client, "SELECT count(*) FROM pg_class WHERE relname LIKE 'orders%'"), "0", "{column}");
@@ -231,7 +231,7 @@ fn a_default_without_a_sequence_and_an_empty_table_are_adopted() {
         run(&mut client, "adopt", &format!("'{table}'"));
         let id = value(&mut client, &format!("INSERT INTO {table} (n) VALUES (1) RETURNING id"));
         assert!(is_new(&mut client, &id), "{table}");
-        run(&mut client, "release", &format!("'{table}'"));
+        run(&mut client, "revert", &format!("'{table}'"));
         let default = format!("SELECT count(*) FROM pg_attrdef WHERE adrelid = '{table}'::regclass");
         assert_eq!(value(&mut client, &default), "0", "{table}");
     }
@@ -308,7 +308,7 @@ fn writers_wait_at_most_for_the_plan_and_lose_no_row() {
         })
         .collect();
     for _ in 0..3 {
-        for which in ["adopt", "release"] {
+        for which in ["adopt", "revert"] {
             run_until_done(&mut client, which, "'orders'");
             thread::sleep(Duration::from_millis(200));
         }

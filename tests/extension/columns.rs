@@ -105,9 +105,9 @@ fn a_script_gets_the_columns_that_it_declares_in_its_order() {
     declare(
         &mut client,
         PARTITIONS,
-        "(regclass, interval, integer, OUT partition regclass, OUT since timestamptz) RETURNS SETOF record",
+        "(regclass, interval, integer, text, OUT partition regclass, OUT since timestamptz) RETURNS SETOF record",
     );
-    let made = "SELECT other FROM other('events', '1000 years', 0)";
+    let made = "SELECT other FROM other('events', '1000 years', 0, 'twitter')";
     assert_eq!(value(&mut client, made), "(events_20101104_014254,\"2010-11-04 01:42:54.657+00\")");
 }
 
@@ -127,10 +127,10 @@ fn columns_that_the_library_does_not_know_are_null() {
     let null = "SELECT count(*) FILTER (WHERE source <> '' AND more IS NULL AND yet_more IS NULL) FROM other()";
     assert_eq!(value(&mut client, null), "12");
     let partitions =
-        "(regclass, interval, integer, OUT partition regclass, OUT since timestamptz, OUT until timestamptz,
+        "(regclass, interval, integer, text, OUT partition regclass, OUT since timestamptz, OUT until timestamptz,
         OUT more text, OUT yet_more integer) RETURNS SETOF record";
     declare(&mut client, PARTITIONS, partitions);
-    let made = "SELECT format('%s %s', until, more IS NULL AND yet_more IS NULL) FROM other('events', '1000 years', 0)";
+    let made = "SELECT format('%s %s', until, more IS NULL AND yet_more IS NULL) FROM other('events', '1000 years', 0, 'twitter')";
     assert_eq!(value(&mut client, made), "2080-07-10 17:30:30.209+00 t");
 }
 

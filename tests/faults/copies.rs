@@ -102,7 +102,7 @@ fn accepted_copy(copied: fn(i32) -> Copied) -> Report {
     assert_refused(&copy, "copy");
     crash(&mut copy);
     assert_refused(&copy, "copy");
-    copy.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+    copy.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
     let accepted = some_ids_without_errors(&copy);
     assert_above(&accepted, &ids);
     // Once is enough.

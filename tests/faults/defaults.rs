@@ -145,7 +145,7 @@ fn without_a_mark(rounds: usize) -> Evidence {
         before.merge(ids(&primary));
         fail_over(&mut primary, &standby);
         assert_refused(&standby, "WAL does not have the durable mark");
-        standby.connect().batch_execute("SELECT snowflake_accept_identity()").expect("an acceptance");
+        standby.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
         let after = ids(&standby);
         assert_above(&after, &before);
         before.merge(after);

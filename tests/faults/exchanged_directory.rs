@@ -81,7 +81,7 @@ pub const FAULTS: &[Fault] = &[
 /// How long a server may take to answer with an ID. Far longer than it does: only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const ACCEPT: &str = "SELECT snowflake_accept_identity()";
+const ACCEPT: &str = "SELECT snowflake_accept_mark()";
 
 fn assert_refused_for_its_mark(server: &Cluster) {
     assert_refused(server, "durable mark");

@@ -122,7 +122,7 @@ fn turns_on_one_timeline(rounds: usize) -> Evidence {
         become_primary(&mut b);
         // To the server it is a copy, whose original might still run.
         assert_refused(&b, "copy");
-        assert_ne!(value(&mut b.connect(), "SELECT snowflake_accept_identity()"), "NULL", "when IDs begin");
+        assert_ne!(value(&mut b.connect(), "SELECT snowflake_accept_mark()"), "NULL", "when IDs begin");
         let mut ids_of_b = ids_until_past(&b, &before);
         ids_of_b.merge(run_ahead(&b, FAR_AHEAD[round % 2]));
         before = together_above("the other server's turn", before, ids_of_b);

@@ -95,7 +95,7 @@ fn removed_by_the_other(rounds: usize) -> Evidence {
         a.stop(Signal::INT);
         b.wait_for_replay_of(&a);
         become_primary(&mut b);
-        assert_ne!(value(&mut b.connect(), "SELECT snowflake_accept_identity()"), "NULL", "when IDs begin");
+        assert_ne!(value(&mut b.connect(), "SELECT snowflake_accept_mark()"), "NULL", "when IDs begin");
         let of_b = ids_until_past(&b, &ids);
         ids = together_above("the turn of the server that was accepted", ids, of_b);
         remove_marks(&mut b);

@@ -56,7 +56,7 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-const ACCEPT: &str = "SELECT snowflake_accept_identity()";
+const ACCEPT: &str = "SELECT snowflake_accept_mark()";
 
 /// What clients have received in a round, and how far it was ahead of the clock, at most.
 type Seen = (Report, i64);
@@ -217,7 +217,7 @@ fn epoch_changed() -> Seen {
     let refused = error(&mut server.connect(), ACCEPT);
     assert!(refused.hint().is_some(), "{refused:?}");
     assert_refused(&server, "layout");
-    server.connect().batch_execute("SELECT snowflake_accept_identity(force := true)").expect("an acceptance by force");
+    server.connect().batch_execute("SELECT snowflake_accept_mark(force := true)").expect("an acceptance by force");
     let forced = some_ids_without_errors(&server);
     assert_above(&old, &forced);
     let lead = lead_ms(&old, 0).max(lead_ms_in(&later.parse().expect("a layout"), &forced, 0));

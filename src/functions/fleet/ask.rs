@@ -32,7 +32,7 @@ const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.e
              AND d.objid OPERATOR(pg_catalog.=) p.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
              AND d.refobjid OPERATOR(pg_catalog.=) e.oid
-         WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_identity' AND p.pronargs OPERATOR(pg_catalog.=) 0
+         WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_server' AND p.pronargs OPERATOR(pg_catalog.=) 0
         ) AS schema
     FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
 
@@ -152,7 +152,7 @@ fn ask(remote: &mut Remote) -> Result<Account, Failure> {
     };
     let Some(schema) = schema else {
         let version = shortened(&version, LONGEST_TEXT);
-        let message = format!("extension snowflake_pg {version} has no snowflake_identity()");
+        let message = format!("extension snowflake_pg {version} has no snowflake_server()");
         return Err(Failure::local(message));
     };
     let identity = format!(
@@ -162,7 +162,7 @@ fn ask(remote: &mut Remote) -> Result<Account, Failure> {
             (EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)
                 ::pg_catalog.int8 AS started,
             pg_catalog.current_setting('snowflake_pg.wal_mark', true) AS wal_mark
-         FROM {schema}.snowflake_identity() AS i"
+         FROM {schema}.snowflake_server() AS i"
     );
     let identity = CString::new(identity).map_err(|_| unexpected())?;
     let (before, at) = (clock::microseconds(clock::since_1970()), Instant::now());

@@ -4,7 +4,7 @@ use super::parent::{Parent, Partition, class, try_open};
 use crate::catalog::name_of_table;
 use crate::clock;
 use crate::errors::{error_report, raise};
-use crate::functions::layout::{layout_in_force, layout_named};
+use crate::functions::layout::layout_or_default;
 use crate::functions::range::must_sort;
 use crate::functions::row::{Column, Row, column};
 use crate::functions::run_as::run;
@@ -31,27 +31,24 @@ unsafe extern "C-unwind" {
 
 /// The partitions of a table, with their times and sizes.
 #[pg_extern(sql = false)]
-fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(partitions(parent, layout_in_force()))
-}
-
-/// The partitions of a table with IDs of another layout.
-#[pg_extern(sql = false)]
-fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(partitions(parent, layout_named(layout)))
+fn snowflake_partitions(parent: Option<pg_sys::Oid>, layout: Option<&[u8]>) -> SetOfIterator<'static, Row> {
+    let rows = || Some(partitions(parent?, layout_or_default(layout)));
+    SetOfIterator::new(rows().unwrap_or_default())
 }
 
 fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row> {
     must_sort(&layout);
     let parent = Parent::read(parent);
-    let row = |table: pg_sys::Oid, times| {
-        Row::of([&[("partition", column(table))][..], &times_and_size(times, &Size::of(table))].concat())
-    };
     let of_times = parent.partitions.iter().map(|partition| row(partition.table, Some(times(partition, &layout))));
     of_times.chain(parent.default.map(|table| row(table, None))).collect()
 }
 
-/// Columns of both functions. A default partition has no times.
+/// A partition. A default partition has no times.
+pub(super) fn row(table: pg_sys::Oid, times: Option<Range<TimestampWithTimeZone>>) -> Row {
+    Row::of([&[("partition", column(table))][..], &times_and_size(times, &Size::of(table))].concat())
+}
+
+/// Columns of all functions of partitions.
 fn times_and_size(times: Option<Range<TimestampWithTimeZone>>, size: &Size) -> [(&'static str, Column); 4] {
     let (since, until) = times.map(|times| (times.start, times.end)).unzip();
     [("since", column(since)), ("until", column(until)), ("rows", column(size.rows)), ("bytes", column(size.bytes))]
@@ -60,22 +57,13 @@ fn times_and_size(times: Option<Range<TimestampWithTimeZone>>, size: &Size) -> [
 /// Drops partitions whose IDs are all older than a time, or returns the commands that do.
 #[pg_extern(sql = false)]
 fn snowflake_drop_partitions(
-    parent: pg_sys::Oid,
-    before: TimestampWithTimeZone,
-    dry_run: bool,
+    parent: Option<pg_sys::Oid>,
+    before: Option<TimestampWithTimeZone>,
+    dry_run: Option<bool>,
+    layout: Option<&[u8]>,
 ) -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_in_force()))
-}
-
-/// Drops partitions whose IDs, of another layout, are all older than a time, or returns the commands that do.
-#[pg_extern(sql = false)]
-fn snowflake_drop_partitions_with_layout(
-    parent: pg_sys::Oid,
-    before: TimestampWithTimeZone,
-    dry_run: bool,
-    layout: &[u8],
-) -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_named(layout)))
+    let rows = || Some(drop_partitions(parent?, before?, dry_run?, layout_or_default(layout)));
+    SetOfIterator::new(rows().unwrap_or_default())
 }
 
 fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: bool, layout: Layout) -> Vec<Row> {

@@ -8,7 +8,7 @@ const FLEET: &str = "src/functions/fleet.rs";
 const ASK: &str = "src/functions/fleet/ask.rs";
 const LIBPQ: &str = "src/libpq.rs";
 const REMOTE: &str = "src/remote.rs";
-const FOREIGN: &str = "src/functions/foreign.rs";
+const ELSEWHERE: &str = "src/functions/issued_elsewhere.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -131,37 +131,37 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "fleet:: a_reload" },
     },
     Mutant {
-        name: "IDs above the last one are not foreign",
-        edits: &[(FOREIGN, "layout.position(id) > generator.last_position()", "layout.position(id) == u64::MAX")],
-        against: Servers { tests: "fleet:: foreign" },
+        name: "IDs above the last one were not issued elsewhere",
+        edits: &[(ELSEWHERE, "layout.position(id) > generator.last_position()", "layout.position(id) == u64::MAX")],
+        against: Servers { tests: "fleet:: above_the_last" },
     },
     Mutant {
-        name: "IDs are foreign from the durable mark on",
+        name: "IDs were issued elsewhere only from the durable mark on",
         edits: &[(
-            FOREIGN,
+            ELSEWHERE,
             "layout.position(id) > generator.last_position()",
             "layout.position(id) >> layout.sequence_bits() >= generator.covered_until()",
         )],
         against: Servers { tests: "fleet:: above_the_last" },
     },
     Mutant {
-        name: "old IDs of a worker that is leased are foreign",
-        edits: &[(FOREIGN, "!worker::needs_lease() && parts", "parts")],
+        name: "old IDs of a worker that is leased were issued elsewhere",
+        edits: &[(ELSEWHERE, "!worker::needs_lease() && parts", "parts")],
         against: Servers { tests: "fleet:: before_a_lease" },
     },
     Mutant {
         name: "initdb had the right clock",
-        edits: &[(FOREIGN, "made_at().saturating_sub(INITDB_CLOCK)", "made_at()")],
+        edits: &[(ELSEWHERE, "made_at().saturating_sub(INITDB_CLOCK)", "made_at()")],
         against: Servers { tests: "fleet:: before_the_cluster" },
     },
     Mutant {
-        name: "a server that issues no IDs knows which are foreign",
-        edits: &[(FOREIGN, "    generator.is_started().then(|| {", "    Some(()).map(|()| {")],
+        name: "a server that issues no IDs knows which were issued elsewhere",
+        edits: &[(ELSEWHERE, "    generator.is_started().then(|| {", "    Some(()).map(|()| {")],
         against: Servers { tests: "fleet:: issues_no_ids" },
     },
     Mutant {
         name: "what is no ID of the layout is decoded",
-        edits: &[(FOREIGN, ".filter(|&id| id <= layout.max_id())", "")],
+        edits: &[(ELSEWHERE, ".filter(|&id| id <= layout.max_id())", "")],
         against: Servers { tests: "fleet:: what_is_no_id" },
     },
 ];

@@ -1,6 +1,6 @@
 //! IDs with the worker of this server that another one has issued.
 
-use super::identity::system_identifier;
+use super::server::system_identifier;
 use crate::config::preload;
 use crate::shared::shared;
 use crate::worker;
@@ -20,7 +20,7 @@ const INITDB_CLOCK: UnixMs = 24 * 60 * 60 * 1000;
 /// - The cluster issues nothing before initdb has made it. Not with a registry, which gives workers to one server after
 ///   the other.
 #[pg_extern(sql = false)]
-fn snowflake_is_foreign(id: i64) -> Option<bool> {
+fn snowflake_issued_elsewhere(id: i64) -> Option<bool> {
     if !preload::is_done() {
         return None;
     }
