@@ -147,7 +147,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     see(&started(builder().worker(-1)), "worker unset");
     see(&started(builder().worker(5000)), "misconfigured");
     see(&started(builder().set("snowflake_pg.layout", "t41 w10 s12 epoch=2060-01-01T00:00:00Z")), "outside the layout");
-    see(&started(builder().worker("registry").set("snowflake_pg.registry", "host=/nowhere")), "no lease");
+    see(&started(builder().worker("registry").set("snowflake_pg.registry_conninfo", "host=/nowhere")), "no lease");
     let mut damaged = started(builder());
     damaged.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     damaged.stop(Signal::INT);
