@@ -283,7 +283,7 @@ fn the_busiest_second_is_a_part_of_what_the_layout_has() {
     let cluster = builder().set("snowflake_pg.layout", "t41 w10 s8 epoch=2020-01-01T00:00:00Z").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert_eq!(status(&cluster, "ids_per_second"), "256000");
+    assert_eq!(status(&cluster, "max_ids_per_second"), "256000");
     // Two seconds of full ticks have one whole second.
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(512000)").expect("IDs");
     let share: f64 =
