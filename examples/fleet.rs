@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     }
     let registry = Registry::start();
     let leased = |nth: usize| {
-        let member = Cluster::builder().worker("registry").set("snowflake_pg.registry", registry.conninfo());
+        let member = Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", registry.conninfo());
         if can_name_hosts() { member.host_name(&format!("pg-{nth}")) } else { member }
     };
     show("snowflake_pg.worker_id = 'registry'", leased)?;

@@ -79,7 +79,7 @@ COMMENT ON FUNCTION snowflake_get_layouts() IS
 CREATE VIEW snowflake_layouts AS
     SELECT * FROM snowflake_get_layouts() AS layouts(
         name text, fields text, unit interval, epoch timestamptz, last_timestamp timestamptz, years double precision,
-        workers bigint, ids_per_second bigint, can_generate boolean, source text);
+        workers bigint, max_ids_per_second bigint, can_generate boolean, source text);
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 COMMENT ON VIEW snowflake_layouts IS
     'named layouts, for snowflake_pg.layout and for functions that take a layout';
@@ -89,7 +89,7 @@ COMMENT ON COLUMN snowflake_layouts.unit IS 'length of a tick';
 COMMENT ON COLUMN snowflake_layouts.epoch IS 'first timestamp';
 COMMENT ON COLUMN snowflake_layouts.years IS 'how long the timestamps last, from the epoch';
 COMMENT ON COLUMN snowflake_layouts.workers IS 'number of servers in all data centers together';
-COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'of one server';
+COMMENT ON COLUMN snowflake_layouts.max_ids_per_second IS 'of one server';
 COMMENT ON COLUMN snowflake_layouts.can_generate IS
     'whether a server can issue IDs now: at most 63 bits, timestamp highest, last timestamp not past; if it is, add a later epoch=';
 COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout is published';
@@ -380,7 +380,7 @@ CREATE VIEW snowflake_status AS
         mark_extensions bigint, mark_wait_time interval, stats_reset timestamptz, state_directory text,
         problem_sqlstate text, problem text, keeper_pid integer,
         last_refusal_at timestamptz, last_refusal_sqlstate text, last_refusal text,
-        ids_per_second bigint, busiest_second bigint, mark_left interval, library_version text);
+        max_ids_per_second bigint, busiest_second bigint, mark_left interval, library_version text);
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: settings in force, durable mark, and counters';
@@ -428,7 +428,7 @@ COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when a call counted in re
 COMMENT ON COLUMN snowflake_status.last_refusal_sqlstate IS 'SQLSTATE of its error';
 COMMENT ON COLUMN snowflake_status.last_refusal IS
     'its message, details and hint; NULL unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.ids_per_second IS 'most IDs that this server can issue in a second, by its layout';
+COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that this server can issue in a second, by its layout';
 COMMENT ON COLUMN snowflake_status.busiest_second IS
     'most IDs with timestamps of one second since stats_reset, without those of history';
 COMMENT ON COLUMN snowflake_status.mark_left IS
@@ -444,8 +444,8 @@ CREATE VIEW snowflake_metrics AS
            (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
            datacenter_id::bigint, worker_id::bigint,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
-           ids_issued, ids_per_second, busiest_second,
-           busiest_second::double precision / ids_per_second::double precision AS busiest_second_share,
+           ids_issued, max_ids_per_second, busiest_second,
+           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_share,
            ticks_exhausted, borrowed_ids, history_ids,
            extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
            extract(epoch FROM lead)::double precision AS lead_seconds,
@@ -472,7 +472,7 @@ COMMENT ON COLUMN snowflake_metrics.can_issue IS '1 if state is ready or idle, e
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
-    'busiest_second as a part of ids_per_second: 1 is the limit of the layout';
+    'busiest_second as a part of max_ids_per_second: 1 is the limit of the layout';
 COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
 COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS

@@ -147,7 +147,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     see(&started(builder().worker(-1)), "worker unset");
     see(&started(builder().worker(5000)), "misconfigured");
     see(&started(builder().set("snowflake_pg.layout", "t41 w10 s12 epoch=2060-01-01T00:00:00Z")), "outside the layout");
-    see(&started(builder().worker("registry").set("snowflake_pg.registry", "host=/nowhere")), "no lease");
+    see(&started(builder().worker("registry").set("snowflake_pg.registry_conninfo", "host=/nowhere")), "no lease");
     let mut damaged = started(builder());
     damaged.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     damaged.stop(Signal::INT);
@@ -283,7 +283,7 @@ fn the_busiest_second_is_a_part_of_what_the_layout_has() {
     let cluster = builder().set("snowflake_pg.layout", "t41 w10 s8 epoch=2020-01-01T00:00:00Z").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert_eq!(status(&cluster, "ids_per_second"), "256000");
+    assert_eq!(status(&cluster, "max_ids_per_second"), "256000");
     // Two seconds of full ticks have one whole second.
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(512000)").expect("IDs");
     let share: f64 =

@@ -63,8 +63,9 @@ fn each_parameter_that_is_set_to_another_value_than_its_default_is_in_the_log() 
 #[test]
 fn a_registry_that_is_refused_is_not_quoted_in_the_log() {
     for conninfo in ["host=/nowhere password=mellon", "host=/nowhere password mellon"] {
-        let cluster = Cluster::builder().worker(3).with_defaults().set("snowflake_pg.registry", conninfo).start();
-        assert!(line(&cluster).ends_with("registry = (refused)"), "{}", cluster.log());
+        let cluster =
+            Cluster::builder().worker(3).with_defaults().set("snowflake_pg.registry_conninfo", conninfo).start();
+        assert!(line(&cluster).ends_with("registry_conninfo = (refused)"), "{}", cluster.log());
         assert!(!cluster.log().contains("mellon"), "{}", cluster.log());
     }
 }

@@ -29,7 +29,7 @@ fn wait_for(cluster: &Cluster, event: &str, process: &str) {
 #[test]
 fn a_keeper_and_a_registry_client_that_have_nothing_to_do_show_their_main_loops() {
     let registry = Registry::start();
-    let server = Cluster::builder().worker("registry").set("snowflake_pg.registry", registry.conninfo());
+    let server = Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", registry.conninfo());
     let server = start(server.set("snowflake_pg.keep_warm", 0));
     wait_for(&server, "SnowflakeKeeperMain", "backend_type = 'snowflake_pg keeper'");
     wait_for(&server, "SnowflakeRegistryMain", "backend_type = 'snowflake_pg registry client'");
@@ -38,7 +38,7 @@ fn a_keeper_and_a_registry_client_that_have_nothing_to_do_show_their_main_loops(
 #[test]
 fn a_process_that_waits_for_another_server_shows_that() {
     let (_listener, conninfo) = silent();
-    let server = start(Cluster::builder().worker("registry").set("snowflake_pg.registry", &conninfo));
+    let server = start(Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", &conninfo));
     wait_for(&server, "SnowflakeRemote", "backend_type = 'snowflake_pg registry client'");
     let mut client = server.connect();
     let backend = value(&mut client, "SELECT pg_backend_pid()");

@@ -27,7 +27,7 @@ impl Servers {
             let mut cluster = values.iter().fold(builder, |builder, (name, value)| builder.set(name, value)).create();
             match setting {
                 Setting::Default => preload_naive(&cluster),
-                Setting::Leased => cluster.configure("snowflake_pg.registry", registry.conninfo()),
+                Setting::Leased => cluster.configure("snowflake_pg.registry_conninfo", registry.conninfo()),
                 _ => {}
             }
             cluster.start();

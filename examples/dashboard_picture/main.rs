@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let seconds: f64 = std::env::args().nth(1).map_or(Ok(240.0), |argument| argument.parse())?;
     let registry = Registry::start();
     let leased = |worker: u32| {
-        let builder = Cluster::builder().worker(worker).set("snowflake_pg.registry", registry.conninfo());
+        let builder = Cluster::builder().worker(worker).set("snowflake_pg.registry_conninfo", registry.conninfo());
         builder.set("snowflake_pg.registry_lease", "1min")
     };
     let unleased = || Cluster::builder().worker(3);

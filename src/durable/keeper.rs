@@ -152,7 +152,7 @@ impl Keeper {
                 // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
                 if worker::ignores_registry() {
-                    warning("snowflake_pg.registry takes effect when the server is restarted")
+                    warning("snowflake_pg.registry_conninfo takes effect when the server is restarted")
                         .set_detail("Until then the registry does not know the worker ID of this server.")
                         .report(PgLogLevel::WARNING);
                 }

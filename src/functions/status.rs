@@ -62,7 +62,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let refused_at = at(&statistics.last_refusal_at);
     let refusal = refused_at.map(|_| statistics.last_refusal.read());
     let (refusal_sqlstate, refusal) = parts(refusal.as_deref());
-    let ids_per_second = |layout: Layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok();
+    let max_ids_per_second = |layout: Layout| i64::try_from(layout.ids_per_tick() * 1000 / layout.tick_ms()).ok();
     vec![
         ("worker_id", column(number_of(worker::worker().as_ref()))),
         ("worker_id_source", column(worker::worker().map(|worker| displayable(&worker.source)))),
@@ -99,7 +99,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("last_refusal_at", column(refused_at)),
         ("last_refusal_sqlstate", refusal_sqlstate),
         ("last_refusal", refusal),
-        ("ids_per_second", column(layout.and_then(ids_per_second))),
+        ("max_ids_per_second", column(layout.and_then(max_ids_per_second))),
         ("busiest_second", number(counts.busiest_second)),
         ("mark_left", column(mark_left)),
     ]

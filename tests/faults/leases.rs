@@ -71,7 +71,7 @@ fn chaos(rounds: usize) -> Evidence {
 fn member(registry: &Registry) -> Builder {
     Cluster::builder()
         .worker("registry")
-        .set("snowflake_pg.registry", registry.conninfo())
+        .set("snowflake_pg.registry_conninfo", registry.conninfo())
         .set("snowflake_pg.layout", "t41 w2 s20")
         .set("snowflake_pg.registry_lease", format!("{}s", LEASE.as_secs()))
         .own_clock()
@@ -113,7 +113,7 @@ impl Member {
     }
 
     fn send_to(&self, conninfo: &str) {
-        self.cluster.configure("snowflake_pg.registry", conninfo);
+        self.cluster.configure("snowflake_pg.registry_conninfo", conninfo);
         self.cluster.reload();
     }
 }

@@ -110,7 +110,7 @@ fn an_id_of_this_worker_from_before_the_cluster_was_made_was_issued_elsewhere() 
 #[test]
 fn an_id_from_before_a_lease_was_not_issued_elsewhere() {
     let registry = Registry::start();
-    let builder = Cluster::builder().worker("registry").set("snowflake_pg.registry", registry.conninfo());
+    let builder = Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", registry.conninfo());
     let cluster = start(builder);
     let mut client = cluster.connect();
     let worker = value(&mut client, "SELECT worker_id FROM snowflake_decode(snowflake_nextval())");

@@ -83,7 +83,7 @@ impl Workers {
             }
             Self::Leased => vec![
                 ("snowflake_pg.worker_id", "registry".to_owned()),
-                ("snowflake_pg.registry", registry.expect("a registry").conninfo()),
+                ("snowflake_pg.registry_conninfo", registry.expect("a registry").conninfo()),
             ],
         }
     }

@@ -208,15 +208,16 @@ fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
     let registry = Registry::start();
-    let mut server =
-        start(member(&registry).set("snowflake_pg.registry", format!("host=127.0.0.1 port={port} user=fleet")));
+    let mut server = start(
+        member(&registry).set("snowflake_pg.registry_conninfo", format!("host=127.0.0.1 port={port} user=fleet")),
+    );
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
     server.stop(Signal::INT);
     let both = format!(
         "host=127.0.0.1,{} port={port},5432 connect_timeout=2 user=fleet dbname=postgres",
         registry.host().display()
     );
-    server.configure("snowflake_pg.registry", both);
+    server.configure("snowflake_pg.registry_conninfo", both);
     server.start();
     assert_eq!(worker_of(&server), "0", "{}", server.log());
 }
@@ -229,12 +230,12 @@ fn a_server_that_was_sent_to_another_registry_for_a_while_goes_on_with_its_lease
     worker_of(&server);
     let stranger = start(member(&other));
     worker_of(&stranger);
-    server.configure("snowflake_pg.registry", other.conninfo());
+    server.configure("snowflake_pg.registry_conninfo", other.conninfo());
     server.reload();
     server.wait_until(
         "SELECT registry_error LIKE '%The last server that has leased it is a server with%' FROM snowflake_status",
     );
-    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
     assert_eq!(answer_of(&other, "SELECT recovering_until IS NULL FROM snowflake_registry.status"), "t");
@@ -249,7 +250,7 @@ fn a_server_that_was_stopped_finds_its_lease_at_the_second_host_if_the_first_doe
     let mut server = start(member(&registry));
     assert_eq!(worker_of(&server), "0");
     let both = format!("host=127.0.0.1,{} port={port},5432 user=fleet dbname=postgres", registry.host().display());
-    server.configure("snowflake_pg.registry", both);
+    server.configure("snowflake_pg.registry_conninfo", both);
     server.restart(Signal::INT);
     assert_eq!(worker_of(&server), "0", "{}", server.log());
 }
@@ -276,20 +277,21 @@ fn a_password_in_the_connection_string_is_refused_and_never_shown() {
     let registry = Registry::start();
     let secret = "hunter2";
     let with_password = format!("{} password={secret}", registry.conninfo());
-    let server = start(member(&registry).set("snowflake_pg.registry", &with_password));
+    let server = start(member(&registry).set("snowflake_pg.registry_conninfo", &with_password));
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    assert_eq!(refused.detail(), Some("snowflake_pg.registry must not contain a password."));
+    assert_eq!(refused.detail(), Some("snowflake_pg.registry_conninfo must not contain a password."));
     assert_eq!(refused.hint(), Some("Use a password file: see passfile in the manual of libpq."));
     let shown_in_views =
-        "SELECT concat(setting, boot_val, reset_val) FROM pg_settings WHERE name = 'snowflake_pg.registry'";
+        "SELECT concat(setting, boot_val, reset_val) FROM pg_settings WHERE name = 'snowflake_pg.registry_conninfo'";
     assert_eq!(answer_of(&server, shown_in_views), "password=*password=*");
     for bad in [with_password, format!("{secret} is no connection string")] {
-        server.configure("snowflake_pg.registry", &bad);
+        server.configure("snowflake_pg.registry_conninfo", &bad);
         server.reload();
-        let refused = error(&mut server.connect(), &format!("ALTER SYSTEM SET snowflake_pg.registry = '{bad}'"));
+        let refused =
+            error(&mut server.connect(), &format!("ALTER SYSTEM SET snowflake_pg.registry_conninfo = '{bad}'"));
         assert!(!refused.message().contains(secret) && refused.detail().is_none(), "{refused:?}");
     }
-    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();
     assert_eq!(worker_of(&server), "0");
     let log: String = server.log().lines().filter(|line| !line.contains("STATEMENT:  ALTER SYSTEM")).collect();
@@ -310,7 +312,10 @@ fn a_password_file_opens_a_registry_that_asks_for_a_password() {
     let passfile = server.make_directory("secret").join("pgpass");
     fs::write(&passfile, "*:*:*:fleet:hunter2\n").expect("a file");
     testbed::make_private_file(&passfile);
-    server.configure("snowflake_pg.registry", format!("{} passfile={}", registry.conninfo(), passfile.display()));
+    server.configure(
+        "snowflake_pg.registry_conninfo",
+        format!("{} passfile={}", registry.conninfo(), passfile.display()),
+    );
     server.reload();
     assert_eq!(worker_of(&server), "0", "{}", server.log());
     assert!(!server.log().contains("hunter2"), "{}", server.log());
@@ -324,7 +329,7 @@ fn an_ordinary_role_is_not_told_what_the_registry_has_said() {
     let server = start(member(&registry));
     let mut client = server.connect();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
-    assert_eq!(error(&mut client, "SHOW snowflake_pg.registry").code().code(), "42501");
+    assert_eq!(error(&mut client, "SHOW snowflake_pg.registry_conninfo").code().code(), "42501");
     assert_eq!(value(&mut client, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
     let refused = error(&mut client, "SELECT snowflake_nextval()");
     assert_eq!((refused.code().code(), refused.detail()), ("55000", None));

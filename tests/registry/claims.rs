@@ -231,9 +231,9 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
 fn a_server_without_a_registry_says_that_one_counts_from_the_next_start_on() {
     let registry = Registry::start();
     let mut server = start(Cluster::builder().worker(5));
-    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();
-    let warning = "WARNING:  snowflake_pg: snowflake_pg.registry takes effect when the server is restarted";
+    let warning = "WARNING:  snowflake_pg: snowflake_pg.registry_conninfo takes effect when the server is restarted";
     while !server.log().contains(warning) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }

@@ -36,9 +36,9 @@ fn a_clock_that_is_off_is_shown_and_warned_of() {
 }
 
 #[test]
-fn with_clock_offset_error_a_server_whose_clock_is_off_leases_nothing_until_it_is_right() {
+fn with_clock_offset_action_error_a_server_whose_clock_is_off_leases_nothing_until_it_is_right() {
     let registry = Registry::start();
-    let server = with_clock(member(&registry).set("snowflake_pg.clock_offset", "error"), 5.0);
+    let server = with_clock(member(&registry).set("snowflake_pg.clock_offset_action", "error"), 5.0);
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     let detail = refused.detail().expect("a detail");
     assert!(detail.starts_with("The clock is ") && detail.contains(" ms ahead of the registry's."), "{detail}");

@@ -80,7 +80,7 @@ fn a_copy_with_a_registry_gets_no_number_that_its_original_has_without_one() {
     let original = start(Cluster::builder().worker(5));
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&original]);
-    let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
+    let mut copy = Cluster::builder().set("snowflake_pg.registry_conninfo", registry.conninfo()).backup_of(&original);
     copy.start();
     copy.wait_until("SELECT lease_until IS NOT NULL FROM snowflake_status");
     let refused = testbed::error(&mut copy.connect(), "SELECT snowflake_nextval()");
@@ -119,7 +119,7 @@ fn a_promoted_standby_that_joins_a_new_registry_gets_another_number_than_its_ori
 
 /// A server with number 5, which was restarted before it issued an ID: no standby acknowledges its mark.
 fn blank_and_often_restarted(registry: &Registry) -> Cluster {
-    let numbered = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).worker(5);
+    let numbered = Cluster::builder().set("snowflake_pg.registry_conninfo", registry.conninfo()).worker(5);
     let mut blank =
         numbered.set("snowflake_pg.wal_mark", "require").set("synchronous_standby_names", "nobody").create();
     let is_leased = "SELECT EXISTS (SELECT FROM snowflake_registry.workers WHERE state = 'leased')";
@@ -155,7 +155,7 @@ fn a_copy_is_refused_though_its_number_was_leased_to_servers_that_issued_nothing
     answer_of(&original, "SELECT snowflake_nextval()");
     let mut blank = blank_and_often_restarted(&registry);
     blank.stop(Signal::INT);
-    let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
+    let mut copy = Cluster::builder().set("snowflake_pg.registry_conninfo", registry.conninfo()).backup_of(&original);
     copy.start();
     copy.wait_until("SELECT lease_until IS NOT NULL FROM snowflake_status");
     let refused = testbed::error(&mut copy.connect(), "SELECT snowflake_nextval()");
@@ -168,7 +168,7 @@ fn a_copy_that_was_refused_is_refused_again_after_a_restart() {
     let registry = Registry::start();
     let original = start(Cluster::builder().worker(5));
     answer_of(&original, "SELECT snowflake_nextval()");
-    let mut copy = Cluster::builder().set("snowflake_pg.registry", registry.conninfo()).backup_of(&original);
+    let mut copy = Cluster::builder().set("snowflake_pg.registry_conninfo", registry.conninfo()).backup_of(&original);
     copy.start();
     for how in [Signal::INT, Signal::KILL] {
         copy.wait_until("SELECT lease_until IS NOT NULL FROM snowflake_status");

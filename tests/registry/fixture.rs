@@ -16,7 +16,7 @@ pub const ONE_WORKER: &str = "t41 s22";
 
 /// A server of a fleet with this registry.
 pub fn member(registry: &Registry) -> Builder {
-    Cluster::builder().worker("registry").set("snowflake_pg.registry", registry.conninfo())
+    Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", registry.conninfo())
 }
 
 /// A server that leases this worker, or none.
@@ -75,7 +75,7 @@ pub const REFUSED: &str = "Registry: Registry was restored or has failed over. L
 
 /// Sends a server to another registry.
 pub fn send_to(server: &Cluster, registry: &Registry) {
-    server.configure("snowflake_pg.registry", registry.conninfo());
+    server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();
 }
 

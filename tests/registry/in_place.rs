@@ -167,7 +167,7 @@ fn a_registry_that_was_put_back_while_all_servers_were_stopped_is_noticed() {
     server.stop(Signal::INT);
     registry.stop(Signal::INT);
     older.start();
-    server.configure("snowflake_pg.registry", older.conninfo());
+    server.configure("snowflake_pg.registry_conninfo", older.conninfo());
     server.start();
     older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
     assert_refused(&older);

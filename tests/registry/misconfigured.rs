@@ -12,7 +12,7 @@ fn refusal(server: &Cluster) -> DbError {
 fn a_database_without_the_registry_names_the_script() {
     let registry = Registry::start();
     let conninfo = format!("host={} user=fleet dbname=template1", registry.host().display());
-    let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
+    let server = start(member(&registry).set("snowflake_pg.registry_conninfo", conninfo));
     let refused = refusal(&server);
     assert_eq!(refused.detail(), Some("Registry: Schema \"snowflake_registry\" does not exist."));
     assert_eq!(refused.hint(), Some("Run snowflake_registry.sql in the database of the registry."));
@@ -58,8 +58,8 @@ fn a_server_in_single_user_mode_issues_nothing_and_says_why() {
 fn a_connection_string_that_is_none_is_refused_without_being_quoted() {
     let registry = Registry::start();
     let server = start(member(&registry));
-    let refused = error(&mut server.connect(), "ALTER SYSTEM SET snowflake_pg.registry = 'hunter2'");
-    assert_eq!(refused.message(), "snowflake_pg.registry is not a connection string");
+    let refused = error(&mut server.connect(), "ALTER SYSTEM SET snowflake_pg.registry_conninfo = 'hunter2'");
+    assert_eq!(refused.message(), "snowflake_pg.registry_conninfo is not a connection string");
     assert_eq!(refused.hint(), Some("Valid values are as in \"host=registry.example dbname=registry user=fleet\"."));
 }
 
@@ -68,7 +68,7 @@ fn a_connection_string_that_is_none_is_refused_without_being_quoted() {
 fn an_error_of_the_registry_is_shown_whole_whatever_characters_it_has() {
     let registry = Registry::start();
     let conninfo = format!("host={} user=fleet dbname=a\u{1f}b", registry.host().display());
-    let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
+    let server = start(member(&registry).set("snowflake_pg.registry_conninfo", conninfo));
     let detail = refusal(&server).detail().map(str::to_owned).unwrap_or_default();
     assert!(detail.ends_with("database \"a\\u{1f}b\" does not exist."), "{detail}");
 }

@@ -81,7 +81,7 @@ fn a_server_stops_and_other_hosts_are_tried_once_a_silent_resolver_of_names_is_g
     }
     let (resolver, registry) = (Resolver::start(), Registry::start());
     let conninfo = "host=registry.example.com user=fleet dbname=postgres";
-    let mut server = member(&registry).set("snowflake_pg.registry", conninfo).create();
+    let mut server = member(&registry).set("snowflake_pg.registry_conninfo", conninfo).create();
     server.resolve_names_at(&resolver.address());
     server.start();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -97,7 +97,7 @@ fn a_server_stops_and_other_hosts_are_tried_once_a_silent_resolver_of_names_is_g
     server.stop(Signal::INT);
     let both =
         format!("host=registry.example.com,{} connect_timeout=2 user=fleet dbname=postgres", registry.host().display());
-    server.configure("snowflake_pg.registry", both);
+    server.configure("snowflake_pg.registry_conninfo", both);
     server.start();
     assert_eq!(worker_of(&server), "0", "{}", server.log());
 }
@@ -131,7 +131,7 @@ fn a_host_with_an_address_in_the_connection_string_needs_no_resolver_of_names() 
     let (resolver, registry) = (Resolver::start(), Registry::start());
     let port = port_of(&registry, Ipv4Addr::LOCALHOST);
     let conninfo = format!("host=registry.example.com hostaddr=127.0.0.1 port={port} user=fleet dbname=postgres");
-    let mut server = member(&registry).set("snowflake_pg.registry", conninfo).create();
+    let mut server = member(&registry).set("snowflake_pg.registry_conninfo", conninfo).create();
     server.resolve_names_at(&resolver.address());
     server.start();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -156,7 +156,7 @@ fn each_address_behind_the_name_of_a_registry_is_tried() {
         })
         .expect("a port");
     let conninfo = format!("host=registry.example.com port={port} connect_timeout=1 user=fleet dbname=postgres");
-    let mut server = member(&registry).set("snowflake_pg.registry", conninfo).create();
+    let mut server = member(&registry).set("snowflake_pg.registry_conninfo", conninfo).create();
     server.name_hosts("registry.example.com", &[near, far].map(IpAddr::V4));
     server.start();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

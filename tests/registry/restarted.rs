@@ -26,7 +26,7 @@ impl Pair {
     fn start_server(&self, witness: &mut Witness) -> Cluster {
         let hosts = format!("host={},{}", self.registry.host().display(), self.standby.host().display());
         let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
-        let server = start(member(&self.registry).set("snowflake_pg.registry", &both));
+        let server = start(member(&self.registry).set("snowflake_pg.registry_conninfo", &both));
         assert_eq!(worker_of(&server), "0");
         take_a_thousand(witness, &[&server]);
         server

@@ -126,7 +126,8 @@ fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() 
     let standby = Cluster::builder().own_clock().standby_of(&registry);
     let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
     let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
-    let member = || member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.layout", ONE_WORKER);
+    let member =
+        || member(&registry).set("snowflake_pg.registry_conninfo", &both).set("snowflake_pg.layout", ONE_WORKER);
     let mut first = start(member());
     worker_of(&first);
     standby.wait_for_commits_of(&registry);
@@ -190,8 +191,12 @@ fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back
     cut_off(&standby, &registry);
     let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
     let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
-    let fleet =
-        || member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.registry_lease", "1d").own_clock();
+    let fleet = || {
+        member(&registry)
+            .set("snowflake_pg.registry_conninfo", &both)
+            .set("snowflake_pg.registry_lease", "1d")
+            .own_clock()
+    };
     let old = start(fleet());
     assert_eq!(worker_of(&old), "0");
     assert_eq!(answer_of(&old, "SELECT lease_until < now() + interval '61 minutes' FROM snowflake_status"), "t");
@@ -230,7 +235,8 @@ fn a_registry_that_fails_over_to_a_clock_that_is_behind_renews_no_lease_that_had
     let hosts = format!("host={},{}", registry.host().display(), standby.host().display());
     let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
     let fleet = |lease: &str| {
-        let member = member(&registry).set("snowflake_pg.registry", &both).set("snowflake_pg.layout", ONE_WORKER);
+        let member =
+            member(&registry).set("snowflake_pg.registry_conninfo", &both).set("snowflake_pg.layout", ONE_WORKER);
         start(member.set("snowflake_pg.registry_lease", lease))
     };
     let first = fleet("10s");

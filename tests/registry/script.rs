@@ -39,7 +39,7 @@ fn a_role_that_is_no_superuser_and_has_an_odd_name_installs_the_registry_again_a
         assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let conninfo = format!("{} dbname=theirs", registry.conninfo());
-    let server = start(member(&registry).set("snowflake_pg.registry", conninfo));
+    let server = start(member(&registry).set("snowflake_pg.registry_conninfo", conninfo));
     assert_eq!(worker_of(&server), "0");
 }
 

@@ -11,31 +11,32 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 use std::time::Duration;
 
-static REGISTRY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static REGISTRY_CONNINFO: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static REGISTRY_LEASE: GucSetting<i32> = GucSetting::<i32>::new(3_600);
 static MAX_CLOCK_OFFSET: GucSetting<i32> = GucSetting::<i32>::new(1_000);
-static CLOCK_OFFSET: GucSetting<ClockOffset> = GucSetting::<ClockOffset>::new(ClockOffset::Warn);
+static CLOCK_OFFSET_ACTION: GucSetting<ClockOffsetAction> =
+    GucSetting::<ClockOffsetAction>::new(ClockOffsetAction::Warn);
 
 /// What happens at start if the clock differs too much from the registry's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockOffset {
+pub enum ClockOffsetAction {
     /// A warning.
     Warn,
     /// No ID is issued.
     Error,
 }
 
-words!(ClockOffset { Warn = c"warn", Error = c"error" });
+words!(ClockOffsetAction { Warn = c"warn", Error = c"error" });
 
 /// Defines these parameters; see [`super::define`].
 pub(super) fn define() {
     // SAFETY: the check is guarded against panics by #[pg_guard].
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
-            c"snowflake_pg.registry",
+            c"snowflake_pg.registry_conninfo",
             c"Sets the connection string of the registry that leases worker IDs.",
             c"As libpq reads it. With a worker ID of its own, the server leases that one alone. Empty: there is none.",
-            &REGISTRY,
+            &REGISTRY_CONNINFO,
             GucContext::Sighup,
             GucFlags::SUPERUSER_ONLY,
             Some(check_registry),
@@ -57,7 +58,7 @@ pub(super) fn define() {
     define_number(
         c"snowflake_pg.max_clock_offset",
         c"Sets how much the clock may differ from the registry's, or from another server's in snowflake_check_fleet().",
-        c"A larger difference is logged; clock_offset says what it means for a start.",
+        c"A larger difference is logged; clock_offset_action says what it means for a start.",
         &MAX_CLOCK_OFFSET,
         1,
         86_400_000,
@@ -65,10 +66,10 @@ pub(super) fn define() {
         GucFlags::UNIT_MS,
     );
     define_choice(
-        c"snowflake_pg.clock_offset",
+        c"snowflake_pg.clock_offset_action",
         c"Sets what happens at start if the clock differs from the registry's by more than max_clock_offset.",
         c"warn: a warning. error: no ID is issued until the clock is right.",
-        &CLOCK_OFFSET,
+        &CLOCK_OFFSET_ACTION,
         GucContext::Sighup,
     );
 }
@@ -79,10 +80,10 @@ pub(super) fn define() {
 pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
     if libpq::parse(conninfo).is_none() {
         let hint = c"Valid values are as in \"host=registry.example dbname=registry user=fleet\".";
-        Some((c"snowflake_pg.registry is not a connection string", hint))
+        Some((c"snowflake_pg.registry_conninfo is not a connection string", hint))
     } else if libpq::has_secret(conninfo) {
         let hint = c"Use a password file: see passfile in the manual of libpq.";
-        Some((c"snowflake_pg.registry must not contain a password", hint))
+        Some((c"snowflake_pg.registry_conninfo must not contain a password", hint))
     } else {
         None
     }
@@ -122,13 +123,13 @@ unsafe extern "C-unwind" fn check_registry(
 pub fn unset() -> Failure {
     Failure {
         hint: "Set it, and reload the configuration.".to_owned(),
-        ..Failure::local("snowflake_pg.registry is not set")
+        ..Failure::local("snowflake_pg.registry_conninfo is not set")
     }
 }
 
 /// The connection string of the registry; empty if there is none.
 pub fn registry() -> String {
-    text(&REGISTRY)
+    text(&REGISTRY_CONNINFO)
 }
 
 /// How long a lease is.
@@ -142,6 +143,6 @@ pub fn max_clock_offset_ms() -> u64 {
 }
 
 /// What happens at start if it differs more.
-pub fn clock_offset() -> ClockOffset {
-    CLOCK_OFFSET.get()
+pub fn clock_offset_action() -> ClockOffsetAction {
+    CLOCK_OFFSET_ACTION.get()
 }

@@ -2,7 +2,7 @@
 
 use super::check_interrupts;
 use crate::config::gucs;
-use crate::config::gucs::registry::ClockOffset;
+use crate::config::gucs::registry::ClockOffsetAction;
 use crate::durable::mark::{self, ServersMark};
 use crate::durable::{lease_file, lock, start};
 use crate::errors::{IssueError, warning};
@@ -85,7 +85,7 @@ impl ServerIo {
         shared().lease.record_clock_offset(offset);
         let allowed = gucs::registry::max_clock_offset_ms();
         let is_off = offset.unsigned_abs().saturating_sub(error) > allowed;
-        self.must_not_start = is_off && gucs::registry::clock_offset() == ClockOffset::Error;
+        self.must_not_start = is_off && gucs::registry::clock_offset_action() == ClockOffsetAction::Error;
         if !is_off {
             self.clock_warnings.reset();
             return Ok(());

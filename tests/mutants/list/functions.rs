@@ -31,8 +31,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a view leaves an operator to who may create in its schema",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "busiest_second::double precision / ids_per_second",
-            "busiest_second / ids_per_second",
+            "busiest_second::double precision / max_ids_per_second",
+            "busiest_second / max_ids_per_second",
         )],
         against: Servers { tests: "hostile:: no_" },
     },

@@ -171,7 +171,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "saturating_sub(error) > allowed;",
             "saturating_sub(error) > u64::MAX.max(allowed);",
         )],
-        against: Servers { tests: "registry:: with_clock_offset_error" },
+        against: Servers { tests: "registry:: with_clock_offset_action_error" },
     },
     Mutant {
         name: "every role learns what the registry has said",
