@@ -3,7 +3,7 @@
 --
 -- The registry grants a worker to a server for IDs with timestamps below `granted_until`. Whoever gets the worker next
 -- begins there, or later. So two servers that both believe to have a worker never issue the same ID, whatever clocks
--- show. Clocks only decide when a worker is free. See docs/workers.md.
+-- show. Clocks only decide when a worker is free. See docs/registry.md.
 
 \set ON_ERROR_STOP on
 \set was_quiet :QUIET

@@ -97,6 +97,7 @@ fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
         "administration",
         "alternatives",
         "clock",
+        "coming-from",
         "faq",
         "formats",
         "layouts",

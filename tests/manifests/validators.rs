@@ -77,6 +77,16 @@ fn the_workflow_of_releases_is_valid_and_would_not_be_with_a_mistake() {
 }
 
 #[test]
+fn the_workflow_with_a_service_container_is_valid_and_would_not_be_with_a_mistake() {
+    let Some(validator) = installed("check-jsonschema") else { return };
+    let mistakes = [
+        ["command: >-", "cmd: >-", "'cmd' was unexpected"],
+        ["runs-on:", "runs_on:", "'runs-on' is a required property"],
+    ];
+    assert_judged(&validator, &["--builtin-schema", "vendor.github-workflows"], &example("ci/workflow.yml"), &mistakes);
+}
+
+#[test]
 fn the_dockerfile_is_valid_and_would_not_be_with_a_mistake() {
     let Some(validator) = installed("hadolint") else { return };
     let mistakes =
