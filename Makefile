@@ -275,7 +275,7 @@ suite/servers: build
 
 ## part of make test-all: beside Patroni, Prometheus and others (five minutes; installs them)
 suite/programs: build
-	@tools/setup servers tests clients integrations patroni manifests monitoring
+	@tools/setup servers tests clients integrations patroni manifests monitoring site
 	@echo "==> Testing beside other people's programs"
 	cargo build --locked --package disk_faults
 	@tools/timed "other people's programs" $(programs) "$(TESTS)"
