@@ -4,13 +4,13 @@
 # make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
 #                     TESTS="keeper:: idle": on servers, only tests whose names have these words
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
-# make test-versions  prove most of it on PostgreSQL 18, 17 and 16, which it builds (half an hour)
-#                     VERSIONS=18: on this one alone
+# make test-versions  prove most of it on PostgreSQL 18 to 16, built here (half an hour; VERSIONS=18)
 # make lint           check format, style and the documentation of the code (a minute)
 # make bench          measure beside PostgreSQL's functions and other generators (twenty minutes)
 #                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
 # make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
 # make run            show the main job on throwaway servers (a minute)
+# make site           make a site of the documents, with search (seconds; first builds mdBook)
 # make deb            build a Debian package for each PostgreSQL whose headers are installed
 # make dist           pack the sources of the last commit for PGXN
 # make clean          remove what was built
@@ -47,7 +47,7 @@ make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 
-.PHONY: all help setup build install check layers test test-all test-versions lint bench fuzz run deb dist clean demo suite picture
+.PHONY: all help setup build install check layers test test-all test-versions lint bench fuzz run site deb dist clean demo suite picture
 
 all: build
 
@@ -93,6 +93,11 @@ dist:
 run: build
 	@tools/setup servers
 	@$(example) demo
+
+site:
+	@tools/setup site
+	@tools/site/build
+	@echo "==> target/site/index.html"
 
 space := $(subst ,, )
 # The filter that chooses the tests of these files.
@@ -270,7 +275,7 @@ suite/servers: build
 
 ## part of make test-all: beside Patroni, Prometheus and others (five minutes; installs them)
 suite/programs: build
-	@tools/setup servers tests clients integrations patroni manifests monitoring
+	@tools/setup servers tests clients integrations patroni manifests monitoring site
 	@echo "==> Testing beside other people's programs"
 	cargo build --locked --package disk_faults
 	@tools/timed "other people's programs" $(programs) "$(TESTS)"
