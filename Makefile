@@ -233,6 +233,10 @@ picture/clock: build
 	cargo build --locked --package disk_faults
 	@$(example) clock_picture
 
+## docs/cost.svg: what an ID costs, by docs/benchmarks/results.md (seconds)
+picture/cost: setup
+	@$(example) cost_picture
+
 ## docs/dashboard.svg, through a clock step and a full disk (five minutes; installs Prometheus)
 picture/dashboard: build
 	@tools/setup servers tests monitoring

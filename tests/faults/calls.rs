@@ -106,13 +106,13 @@ fn not_preloaded(rounds: usize) -> Evidence {
             );
         }
         let client = witness.session();
-        let decoded = "(\"2022-06-28 16:07:40.105+00\",11,26,0)";
+        let decoded = "(\"2022-06-28 16:07:40.105+00\",,378,0,)";
         assert_eq!(value(client, "SELECT snowflake_decode(1541815603606036480)"), decoded);
         assert_eq!(value(client, "SELECT state FROM snowflake_status"), "not preloaded");
 
         // The layout that is configured counts, as it does on a server that issues; nonsense is refused.
-        client.batch_execute("SET snowflake_pg.layout = 'flat'").expect("a variable nobody knows");
-        assert_eq!(value(client, "SELECT worker_id FROM snowflake_decode(1541815603606036480)"), "378");
+        client.batch_execute("SET snowflake_pg.layout = 'twitter'").expect("a variable nobody knows");
+        assert_eq!(value(client, "SELECT worker_id FROM snowflake_decode(1541815603606036480)"), "26");
         client.batch_execute("SET snowflake_pg.layout = 'round'").expect("a variable nobody knows");
         let refused = error(client, "SELECT snowflake_timestamp(1)");
         let message = "invalid value for parameter \"snowflake_pg.layout\": \"round\"";

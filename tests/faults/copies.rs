@@ -138,7 +138,7 @@ fn copy_with_another_layout() -> Report {
     let mut original = start(Cluster::builder().worker(1));
     let mut ids = some_ids_without_errors(&original);
     original.stop(Signal::INT);
-    let mut copy = Cluster::builder().set("snowflake_pg.layout", "flat").copy_of(&original);
+    let mut copy = Cluster::builder().set("snowflake_pg.layout", "t41 w11 s11").copy_of(&original);
     original.start();
     copy.start();
     assert_refused(&copy, "copy");
