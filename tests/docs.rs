@@ -100,6 +100,7 @@ fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
         "faq",
         "formats",
         "layouts",
+        "operations",
         "outsiders",
         "partitions",
         "reading",
