@@ -264,7 +264,7 @@ fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
     next(&mut copy.connect());
 }
 
-/// As docs/guarantees.md says, where nothing uses the IDs that were issued meanwhile.
+/// As docs/operations.md says, where nothing uses the IDs that were issued meanwhile.
 #[test]
 fn a_dba_takes_back_a_mark_that_was_written_by_a_clock_that_was_ahead() {
     for wal_mark in ["off", "prefer", "require"] {

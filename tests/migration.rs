@@ -138,7 +138,7 @@ fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted(
     value(&mut standby.connect(), "SELECT snowflake_nextval()");
 }
 
-/// pg_upgrade brings neither the state file nor the mark in WAL. docs/administration.md says what to do.
+/// pg_upgrade brings neither the state file nor the mark in WAL. docs/operations.md says what to do.
 #[test]
 fn a_server_that_is_ahead_of_its_clock_goes_through_pg_upgrade_with_its_state_directory() {
     let builder = Cluster::builder().worker(1).set("snowflake_pg.max_borrow", "2min");

@@ -53,7 +53,7 @@ fn with_clock(server: &Cluster, seconds: f64) -> Report {
     load.finish()
 }
 
-/// As docs/guarantees.md says, where a mark is too far ahead.
+/// As docs/operations.md says, where a mark is too far ahead.
 fn remove_marks(server: &mut Cluster) {
     server.stop(Signal::INT);
     fs::remove_file(server.wal_page_file()).expect("the page");
