@@ -138,6 +138,36 @@ fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted(
     value(&mut standby.connect(), "SELECT snowflake_nextval()");
 }
 
+/// Twitter's data center 11 and worker 26 are the bits of worker 378 of `flat`.
+#[test]
+fn a_fleet_goes_from_data_centers_to_one_number_and_back_without_a_person() {
+    let twitter =
+        || Cluster::builder().worker(26).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", 11);
+    let flat = || Cluster::builder().worker(378).set("snowflake_pg.layout", "flat");
+    let mut report = Report::default();
+    let mut servers = vec![start(twitter())];
+    // A standby with the other name takes over each time.
+    for node in [flat(), twitter(), flat()] {
+        let primary = servers.last_mut().expect("a server");
+        let load = Load::start(primary, 2, IDS);
+        load.wait_for_ids();
+        let standby = node.standby_of(primary);
+        primary.stop(Signal::KILL);
+        standby.promote();
+        let highest_before = report.range().map_or(0, |(_, last)| last);
+        let ids = load.finish();
+        ids.assert_unique_and_ordered();
+        assert!(ids.range().expect("IDs").0 > highest_before, "above those of the server before");
+        report.merge(ids);
+        servers.push(standby);
+    }
+    let mut last = servers.pop().expect("a server").connect();
+    let highest = report.range().expect("IDs").1;
+    assert_eq!(value(&mut last, &format!("SELECT snowflake_nextval() > {highest}")), "t");
+    assert_eq!(value(&mut last, "SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), "378");
+    assert_eq!(report.duplicates(), 0);
+}
+
 /// pg_upgrade brings neither the state file nor the mark in WAL. docs/operations.md says what to do.
 #[test]
 fn a_server_that_is_ahead_of_its_clock_goes_through_pg_upgrade_with_its_state_directory() {
