@@ -108,7 +108,7 @@ fn main() -> Result<()> {
     let last = &shards[shards.len() - 1];
     let sample: i64 = last.connect().query_one("SELECT max(id) FROM orders", &[])?.get(0);
     println!("\n{sample}");
-    println!("{}\n", "twitter".parse::<Layout>()?.explain(sample.cast_unsigned()));
+    println!("{}\n", "flat".parse::<Layout>()?.explain(sample.cast_unsigned()));
     show(last, &format!("SELECT * FROM snowflake_decode({sample})"))?;
 
     println!("==> Selecting rows by the time in their ID, by the primary key's index\n");

@@ -68,7 +68,7 @@ impl Server {
 
     /// Takes a table with a serial key to Snowflake IDs, and shows the server to an exporter.
     fn adopt_and_watch(&self) {
-        let (machine, files) = (&self.machine, format!("/usr/share/doc/{}/examples/monitoring", self.package));
+        let (machine, files) = (&self.machine, format!("/usr/share/doc/{}/contrib/monitoring", self.package));
         machine.sql(
             "CREATE TABLE customers (id serial PRIMARY KEY, name text); INSERT INTO customers (name) VALUES ('Ada')",
         );
@@ -88,6 +88,19 @@ curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/me
         machine.run("pkill prometheus");
         let status = metrics.lines().find(|metric| metric.starts_with("snowflake_server_info{")).expect("a server");
         assert!(status.contains("worker=\"7\"") && status.ends_with(" 1"), "{status}");
+    }
+
+    /// Every link of the documents to a file leads to one that the package brings.
+    fn follow_links(&self) {
+        let dead = self.machine.run(&format!(
+            r#"cd /usr/share/doc/{} && find . -name '*.md' | while read -r page; do
+    grep -oE '\]\([^):]*\)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | while read -r to; do
+        test -e "$(dirname "$page")/$to" || echo "$page: $to"
+    done
+done"#,
+            self.package
+        ));
+        assert_eq!(dead, "", "dead links");
     }
 
     /// Removes the extension and the package. The server goes on without it.
@@ -118,6 +131,7 @@ fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     let before = machine.changes();
     server.install("/packages");
     assert!(machine.changes().len() > before.len(), "nothing is installed");
+    server.follow_links();
     server.configure();
     server.control("start");
     machine.sql(FIRST);
