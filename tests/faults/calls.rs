@@ -106,7 +106,7 @@ fn not_preloaded(rounds: usize) -> Evidence {
             );
         }
         let client = witness.session();
-        let decoded = "(\"2022-06-28 16:07:40.105+00\",11,26,0)";
+        let decoded = "(\"2022-06-28 16:07:40.105+00\",11,26,0,)";
         assert_eq!(value(client, "SELECT snowflake_decode(1541815603606036480)"), decoded);
         assert_eq!(value(client, "SELECT state FROM snowflake_status"), "not preloaded");
 
