@@ -52,7 +52,7 @@ COMMENT ON FUNCTION snowflake_nextvals(integer) IS
 CREATE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextblock_wrapper';
 COMMENT ON FUNCTION snowflake_nextblock(integer) IS
-    'first and last of so many adjacent IDs of one tick, for clients that count by themselves; at most as many as a tick has, 4096 in layout twitter';
+    'first and last of so many adjacent IDs of one tick, for clients that count by themselves; at most as many as a tick has, 4096 in layout flat';
 
 -- PARALLEL RESTRICTED: a worker of a parallel query has a last ID of its own.
 CREATE FUNCTION snowflake_lastval() RETURNS bigint
@@ -63,7 +63,7 @@ COMMENT ON FUNCTION snowflake_lastval() IS
 CREATE FUNCTION snowflake_fill() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_fill() IS
-    'trigger function, with the name of a column: an ID where an inserted row has NULL, such as a row from postgres_fdw';
+    'trigger function that gives an inserted row an ID where the column that it names is NULL, as in rows from postgres_fdw: EXECUTE FUNCTION snowflake_fill(''id'')';
 
 -- Layouts ------------------------------------------------------------------------------------------------------------
 --
@@ -109,7 +109,7 @@ CREATE FUNCTION snowflake_decode(
     OUT tag integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-    'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z';
+    'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z; for indexes and generated columns';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
@@ -119,7 +119,7 @@ COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
 CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
-    'when an ID of this layout was issued';
+    'when an ID of this layout was issued; for indexes and generated columns';
 
 CREATE FUNCTION snowflake_explain(id bigint) RETURNS text
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_wrapper';
@@ -137,14 +137,14 @@ CREATE FUNCTION snowflake_compose(
     RETURNS bigint
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_wrapper';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer) IS
-    'ID with these fields; 0 or NULL for a field that the layout lacks, and for no tag';
+    'ID with these fields; NULL or 0 for a field that the layout lacks, and for no tag';
 
 CREATE FUNCTION snowflake_compose(
     issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer, layout text)
     RETURNS bigint
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_compose_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS
-    'ID of this layout with these fields; 0 or NULL for a field that the layout lacks, and for no tag';
+    'ID of this layout with these fields; NULL or 0 for a field that the layout lacks, and for no tag';
 
 -- Selecting by time, with an index on the ID -------------------------------------------------------------------------
 
@@ -163,18 +163,18 @@ CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN id >= snowflake_min_id(since) AND id < snowflake_min_id(until);
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
-    'whether an ID was issued in or after the tick of the first time, and before the tick of the second';
+    'whether an ID was issued in the tick of since or later, and before the tick of until; uses an index on the ID';
 
 CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz, layout text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= snowflake_min_id(since, layout) AND id < snowflake_min_id(until, layout);
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
-    'whether an ID of this layout was issued in or after the tick of the first time, and before the tick of the second';
+    'whether an ID of this layout was issued in the tick of since or later, and before the tick of until';
 
 CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
 COMMENT ON FUNCTION snowflake_interval(interval) IS
-    'difference between two IDs that were issued this long apart; a day has 24 hours';
+    'difference between two IDs that were issued this long apart: the width of a partition by number; a day has 24 hours';
 
 CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_with_layout_wrapper';
@@ -191,7 +191,7 @@ CREATE TYPE snowflake_partition AS (
 COMMENT ON TYPE snowflake_partition IS 'row of snowflake_partitions() and snowflake_create_partitions()';
 COMMENT ON COLUMN snowflake_partition.since IS 'first timestamp; NULL for a default partition';
 COMMENT ON COLUMN snowflake_partition.until IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
-COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it never has';
+COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it has never run';
 COMMENT ON COLUMN snowflake_partition.bytes IS 'size with indexes and TOAST';
 
 -- PARALLEL UNSAFE: it creates tables, as the owner of the parent. The caller must have the privileges of that owner.
@@ -201,7 +201,7 @@ CREATE FUNCTION snowflake_create_partitions(
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
     AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
-    'create missing partitions of a table that is partitioned by range of its ID: for the current day, month or other period, and for so many following ones; returns those created';
+    'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for so many periods ahead; returns those created';
 
 CREATE FUNCTION snowflake_partitions(parent regclass, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
     LANGUAGE c VOLATILE PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_wrapper';
@@ -283,7 +283,7 @@ COMMENT ON FUNCTION snowflake_decrypt(bigint, bytea) IS
 CREATE FUNCTION snowflake_to_text(id bigint, encoding text, alphabet text DEFAULT NULL) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_to_text_wrapper';
 COMMENT ON FUNCTION snowflake_to_text(bigint, text, text) IS
-    'ID as a short text, for URLs: base62, base58, crockford32 (13 characters) or hex (16), of which the last two sort as the ID does, with COLLATE "C"; alphabet is the digits from 0 on, 62 or 58 different ASCII characters';
+    'ID as a short text, for URLs: base62, base58, crockford32 (13 characters) or hex (16); the last two sort as the ID does, with COLLATE "C"; base62 and base58 take another alphabet of so many ASCII characters';
 
 CREATE FUNCTION snowflake_from_text(text text, encoding text, alphabet text DEFAULT NULL) RETURNS bigint
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_from_text_wrapper';
@@ -501,7 +501,7 @@ COMMENT ON COLUMN snowflake_server.in_recovery IS 'whether the server is a stand
 CREATE FUNCTION snowflake_server() RETURNS snowflake_server
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_server_wrapper';
 COMMENT ON FUNCTION snowflake_server() IS
-    'what tells this server from others: SELECT * FROM snowflake_server()';
+    'what tells this server from others: cluster, worker ID, layout, clock: SELECT * FROM snowflake_server()';
 
 CREATE TYPE snowflake_fleet_member AS (
     server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
@@ -544,7 +544,7 @@ COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
 CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
 COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
-    'replace a damaged durable mark, or one that was reset to too far ahead; floor must be later than every ID that this server has issued, and is now() if the clock has always been right; returns when IDs begin';
+    'replace a damaged durable mark, or one that was reset to too far ahead; floor is later than every ID that this server has issued: now() if the clock has always been right; returns when IDs begin';
 
 CREATE FUNCTION snowflake_accept_clock() RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_clock_wrapper';
@@ -572,7 +572,7 @@ COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and lo
 CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
 COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
-    'runs a command as a role that you can become by SET ROLE, without a way back for code that it calls; returns its first value if that is a bigint';
+    'run a command as a role that you can become by SET ROLE, without a way back for code that it calls, as plans do for tables of others; returns its first value if that is a bigint';
 
 CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -617,17 +617,21 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column',
             MESSAGE = format('column "%s" of relation %s does not exist', column_name, relation);
     END IF;
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
+    IF old_default ~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
+        RETURN;
+    END IF;
     IF id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
        AND id.atttypid IS DISTINCT FROM to_regtype(ours || '.snowflake')::oid THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
             MESSAGE = format('column "%s" of relation %s must be of type smallint, integer, bigint or snowflake',
                 column_name, relation),
-            DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod));
-    END IF;
-    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
-    IF old_default ~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
-        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
-        RETURN;
+            DETAIL = format('Its type is %s.', format_type(id.atttypid, id.atttypmod)),
+            HINT = CASE id.atttypid WHEN 'uuid'::regtype THEN
+                format('A uuid needs no plan: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_to_uuid(%s.snowflake_nextval()).',
+                    relation, column_name, ours, ours)
+                ELSE 'Add a column of type bigint.' END;
     END IF;
     SELECT c.oid INTO old_sequence FROM pg_depend d
         LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
@@ -731,7 +735,9 @@ BEGIN
         EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
             INTO is_ahead USING highest, coalesce(current_setting('snowflake_pg.max_forward_jump', true), '1h');
         IF is_ahead THEN
-            obstacles := obstacles || format('The greatest ID, %s, is too far ahead of new ones.', highest);
+            obstacles := obstacles || concat(format('The greatest ID, %s, is too far ahead of new ones.', highest),
+                ' If these are IDs of another layout, set snowflake_pg.layout to that.',
+                ' If they are no Snowflake IDs, give such rows lower ones, or add another column.');
         END IF;
     END IF;
     SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
@@ -801,18 +807,25 @@ DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
-    me regrole := quote_ident(current_user)::regrole;
-    command text;
+    is_others boolean := owner <> quote_ident(current_user)::regrole AND pg_has_role(owner, 'MEMBER');
+    -- Commands that can call code of the owner, if that is somebody else.
+    run_as text := 'SELECT ' || ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
+    id pg_attribute;
     old_default text;
     kept regclass;
     identity text;
     increment bigint;
     numbering text;
     next_number bigint;
+    -- For a table that has always had Snowflake IDs.
+    is_snowflake boolean;
+    obstacle text;
+    narrow text;
+    numbers text;
+    command text;
 BEGIN
-    SELECT pg_get_expr(adbin, adrelid) INTO old_default
-        FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-        WHERE adrelid = relation AND attname = column_name;
+    SELECT * INTO id FROM pg_attribute WHERE attrelid = relation AND attname = column_name;
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
     IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
         RETURN;
@@ -824,11 +837,50 @@ BEGIN
         SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
             FROM pg_sequence WHERE seqrelid = kept;
         command := format('SELECT last_value + is_called::pg_catalog.int4 * %s::pg_catalog.int8 FROM %s', increment, kept);
-        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
-            command := format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)', ours, owner, command);
+        EXECUTE CASE WHEN is_others THEN format(run_as, owner, command) ELSE command END INTO next_number;
+    ELSIF kept IS NULL THEN
+        is_snowflake := id.atttypid IS NOT DISTINCT FROM to_regtype(ours || '.snowflake')::oid;
+        WITH RECURSIVE members(member) AS (
+            SELECT relation::oid
+            UNION
+            SELECT inhrelid FROM members JOIN pg_inherits ON inhparent = member),
+        in_the_way(what) AS (
+            SELECT 'the partition key of ' || member::regclass
+            FROM members JOIN pg_partitioned_table ON partrelid = member
+            JOIN pg_attribute ON attrelid = member AND attname = column_name AND attnum = ANY (partattrs)
+            UNION
+            SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+            FROM members JOIN pg_attribute a ON attrelid = member AND attname = column_name
+            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
+            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
+            WHERE g.attgenerated <> '' OR d.classid IN ('pg_policy'::regclass, 'pg_proc'::regclass,
+                'pg_publication_rel'::regclass, 'pg_rewrite'::regclass, 'pg_trigger'::regclass))
+        SELECT CASE
+            WHEN relispartition THEN 'the table is a partition'
+            WHEN NOT id.attnotnull THEN 'it can be NULL'
+            WHEN id.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN NULL
+            WHEN NOT is_snowflake OR id.attinhcount > 0 THEN format('it is of type %s', format_type(id.atttypid, id.atttypmod))
+            ELSE (SELECT format('it is of type %s, and must remain so for: %s', id.atttypid::regtype, string_agg(what, ', ' ORDER BY what))
+                FROM in_the_way HAVING count(*) > 0)
+            END
+            INTO obstacle FROM pg_class WHERE oid = relation;
+        IF obstacle IS NOT NULL THEN
+            RETURN QUERY VALUES (0, NULL, concat(
+                format('%I of %s cannot become an identity: %s.', column_name, relation, obstacle),
+                ' Change that, or set a default of your own, such as nextval() of a sequence above the greatest ID.'));
+            RETURN;
         END IF;
-        EXECUTE command INTO next_number;
+        narrow := format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint', relation, column_name);
+        numbers := format('SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence(%L, %L)::pg_catalog.regclass, '
+                'GREATEST(pg_catalog.max(%I), 0::pg_catalog.int8) OPERATOR(pg_catalog.+) 1::pg_catalog.int8, false) FROM %s',
+            relation, column_name, column_name, relation);
+        IF is_others THEN
+            narrow := format(run_as, owner, narrow);
+            numbers := format(run_as, owner, numbers);
+        END IF;
     END IF;
+
     RETURN QUERY
     SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
     FROM (
@@ -838,8 +890,7 @@ BEGIN
             (2, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
             (3, CASE WHEN kept IS NULL OR identity IS NOT NULL THEN
                     format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, column_name) END,
-                CASE WHEN kept IS NULL THEN
-                    'No sequence belongs to the column. Set the default that it had before, if there was one.' END),
+                'Readers and writers wait until COMMIT.'),
             (4, CASE WHEN identity IS NOT NULL THEN format('DROP SEQUENCE %s', kept) END, 'For that of the identity.'),
             (5, CASE WHEN identity IS NOT NULL THEN
                     format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s %s)',
@@ -848,14 +899,21 @@ BEGIN
             (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
                     format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::pg_catalog.regclass)', relation, column_name, kept) END,
                 'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
-            (7, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
-            (8, 'RESET lock_timeout', NULL)
+            (7, CASE WHEN is_snowflake THEN narrow END,
+                'PostgreSQL has no identity of type snowflake. Does not rewrite the table.'),
+            (8, CASE WHEN kept IS NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY', relation, column_name) END,
+                'No sequence belongs to the column. If it had another default before, set that instead.'),
+            (9, CASE WHEN kept IS NULL THEN 'SET LOCAL row_security = off' END, 'An error rather than a part of the rows.'),
+            (10, CASE WHEN kept IS NULL THEN numbers END, 'New rows are numbered from above the greatest ID on.'),
+            (11, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
+            (12, 'RESET lock_timeout', NULL)
     ) planned(place, command, note)
     WHERE planned.command IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_revert_plan(regclass, name) IS
-    'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(); changes nothing itself';
+    'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(), or else an identity above its greatest ID; changes nothing itself';
 
 -- Warns if the library is not preloaded.
 SELECT FROM snowflake_status;

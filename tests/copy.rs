@@ -48,8 +48,10 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
     let refusal = copy(&mut app, "ours").expect_err("a refusal");
     assert_eq!(refusal.code().map(postgres::error::SqlState::code), Some("42501"), "{refusal:?}");
     for argument in ["NULL", "'1'", "1::bigint"] {
-        let refusal = error(&mut client, &format!("SELECT snowflake_nextval_in_copy({argument})"));
-        assert_eq!(refusal.code().code(), "42883", "{argument}: {refusal}");
+        for call in [format!("nextval_in_copy({argument})"), format!("nextval_tagged_in_copy({argument}, 3)")] {
+            let refusal = error(&mut client, &format!("SELECT snowflake_{call}"));
+            assert_eq!(refusal.code().code(), "42883", "{call}: {refusal}");
+        }
     }
 }
 

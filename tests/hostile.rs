@@ -161,7 +161,7 @@ const CALLS_OF_A_SUPERUSER: &[&str] = &[
     "snowflake_stats_reset()",
 ];
 
-/// Those that no call names: what PostgreSQL calls, what views do, and one that stops IDs.
+/// Those that no call names: what PostgreSQL calls, what views do, one that stops IDs, and one for another layout.
 const NOT_CALLED: &[&str] = &[
     "snowflake",
     "snowflake_fill",
@@ -173,6 +173,7 @@ const NOT_CALLED: &[&str] = &[
     "snowflake_larger",
     "snowflake_nextval_in_copy",
     "snowflake_nextval_support",
+    "snowflake_nextval_tagged",
     "snowflake_nextval_tagged_in_copy",
     "snowflake_out",
     "snowflake_recv",
@@ -241,18 +242,19 @@ fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_
             "CREATE TABLE orders (id serial PRIMARY KEY, n integer); CREATE TABLE items (of integer REFERENCES orders);
              CREATE TABLE parts (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
              CREATE TABLE far (id bigserial PRIMARY KEY);
-             INSERT INTO far SELECT snowflake_min_id(pg_catalog.clock_timestamp()) + 1::bigint;
+             CREATE TABLE made (id snowflake PRIMARY KEY CHECK (id IS NOT NULL) DEFAULT snowflake_nextval());
+             INSERT INTO made DEFAULT VALUES; INSERT INTO far SELECT snowflake_min_id(pg_catalog.clock_timestamp()) + 1::bigint;
              INSERT INTO orders (n) VALUES (1); INSERT INTO items VALUES (1); INSERT INTO parts DEFAULT VALUES",
         )
         .unwrap_or_else(|error| panic!("{error:?}"));
     // Of another owner, who also has a function that is called as the plan calls one of ours.
     client
         .batch_execute(
-            "CREATE ROLE keeper; ALTER TABLE parts OWNER TO keeper; ALTER TABLE items OWNER TO keeper; GRANT REFERENCES ON orders TO keeper",
+            "CREATE ROLE keeper; ALTER TABLE parts OWNER TO keeper; ALTER TABLE made OWNER TO keeper; ALTER TABLE items OWNER TO keeper; GRANT REFERENCES ON orders TO keeper",
         )
         .unwrap_or_else(|error| panic!("{error:?}"));
-    for table in ["orders", "parts", "far"] {
-        for which in ["adopt", "release"] {
+    for table in ["orders", "parts", "far", "made"] {
+        for which in ["adopt", "revert"] {
             let script = database.server().make_directory(&format!("{which} {table}")).join("plan.sql");
             fs::write(&script, format!("SELECT command FROM snowflake_{which}_plan('{table}') \\gexec\n"))
                 .expect("a script");

@@ -161,6 +161,12 @@ fn tables_and_columns_that_do_not_fit_are_refused() {
         let refused = error(&mut client, &format!("SELECT ids.snowflake_adopt_plan({arguments})"));
         assert_eq!((refused.code().code(), refused.message()), (code, message));
     }
+    let uuid = error(&mut client, "SELECT ids.snowflake_adopt_plan('orders')");
+    let command = uuid.hint().and_then(|hint| hint.strip_prefix("A uuid needs no plan: ")).expect("a command");
+    client.batch_execute(&command[..command.len() - 1]).expect("a default");
+    let id = value(&mut client, "INSERT INTO orders (n) VALUES (1) RETURNING ids.snowflake_from_uuid(id)");
+    assert!(super::is_new(&mut client, &id), "{id}");
+    assert!(plan(&mut client, "adopt", "'orders'").notes[0].starts_with("Nothing is to be done"));
     client.batch_execute("CREATE ROLE other; GRANT USAGE ON SCHEMA ids TO other; SET ROLE other").expect("a role");
     assert_eq!(error(&mut client, "SELECT ids.snowflake_adopt_plan('orders', 's')").code().code(), "42501");
 }
@@ -180,7 +186,47 @@ fn nothing_is_adopted_where_no_id_is_issued_or_none_could_be_greater() {
     client
         .batch_execute("CREATE TABLE orders (id bigserial); INSERT INTO orders VALUES (9223372036854775807)")
         .expect("an ID");
-    let note = "The greatest ID, 9223372036854775807, is too far ahead of new ones.";
+    let note = "The greatest ID, 9223372036854775807, is too far ahead of new ones. If these are IDs of another layout, \
+        set snowflake_pg.layout to that. If they are no Snowflake IDs, give such rows lower ones, or add another column.";
     assert_eq!(plan(&mut client, "adopt", "'orders'").notes, [note]);
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders"), "1");
+}
+
+#[test]
+fn a_column_that_cannot_become_an_identity_is_named_with_the_reason_and_keeps_its_default() {
+    let (_database, mut client) = database();
+    for (tables, reason) in [
+        ("orders (id bigint DEFAULT ids.snowflake_nextval())", "it can be NULL"),
+        ("orders (id uuid PRIMARY KEY DEFAULT ids.snowflake_to_uuid(ids.snowflake_nextval()))", "it is of type uuid"),
+        (
+            "parts (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval()) PARTITION BY RANGE (id);
+             CREATE TABLE orders PARTITION OF parts DEFAULT",
+            "the table is a partition",
+        ),
+        (
+            "parts (id ids.snowflake NOT NULL DEFAULT ids.snowflake_nextval()); CREATE TABLE orders () INHERITS (parts)",
+            "it is of type ids.snowflake",
+        ),
+        (
+            "orders (id ids.snowflake PRIMARY KEY DEFAULT ids.snowflake_nextval()) PARTITION BY RANGE (id)",
+            "it is of type ids.snowflake, and must remain so for: the partition key of public.orders",
+        ),
+        (
+            "orders (id ids.snowflake PRIMARY KEY DEFAULT ids.snowflake_nextval(),
+                 more bigint GENERATED ALWAYS AS (id + 1) STORED); CREATE VIEW shown AS SELECT id FROM orders",
+            "it is of type ids.snowflake, and must remain so for: \
+             default value for column more of table public.orders, rule _RETURN on view public.shown",
+        ),
+    ] {
+        client.batch_execute(&format!("CREATE TABLE {tables}")).unwrap_or_else(|error| panic!("{tables}: {error:?}"));
+        let found = plan(&mut client, "revert", "'orders'");
+        let more = "Change that, or set a default of your own, such as nextval() of a sequence above the greatest ID.";
+        assert_eq!(found.notes, [format!("id of public.orders cannot become an identity: {reason}. {more}")]);
+        assert!(found.commands.is_empty(), "{found:?}");
+        // PostgreSQL refuses it, too.
+        let command =
+            "ALTER TABLE orders ALTER id DROP DEFAULT, ALTER id TYPE bigint, ALTER id ADD GENERATED ALWAYS AS IDENTITY";
+        error(&mut client, command);
+        client.batch_execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").expect("the end");
+    }
 }

@@ -87,7 +87,9 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
     app.batch_execute(&format!(
         "{}; CREATE TABLE orders (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer, CHECK (app_code(id)));
          CREATE INDEX ON orders ((app_code(1))); CREATE INDEX ON orders (n) WHERE app_code(2);
-         GRANT REFERENCES ON orders TO coder; INSERT INTO orders (n) VALUES (1)",
+         CREATE TABLE made (id ids.snowflake PRIMARY KEY DEFAULT ids.snowflake_nextval() CHECK (app_code(id)));
+         CREATE INDEX ON made ((app_code(3)));
+         GRANT REFERENCES ON orders TO coder; INSERT INTO orders (n) VALUES (1); INSERT INTO made DEFAULT VALUES",
         trap("the Coder", "app_code")
     ))
     .expect("a table");
@@ -101,6 +103,8 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
     run(&mut client, "adopt", "'orders'");
     let id = value(&mut app, "INSERT INTO orders (n) VALUES (2) RETURNING id");
     assert!(is_new(&mut client, &id), "{id}");
+    run(&mut client, "revert", "'made'");
+    assert_eq!(value(&mut app, "INSERT INTO made DEFAULT VALUES RETURNING pg_typeof(id)"), "bigint");
     other.batch_execute(&format!("INSERT INTO items VALUES ({id})")).expect("a row with a new ID");
 
     // Not even by who has become the owner.
@@ -232,10 +236,52 @@ fn a_default_without_a_sequence_and_an_empty_table_are_adopted() {
         let id = value(&mut client, &format!("INSERT INTO {table} (n) VALUES (1) RETURNING id"));
         assert!(is_new(&mut client, &id), "{table}");
         run(&mut client, "revert", &format!("'{table}'"));
-        let default = format!("SELECT count(*) FROM pg_attrdef WHERE adrelid = '{table}'::regclass");
-        assert_eq!(value(&mut client, &default), "0", "{table}");
+        let next = value(&mut client, &format!("INSERT INTO {table} (n) VALUES (1) RETURNING id"));
+        assert_eq!(next.parse::<i64>().expect("a number"), id.parse::<i64>().expect("a number") + 1, "{table}");
     }
     assert_eq!(value(&mut client, "SELECT nextval('shared')"), "1", "a sequence of others remains");
+}
+
+/// As there is no sequence to go back to. A row that is inserted after the plan was made counts as well.
+#[test]
+fn a_table_that_was_made_with_snowflake_ids_is_numbered_above_them_when_it_is_reverted() {
+    let (database, mut client) = database();
+    client.batch_execute("CREATE ROLE maker LOGIN; GRANT ALL ON SCHEMA public, ids TO maker").expect("a role");
+    let mut app = database.config().user("maker").connect(testbed::postgres::NoTls).expect("a session");
+    for (of_type, key, rest) in [
+        ("bigint", "PRIMARY KEY DEFAULT ids.snowflake_nextval()", ""),
+        ("bigint", "PRIMARY KEY DEFAULT ids.snowflake_nextval()", "PARTITION BY RANGE (id)"),
+        ("ids.snowflake", "PRIMARY KEY CHECK (id > 0) DEFAULT ids.snowflake_id()", ""),
+    ] {
+        for (rows, by_owner) in [(0, true), (3, true), (0, false), (3, false)] {
+            let make = format!(
+                "CREATE TABLE orders (id {of_type} {key}, n integer) {rest};
+                 CREATE TABLE items (order_id {of_type} REFERENCES orders)"
+            );
+            app.batch_execute(&make).unwrap_or_else(|error| panic!("{make}: {error:?}"));
+            if !rest.is_empty() {
+                app.batch_execute("CREATE TABLE part PARTITION OF orders DEFAULT").expect("a partition");
+            }
+            let insert = "INSERT INTO orders (n) VALUES (1) RETURNING id::bigint";
+            let commands = plan(if by_owner { &mut app } else { &mut client }, "revert", "'orders'").commands;
+            let greatest = (0..rows).map(|_| value(&mut app, insert).parse::<i64>().expect("an ID")).max();
+            let planner = if by_owner { &mut app } else { &mut client };
+            for command in &commands {
+                planner.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+            }
+            let next: i64 = value(&mut app, insert).parse().expect("a number");
+            assert_eq!(next, greatest.unwrap_or(0) + 1, "{make}");
+            let id = "SELECT concat_ws(' ', attidentity, format_type(atttypid, NULL), attnotnull) FROM pg_attribute
+                WHERE attrelid = 'orders'::regclass AND attname = 'id'";
+            assert_eq!(value(&mut app, id), "d bigint t", "{make}");
+            app.batch_execute(
+                "INSERT INTO items SELECT max(id) FROM orders; INSERT INTO orders (id) VALUES (2::bigint << 40)",
+            )
+            .expect("a reference, and an ID of the application's");
+            app.batch_execute("DROP TABLE orders, items").expect("the end");
+        }
+    }
+    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'orders%'"), "0");
 }
 
 /// Children, their children, a key of two columns, a table that refers to itself, and partitions.

@@ -78,6 +78,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "adopt:: what_keeps_a_column" },
     },
     Mutant {
+        name: "a plan to revert a table changes it with the caller's rights",
+        edits: &[("sql/snowflake_pg.sql", "            narrow := format(run_as, owner, narrow);\n", "")],
+        against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "a plan to revert a table does not see a view that stands in the way",
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "'pg_publication_rel'::regclass, 'pg_rewrite'::regclass, ",
+            "'pg_publication_rel'::regclass, ",
+        )],
+        against: Servers { tests: "adopt:: a_column_that_cannot" },
+    },
+    Mutant {
         name: "a plan to adopt a table rewrites it with the caller's rights",
         edits: &[(
             "sql/snowflake_pg.sql",
@@ -97,7 +111,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan to adopt a table leaves the types of its calls to who may create in the schema",
-        edits: &[("sql/snowflake_pg.sql", "(%L::pg_catalog.regrole, %L::pg_catalog.text)';", "(%L, %L)';")],
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            " := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';",
+            " := ours || '.snowflake_run_as(%L, %L)';",
+        )],
         against: Servers { tests: "hostile:: a_plan_for_adopting" },
     },
     Mutant {
@@ -202,6 +220,15 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the planner gets the layout of a function that its user may not call",
         edits: &[("src/planner/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
+    },
+    Mutant {
+        name: "the planner adds the layout to arguments without those that have defaults",
+        edits: &[(
+            "src/planner/layout_constant.rs",
+            "let mut arguments = expanded_arguments(call);",
+            "let _ = expanded_arguments;\n    let mut arguments = unsafe { PgList::<Node>::from_pg(call.args) };",
+        )],
+        against: Servers { tests: "planner:: every_function" },
     },
     Mutant {
         name: "the planner keeps what it knows of functions that have changed",
