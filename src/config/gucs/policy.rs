@@ -54,6 +54,7 @@ pub(super) fn define() {
             they are not ordered.",
         &CLOCK_REGRESSION,
         GucContext::Sighup,
+        GucFlags::default(),
     );
     define_choice(
         c"snowflake_pg.sequence_exhaustion",
@@ -62,6 +63,7 @@ pub(super) fn define() {
             clock.",
         &SEQUENCE_EXHAUSTION,
         GucContext::Sighup,
+        GucFlags::default(),
     );
     define_choice(
         c"snowflake_pg.sequence_start",
@@ -70,6 +72,7 @@ pub(super) fn define() {
             load it is 0 with each.",
         &SEQUENCE_START,
         GucContext::Sighup,
+        GucFlags::default(),
     );
     define_number(
         c"snowflake_pg.max_borrow",
