@@ -336,7 +336,9 @@ impl Io for ServerIo {
             }
             Event::Alone(lease) => {
                 let (worker, until) = (worker_of(lease.numbers), until(lease));
-                log!("snowflake_pg: begins with the lease of {worker}, until {until}, without the registry");
+                log!(
+                    "snowflake_pg: the registry does not answer, and IDs go on with the lease of {worker} until {until}"
+                );
             }
             Event::NotRenewed(lease, refusal) => self.warn_of_refusal(lease, &refusal.detail),
             Event::Stopped(lease, refusal) => {
@@ -347,11 +349,16 @@ impl Io for ServerIo {
             }
             Event::Released(lease) => log!("snowflake_pg: released {}", worker_of(lease.numbers)),
             Event::NotTold(lease) => {
-                log!("snowflake_pg: could not tell the registry that {} is released", worker_of(lease.numbers));
+                let (worker, until) = (worker_of(lease.numbers), until(lease));
+                log!(
+                    "snowflake_pg: could not tell the registry that {worker} is free; this server keeps it until {until}"
+                );
             }
             Event::Unheard(lease) => {
                 let worker = worker_of(lease.numbers);
-                log!("snowflake_pg: could not tell the registry that {worker} is released, and does without the rest");
+                log!(
+                    "snowflake_pg: the registry did not confirm that {worker} is free; this server gives up its lease"
+                );
             }
         }
     }
