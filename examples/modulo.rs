@@ -1,8 +1,9 @@
 //! How IDs that come one by one lie modulo n, for each `snowflake_pg.sequence_start`: what an application gets that
-//! shards by `id % n`.
+//! shards by `id % n`. With 4,096 IDs in a tick, and with the 64 of layout `js`.
 //!
-//! Three servers, each asked for one ID every 3 ms. Chi-square is the distance from an even distribution; a fair die
-//! stays below the bound in 99 of 100 tries. The greatest and the least share are of what an even one would be.
+//! A server for each, asked for one ID every 3 ms. Chi-square is the distance from an even distribution; a fair die
+//! stays below the bound in 99 of 100 tries. The greatest and the least share are of what an even one would be. Then each
+//! server is asked for a second's IDs at once: how full are the ticks?
 //!
 //! Run with `make demo NAME=modulo`; `IDS=10000` for another number of IDs from each server.
 
@@ -16,6 +17,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const STARTS: [&str; 3] = ["zero", "random", "rotate"];
 
+/// Layouts, and how many IDs a tick of theirs has.
+const LAYOUTS: [(&str, i32); 2] = [("t41 w10 s12", 4096), ("js", 64)];
+
 /// Moduli, and what chi-square with one degree of freedom less stays below with a probability of 99 %.
 const MODULI: [(i64, f64); 5] = [(2, 6.635), (3, 9.210), (8, 18.475), (64, 92.010), (100, 134.642)];
 
@@ -23,25 +27,31 @@ const PACE: Duration = Duration::from_millis(3);
 
 fn main() -> Result<()> {
     let ids: u32 = std::env::args().nth(1).map_or(Ok(100_000), |ids| ids.parse())?;
-    println!("==> Taking {ids} IDs, one every {PACE:?}, from a server for each sequence_start ({:?})\n", ids * PACE);
-    let drawn: Vec<Result<Vec<i64>>> = thread::scope(|scope| {
-        let servers = STARTS.map(|start| scope.spawn(move || draw(start, ids)));
-        servers.into_iter().map(|server| server.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    let servers: Vec<_> = LAYOUTS.into_iter().flat_map(|layout| STARTS.map(|start| (layout, start))).collect();
+    println!(
+        "==> Taking {ids} IDs, one every {PACE:?}, from a server for each layout and sequence_start ({:?})\n",
+        ids * PACE
+    );
+    let drawn: Vec<Result<Drawn>> = thread::scope(|scope| {
+        let draw = |&((layout, _), start)| scope.spawn(move || draw(layout, start, ids));
+        let threads: Vec<_> = servers.iter().map(draw).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     println!(
-        "{:<8} {:>7} {:>8} {:>14} {:>8} {:>10} {:>9} {:>9}  even",
-        "start", "IDs", "modulo", "chi-square", "degrees", "1 % bound", "greatest", "least"
+        "{:<12} {:<8} {:>7} {:>14} {:>8} {:>10} {:>9} {:>9}  even",
+        "layout", "start", "modulo", "chi-square", "degrees", "1 % bound", "greatest", "least"
     );
-    for (start, drawn) in STARTS.iter().zip(drawn) {
-        let drawn = drawn?;
+    let mut fills = Vec::new();
+    for (((layout, of_tick), start), drawn) in servers.into_iter().zip(drawn) {
+        let Drawn { server, ids } = drawn?;
+        fills.push(format!("{layout:<12} {start:<8} {:>6.1} %", 100.0 * fill(&server, of_tick)?));
         for (n, bound) in MODULI {
-            let seen = classes(&drawn, n)?;
-            let even = f64::from(u32::try_from(drawn.len())?) / f64::from(u32::try_from(n)?);
+            let seen = classes(&ids, n)?;
+            let even = f64::from(u32::try_from(ids.len())?) / f64::from(u32::try_from(n)?);
             let chi_square: f64 = seen.iter().map(|&seen| (f64::from(seen) - even).powi(2) / even).sum();
             let share = |seen: Option<&u32>| f64::from(*seen.unwrap_or(&0)) / even;
             println!(
-                "{start:<8} {:>7} {n:>8} {chi_square:>14.1} {:>8} {bound:>10.1} {:>9.3} {:>9.3}  {}",
-                drawn.len(),
+                "{layout:<12} {start:<8} {n:>7} {chi_square:>14.1} {:>8} {bound:>10.1} {:>9.3} {:>9.3}  {}",
                 n - 1,
                 share(seen.iter().max()),
                 share(seen.iter().min()),
@@ -49,7 +59,14 @@ fn main() -> Result<()> {
             );
         }
     }
+    println!("\n==> A second's IDs at once: how full the ticks are from the first to the last\n\n{}", fills.join("\n"));
     Ok(())
+}
+
+/// A server, and what it has issued one by one.
+struct Drawn {
+    server: Cluster,
+    ids: Vec<i64>,
 }
 
 /// How many IDs there are of each remainder.
@@ -62,8 +79,9 @@ fn classes(ids: &[i64], n: i64) -> Result<Vec<u32>> {
 }
 
 /// Takes IDs from a new server, one by one.
-fn draw(start: &str, count: u32) -> Result<Vec<i64>> {
-    let server = Cluster::builder().worker(5).set("snowflake_pg.sequence_start", start).start();
+fn draw(layout: &str, start: &str, count: u32) -> Result<Drawn> {
+    let server = Cluster::builder().worker(5).set("snowflake_pg.sequence_start", start);
+    let server = server.set("snowflake_pg.layout", layout).start();
     let mut client = server.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()")?;
     let take = client.prepare("SELECT snowflake_nextval()")?;
@@ -75,5 +93,13 @@ fn draw(start: &str, count: u32) -> Result<Vec<i64>> {
         sleep(next.saturating_duration_since(Instant::now()));
         ids.push(client.query_one(&take, &[])?.get(0));
     }
-    Ok(ids)
+    Ok(Drawn { server, ids })
+}
+
+/// Asks for a second's IDs at once. Returns which share of the ticks they are, from the first to the last.
+fn fill(server: &Cluster, of_tick: i32) -> Result<f64> {
+    let second = "SELECT (count(*) / (extract(epoch FROM snowflake_timestamp(max(id)) - snowflake_timestamp(min(id)))
+            * 1000 + 1) / $1::integer)::float8
+        FROM (SELECT snowflake_nextvals($1::integer) AS id FROM generate_series(1, 1000)) ids";
+    Ok(server.connect().query_one(second, &[&of_tick])?.get(0))
 }

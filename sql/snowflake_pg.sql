@@ -369,70 +369,71 @@ COMMENT ON FUNCTION snowflake_get_status() IS
 CREATE VIEW snowflake_status AS
     SELECT status.*, (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg') AS extension_version
     FROM snowflake_get_status() AS status(
-        state text, worker_id integer, worker_id_source text, datacenter_id integer, layout text,
+        state text, problem text, problem_sqlstate text,
+        worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
+        max_ids_per_second bigint,
         clock_regression text, sequence_exhaustion text, sequence_start text,
         max_borrow interval, max_wait interval, reserve_ahead interval,
-        last_issued_at timestamptz, lead interval, durable_mark timestamptz, usable_until timestamptz,
+        last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
+        state_directory text,
         lease_until timestamptz, clock_offset interval, registry_error text,
-        ids_issued bigint, ticks_exhausted bigint, borrowed_ids bigint, history_ids bigint,
-        clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
-        waits bigint, wait_time interval, refusals bigint,
-        mark_extensions bigint, mark_wait_time interval, stats_reset timestamptz, state_directory text,
-        problem_sqlstate text, problem text, keeper_pid integer,
-        last_refusal_at timestamptz, last_refusal_sqlstate text, last_refusal text,
-        max_ids_per_second bigint, busiest_second bigint, mark_left interval, library_version text);
+        stats_reset timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
+        history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
+        waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
+        refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
+        library_version text);
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
-    'one row about this server: settings in force, durable mark, and counters';
+    'one row about this server: its state, settings in force, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready; idle (no ID issued since the server started); waiting (in case a mark was lost); standby; shared worker (a standby with the worker of the server it was copied from, whose mark is not in WAL); not preloaded; worker unset; outside the layout (the clock is); clock behind (what was issued, or a time set by hand; problem says until when); no lease (from the registry, or it has ended); misconfigured, not started (snowflake_nextval() and the server log say why)';
+    'ready, or idle if no ID was issued since the server started; others are in docs/administration.md';
+COMMENT ON COLUMN snowflake_status.problem IS
+    'why no ID is issued, or what the background worker fails to do, and what to do; NULL if nothing is wrong, or unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
-COMMENT ON COLUMN snowflake_status.worker_id_source IS
-    'where it comes from: configuration, or what snowflake_pg.worker_id has led to, such as: hostname pg-3';
+COMMENT ON COLUMN snowflake_status.worker_id_source IS 'where it comes from: configuration, registry, or as in: hostname pg-3';
+COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
-COMMENT ON COLUMN snowflake_status.last_issued_at IS 'timestamp of the last ID issued since the server started';
+COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
+COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
+COMMENT ON COLUMN snowflake_status.clock_regression IS 'this and the next five columns: the parameters of these names';
+COMMENT ON COLUMN snowflake_status.last_issued_at IS
+    'timestamp of the last ID; NULL if none was issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS
     'how far last_issued_at is ahead of the clock; 0 unless the clock has gone back or the server has just started';
 COMMENT ON COLUMN snowflake_status.durable_mark IS
-    'time on disk that no ID reaches, and at which IDs begin after a crash';
-COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
-COMMENT ON COLUMN snowflake_status.lease_until IS
-    'timestamps of IDs are below this time until the registry renews the lease; NULL without a registry';
-COMMENT ON COLUMN snowflake_status.clock_offset IS
-    'how far the clock was ahead of the registry''s when they were compared last';
-COMMENT ON COLUMN snowflake_status.registry_error IS
-    'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued; this and all following columns count since stats_reset';
-COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last ID was issued';
-COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
-COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs issued in past ticks, with clock_regression = history';
-COMMENT ON COLUMN snowflake_status.clock_regressions IS 'number of times the clock has gone back';
-COMMENT ON COLUMN snowflake_status.largest_regression IS 'largest step by which the clock has gone back';
-COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed after it had last gone back';
-COMMENT ON COLUMN snowflake_status.waits IS 'number of waits for the clock: for the next tick, or to catch up';
-COMMENT ON COLUMN snowflake_status.wait_time IS 'total time of these waits';
-COMMENT ON COLUMN snowflake_status.refusals IS 'calls for IDs that failed with an error of this extension';
-COMMENT ON COLUMN snowflake_status.mark_extensions IS 'number of times the durable mark was written';
-COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'total time calls waited for these writes; writes of the background worker are not counted';
-COMMENT ON COLUMN snowflake_status.stats_reset IS
-    'when counting began: when the server started, after its last crash, or by snowflake_stats_reset()';
-COMMENT ON COLUMN snowflake_status.state_directory IS
-    'snowflake_pg.state_directory; NULL unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.problem_sqlstate IS
-    'SQLSTATE of what keeps this server from issuing IDs, or of what its background worker fails to do; NULL if nothing is wrong';
-COMMENT ON COLUMN snowflake_status.problem IS
-    'its message, details and hint; NULL unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.keeper_pid IS
-    'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
-COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when a call counted in refusals failed last';
-COMMENT ON COLUMN snowflake_status.last_refusal_sqlstate IS 'SQLSTATE of its error';
-COMMENT ON COLUMN snowflake_status.last_refusal IS
-    'its message, details and hint; NULL unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that this server can issue in a second, by its layout';
-COMMENT ON COLUMN snowflake_status.busiest_second IS
-    'most IDs with timestamps of one second since stats_reset, without those of history';
+    'time on disk that no ID reaches, and at which IDs continue after a crash';
 COMMENT ON COLUMN snowflake_status.mark_left IS
     'how far the durable mark is ahead of the clock; NULL unless IDs were issued within snowflake_pg.keep_warm';
+COMMENT ON COLUMN snowflake_status.keeper_pid IS
+    'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
+COMMENT ON COLUMN snowflake_status.state_directory IS
+    'snowflake_pg.state_directory; NULL unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.lease_until IS
+    'when IDs end unless the registry renews the lease; NULL without a registry';
+COMMENT ON COLUMN snowflake_status.clock_offset IS
+    'how far the clock was ahead of the registry''s when they were compared last; NULL without a registry';
+COMMENT ON COLUMN snowflake_status.registry_error IS
+    'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.stats_reset IS
+    'since when the columns after this one count: when the server started, after its last crash, or snowflake_stats_reset()';
+COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
+COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
+COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last sequence number was issued';
+COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
+COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs issued in past ticks, with clock_regression = history';
+COMMENT ON COLUMN snowflake_status.clock_regressions IS 'how often the clock has gone back';
+COMMENT ON COLUMN snowflake_status.largest_regression IS 'by how much it went back at most';
+COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed after it had last gone back';
+COMMENT ON COLUMN snowflake_status.waits IS 'how often calls waited for the clock: for the next tick, or to catch up';
+COMMENT ON COLUMN snowflake_status.wait_time IS 'how long they waited for the clock in all';
+COMMENT ON COLUMN snowflake_status.mark_extensions IS 'how often the durable mark was written';
+COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'how long calls waited for these writes in all';
+COMMENT ON COLUMN snowflake_status.refusals IS 'calls for IDs that failed with an error of this extension';
+COMMENT ON COLUMN snowflake_status.last_refusal IS
+    'error of the last of them, and what to do; NULL unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.last_refusal_sqlstate IS 'its SQLSTATE';
+COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when it was';
 COMMENT ON COLUMN snowflake_status.library_version IS 'version of the library that the server has loaded';
 COMMENT ON COLUMN snowflake_status.extension_version IS
     'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to that of the library';
@@ -467,12 +468,13 @@ CREATE VIEW snowflake_metrics AS
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS
-    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds';
-COMMENT ON COLUMN snowflake_metrics.can_issue IS '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
+    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds; columns without a comment are as there';
+COMMENT ON COLUMN snowflake_metrics.can_issue IS
+    '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
-    'busiest_second as a part of max_ids_per_second: 1 is the limit of the layout';
+    'busiest_second / max_ids_per_second: 1 is the limit of the layout';
 COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
 COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS
@@ -506,7 +508,7 @@ COMMENT ON FUNCTION snowflake_server() IS
 CREATE TYPE snowflake_fleet_member AS (
     server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
     layout text, clock_offset interval, problem text);
-COMMENT ON TYPE snowflake_fleet_member IS 'row of snowflake_check_fleet()';
+COMMENT ON TYPE snowflake_fleet_member IS 'row of snowflake_check_fleet(conninfo)';
 COMMENT ON COLUMN snowflake_fleet_member.server IS
     'number of its connection string, from 1 on; 0 for this server';
 COMMENT ON COLUMN snowflake_fleet_member.address IS
@@ -516,11 +518,12 @@ COMMENT ON COLUMN snowflake_fleet_member.clock_offset IS
     'how far its clock is ahead of that of this server, give or take half of the round trip';
 COMMENT ON COLUMN snowflake_fleet_member.problem IS 'what is wrong; NULL if nothing is';
 
--- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session.
-CREATE FUNCTION snowflake_check_fleet(conninfo text[]) RETURNS SETOF snowflake_fleet_member
+-- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session. Without
+-- an argument, the error shows a call.
+CREATE FUNCTION snowflake_check_fleet(conninfo text[] DEFAULT NULL) RETURNS SETOF snowflake_fleet_member
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
 COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
-    'asks other servers by their connection strings which they are: a row for this server and one for each, with what is wrong';
+    'asks other servers which they are, by connection strings: SELECT * FROM snowflake_check_fleet(ARRAY[''host=pg-2 dbname=postgres'']); a row for this server and one for each, with what is wrong';
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
 -- VOLATILE, since the server issues IDs meanwhile.

@@ -303,7 +303,7 @@ impl From<IssueError> for ErrorReport {
                 let (limits, when) = match limit {
                     ClockLimit::MaxBorrow { ms } => (
                         format!("snowflake_pg.max_borrow is {ms} ms"),
-                        ", or as soon as snowflake_pg.max_borrow allows for the difference",
+                        ", or snowflake_pg.max_borrow is greater than the difference",
                     ),
                     ClockLimit::MaxWait { ms, regression } => {
                         (format!("snowflake_pg.clock_regression is {regression}, and max_wait {ms} ms"), "")
@@ -346,9 +346,8 @@ impl From<IssueError> for ErrorReport {
                 "could not keep the durable mark ahead of the clock",
             )
             .set_detail(format!(
-                "The last two writes took {before} and {last} ms. The mark is written snowflake_pg.reserve_ahead, \
-                 {reserve_ahead_ms} ms, ahead; or one and a half times the shorter of the last two writes, up to \
-                 snowflake_pg.max_borrow, {max_borrow_ms} ms."
+                "The clock reached each mark before it was on disk: the last two writes took {before} and {last} ms. \
+                 snowflake_pg.reserve_ahead is {reserve_ahead_ms} ms, and snowflake_pg.max_borrow {max_borrow_ms} ms."
             ))
             .set_hint(
                 "Move snowflake_pg.state_directory to a faster disk, or increase snowflake_pg.max_borrow well above the \

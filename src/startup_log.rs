@@ -87,6 +87,7 @@ fn log_configuration() {
             "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",
         )
         .set_detail("After a crash or a promotion IDs begin that far ahead, and the first calls wait for the clock.")
+        .set_hint("Decrease it, or increase snowflake_pg.max_borrow.")
         .report(PgLogLevel::WARNING);
     }
 }
@@ -143,10 +144,7 @@ fn warn_of_alter_system(name: &CStr, value: &str) {
 }
 
 fn warn_of_shared_worker() {
-    warning(
-        "this standby has the worker ID of the server that it was copied \
-        from",
-    )
+    warning("this standby has the worker ID of the server that it was copied from")
     .set_detail(format!(
         "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and the other one did not write its \
              mark to WAL. After a promotion this server issues no IDs until that is accepted.",

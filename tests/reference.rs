@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use testbed::postgres::{Client, Row};
-use testbed::{Cluster, Database, project, test};
+use testbed::{Cluster, Database, error, project, test, value};
 
 fn document(name: &str) -> String {
     fs::read_to_string(project().join(name)).expect("a document")
@@ -58,7 +58,7 @@ fn expanded(signature: &str) -> Vec<String> {
 /// and those that are the type `snowflake`.
 const FUNCTIONS: &str = "
     SELECT proname || '(' || array_to_string(ARRAY(
-            SELECT regexp_replace(argument, '::\\w+$', '') FROM unnest(string_to_array(
+            SELECT regexp_replace(argument, '::\\w+(\\[\\])?$', '') FROM unnest(string_to_array(
                 replace(pg_get_function_arguments(p.oid), 'timestamp with time zone', 'timestamptz'), ', ')) argument
             WHERE argument NOT LIKE 'OUT %'), ', ') || ')',
         CASE WHEN proretset THEN 'setof ' ELSE '' END
@@ -135,7 +135,7 @@ fn with_unit(number: &str, unit: Option<&str>) -> String {
 /// A parameter: its name, its default, its values, and when a change takes effect.
 type Parameter = [String; 4];
 
-/// As the server has them.
+/// As the server has them; those that pg_settings shows.
 fn parameters(client: &mut Client) -> Vec<Parameter> {
     let query = "SELECT name, boot_val, min_val, max_val, array_to_string(enumvals, ', '), unit, context, vartype
         FROM pg_settings WHERE name LIKE 'snowflake_pg.%' ORDER BY name";
@@ -163,21 +163,26 @@ fn parameters(client: &mut Client) -> Vec<Parameter> {
     client.query(query, &[]).expect("parameters").iter().map(describe).collect()
 }
 
+/// A row of a table of parameters.
+fn documented(row: &[&str]) -> Parameter {
+    let cell = |nth: usize| without_ticks(row[nth]).replace("empty", "");
+    [cell(0), cell(1), cell(2).replace(',', if cell(2).contains(" to ") { "" } else { "," }), cell(3)]
+}
+
 #[test]
 fn the_reference_has_every_parameter_with_its_default_its_values_and_when_it_takes_effect() {
     let (_database, mut client) = database();
     let parameters = parameters(&mut client);
     let reference = document("docs/reference.md");
-    let mut documented: Vec<Parameter> = Vec::new();
+    let mut of_document: Vec<Parameter> = Vec::new();
     for (row, _) in rows(section(&reference, "Parameters")) {
-        let cell = |nth: usize| without_ticks(row[nth]).replace("empty", "");
-        let (name, values) = (cell(0), cell(2).replace(',', if cell(2).contains(" to ") { "" } else { "," }));
+        let [name, default, values, takes_effect] = documented(&row);
         // What texts are valid, the document says in words.
         let is_text = parameters.iter().any(|known| known[0] == name && known[2].is_empty());
-        documented.push([name, cell(1), if is_text { String::new() } else { values }, cell(3)]);
+        of_document.push([name, default, if is_text { String::new() } else { values }, takes_effect]);
     }
-    documented.sort_unstable();
-    assert_eq!(documented, parameters);
+    of_document.sort_unstable();
+    assert_eq!(of_document, parameters);
 
     // The README has some.
     let readme = document("README.md");
@@ -187,5 +192,26 @@ fn the_reference_has_every_parameter_with_its_default_its_values_and_when_it_tak
         let said = [0, 1, 2].map(|nth| without_ticks(row[nth]));
         let is_so = |known: &Parameter| [&known[0], &known[1], &known[3]] == [&said[0], &said[1], &said[2]];
         assert!(parameters.iter().any(is_so), "{said:?}");
+    }
+}
+
+#[test]
+fn the_reference_has_the_developer_options_which_no_list_of_the_server_shows() {
+    let (_database, mut client) = database();
+    let reference = document("docs/reference.md");
+    let rows = rows(section(&reference, "Developer options"));
+    let names: Vec<_> = rows.iter().map(|(row, _)| without_ticks(row[0])).collect();
+    assert_eq!(names, ["snowflake_pg.time_stamp_counter"]);
+    for (row, _) in rows {
+        let [name, default, values, takes_effect] = documented(&row);
+        assert_eq!(value(&mut client, &format!("SHOW {name}")), default);
+        assert_eq!(value(&mut client, &format!("SELECT count(*) FROM pg_settings WHERE name = '{name}'")), "0");
+        let flags = format!("SELECT pg_settings_get_flags('{name}') @> '{{NO_SHOW_ALL, NOT_IN_SAMPLE}}'");
+        assert_eq!(value(&mut client, &flags), "t");
+        let unknown = error(&mut client, &format!("ALTER SYSTEM SET {name} = 'nonsense'"));
+        assert_eq!(unknown.hint(), Some(&*format!("Available values: {values}.")));
+        let fixed = error(&mut client, &format!("SET {name} = '{default}'"));
+        assert!(fixed.message().contains("without restarting the server"), "{fixed:?}");
+        assert_eq!(takes_effect, "restart");
     }
 }

@@ -75,22 +75,22 @@ pub fn define() {
             c"snowflake_pg.worker_id",
             c"Sets the worker ID of this server, or where it comes from.",
             c"A number, or hostname, env:VARIABLE, file:/path, ipv4, ipv4:network/bits, citus or registry. No two servers of \
-                a data center may have the same number. -1 means that none is set: no ID is issued then.",
+                a data center may have the same number. -1: none is set, and no ID is issued.",
             &WORKER_ID,
             check_worker as CheckHook,
         ),
         (
             c"snowflake_pg.datacenter_id",
             c"Sets the data center of this server, or where it comes from.",
-            c"As worker_id. Used where the layout has such a field.",
+            c"A number, or a source as for worker_id. Only for layouts with this field.",
             &DATACENTER_ID,
             check_datacenter,
         ),
         (
             c"snowflake_pg.layout",
-            c"Sets the bit layout of generated IDs.",
+            c"Sets which bits of an ID are its timestamp, data center, worker and sequence.",
             c"A name in snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= \
-                and epoch=.",
+                and epoch=. Equal on all servers of a fleet.",
             &LAYOUT,
             check_layout,
         ),
@@ -106,8 +106,8 @@ pub fn define() {
     define_number(
         c"snowflake_pg.reserve_ahead",
         c"Sets how far the durable mark is ahead of the clock.",
-        c"IDs continue from the mark after a crash. A larger value means fewer writes, and IDs further ahead after a \
-            crash.",
+        c"The mark is a time on disk that no ID reaches, and at which IDs continue after a crash. A larger value means \
+            fewer writes, and IDs further ahead after a crash.",
         &RESERVE_AHEAD,
         100,
         60_000,
@@ -116,9 +116,8 @@ pub fn define() {
     );
     define_number(
         c"snowflake_pg.keep_warm",
-        c"Sets how long after the last ID the durable mark is still kept ahead of the clock.",
-        c"The next call within this time does not wait for the disk. 0: the mark is extended only while IDs are \
-            issued.",
+        c"Sets how long after the last ID the durable mark is kept ahead of the clock.",
+        c"A call within this time does not wait for the disk. 0: only while IDs are issued.",
         &KEEP_WARM,
         0,
         86_400,
@@ -127,7 +126,7 @@ pub fn define() {
     );
     define_number(
         c"snowflake_pg.start_margin",
-        c"Sets how far above the clock IDs begin after a promotion, or without a durable mark.",
+        c"Sets how far ahead of the clock IDs begin after a promotion, or without a durable mark.",
         c"At least reserve_ahead is used. The clocks of servers with the same worker should differ by less.",
         &START_MARGIN,
         0,
@@ -137,9 +136,8 @@ pub fn define() {
     );
     define_number(
         c"snowflake_pg.max_forward_jump",
-        c"Sets the largest step ahead of the clock that is trusted at once.",
-        c"A larger step is trusted after a minute; IDs follow the old clock until then. snowflake_accept_clock() \
-            trusts it at once.",
+        c"Sets how far the clock may jump ahead and be trusted at once.",
+        c"A larger jump is trusted after a minute, or by snowflake_accept_clock(). IDs follow the old clock until then.",
         &MAX_FORWARD_JUMP,
         1_000,
         i32::MAX,
@@ -152,26 +150,28 @@ pub fn define() {
         c"auto: where the kernel keeps time by it. off: every ID reads the clock.",
         &TIME_STAMP_COUNTER,
         GucContext::Postmaster,
+        GucFlags::NO_SHOW_ALL,
     );
     GucRegistry::define_bool_guc(
         c"snowflake_pg.track_writers",
-        c"Sets whether the first ID of each transaction is kept until it ends.",
-        c"snowflake_horizon(), snowflake_poll() and snowflake_writers need it. off: IDs are issued without it.",
+        c"Keeps the first ID of each transaction until it ends, for readers by ID.",
+        c"snowflake_horizon(), snowflake_poll() and snowflake_writers need it.",
         &TRACK_WRITERS,
         GucContext::Postmaster,
         GucFlags::default(),
     );
     define_choice(
         c"snowflake_pg.wal_mark",
-        c"Sets whether the durable mark is also written to WAL, and so sent to standbys.",
+        c"Sets whether the durable mark is also written to WAL, for standbys.",
         c"prefer: it is. require: it is, and synchronous standbys must have it. off: it is not.",
         &WAL_MARK,
         GucContext::Postmaster,
+        GucFlags::default(),
     );
     GucRegistry::define_string_guc(
         c"snowflake_pg.citus_database",
-        c"Sets the database with the metadata of Citus.",
-        c"For worker_id = citus.",
+        c"Sets the database with the metadata of Citus, for worker_id = citus.",
+        c"The number of this node is read from it.",
         &CITUS_DATABASE,
         GucContext::Postmaster,
         GucFlags::default(),
@@ -179,7 +179,7 @@ pub fn define() {
     GucRegistry::define_string_guc(
         c"snowflake_pg.state_directory",
         c"Sets the directory of the durable mark.",
-        c"Relative to the data directory, or absolute. An absolute one must exist and belong to the server alone.",
+        c"Relative to the data directory, or absolute. An absolute one must exist and belong to this server alone.",
         &STATE_DIRECTORY,
         GucContext::Postmaster,
         GucFlags::SUPERUSER_ONLY,

@@ -35,8 +35,8 @@ struct Server {
 /// A row for this server, and one for each connection string.
 #[pg_extern(sql = false)]
 fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
-    // Without a row, a fleet that nobody has asked would look sound.
-    let conninfo = conninfo.unwrap_or_else(|| raise(null()));
+    // A fleet that nobody has asked would look sound.
+    let conninfo = conninfo.filter(|conninfo| !conninfo.is_empty()).unwrap_or_else(|| raise(nobody()));
     let (fleet, problems) = without_statement(|| check(&conninfo));
     let rows = problems.into_iter().enumerate();
     SetOfIterator::new(rows.map(move |(at, problems)| row(at, &problems, &fleet)))
@@ -76,8 +76,15 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
     (fleet, problems)
 }
 
+fn nobody() -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "conninfo must name the servers to ask").set_hint(
+        "Give a connection string for each, as in SELECT * FROM snowflake_check_fleet(ARRAY['host=pg-2 \
+         dbname=postgres']).",
+    )
+}
+
 fn null() -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not be null or contain nulls")
+    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not contain nulls")
 }
 
 /// Else a user could connect as the one who runs the server, or by a password or a key that this one has.

@@ -156,7 +156,7 @@ impl RegistryClient {
             Some(lease) => (
                 warning(&format!("could not renew the lease of worker {}", lease.worker)),
                 if self.client.latest(&self.io) < lease.granted_until {
-                    format!(" IDs go on up to {}.", display_time(lease.granted_until))
+                    format!(" IDs go on until {}.", display_time(lease.granted_until))
                 } else {
                     format!(" IDs ended at {}.", display_time(lease.granted_until))
                 },

@@ -238,7 +238,7 @@ fn unexpected(column: &CStr) -> Failure {
 
 /// Nothing needs to be done at this server.
 fn that_passes(failure: Failure) -> Failure {
-    let hint = "The server asks again by itself; no restart is needed.";
+    let hint = "This server asks again by itself; no restart is needed.";
     if failure.hint.is_empty() { Failure { hint: hint.to_owned(), ..failure } } else { failure }
 }
 
@@ -251,9 +251,9 @@ fn with_hint(failure: Failure) -> Failure {
     let is_standby = failure.message == "recovery is in progress";
     let hint = match failure.sqlstate.as_deref() {
         Some(READ_ONLY) => {
-            "The server is a standby or read-only. Name the primary, or add target_session_attrs=read-write."
+            "The registry is a standby or read-only. Name the primary, or add target_session_attrs=read-write."
         }
-        _ if is_standby => "The server is a standby. Name the primary, or add target_session_attrs=read-write.",
+        _ if is_standby => "The registry is a standby. Name the primary, or add target_session_attrs=read-write.",
         Some(INVALID_SCHEMA | UNDEFINED_FUNCTION) => "Run snowflake_registry.sql in the database of the registry.",
         Some(INSUFFICIENT_PRIVILEGE) => "Grant snowflake_registry_server to the role of this server in the registry.",
         _ => return failure,

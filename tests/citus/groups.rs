@@ -11,7 +11,7 @@ const WORKER: &str = "SELECT concat_ws(' ', worker_id, 'from', worker_id_source)
 
 /// A check of all nodes, as docs/workers.md has it.
 pub const FLEET: &str = "snowflake_check_fleet((
-    SELECT coalesce(array_agg(format('host=%s port=%s dbname=%s', nodename, nodeport, current_database())), '{}')
+    SELECT array_agg(format('host=%s port=%s dbname=%s', nodename, nodeport, current_database()))
     FROM pg_dist_node))";
 
 pub fn run(citus: &Citus) -> Result<(), Failed> {

@@ -49,7 +49,7 @@ fn argument(of: &str) -> &'static str {
     match of {
         "bigint" | "integer" => "1",
         "text" => "'twitter'",
-        "text[]" => "'{}'",
+        "text[]" => "'{host=/nowhere}'",
         "boolean" => "true",
         "regclass" => "'events'",
         "interval" => "'1 day'",

@@ -32,10 +32,22 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
         conninfo(&three)
     );
     assert_eq!(value(&mut client, &same), "t");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_check_fleet('{}')"), "1", "this server alone");
-    // No row would look like a fleet in good order.
-    let refused = error(&mut client, "SELECT problem FROM snowflake_check_fleet(NULL)");
-    assert_eq!((refused.code().code(), refused.message()), ("22004", "conninfo must not be null or contain nulls"));
+}
+
+/// No row, and a row for this server alone, would look like a fleet in good order.
+#[test]
+fn a_check_that_asks_nobody_is_refused_and_shows_a_call() {
+    let cluster = start(member(1));
+    let mut client = cluster.connect();
+    for nobody in ["", "NULL", "'{}'", "(SELECT array_agg(address) FROM (VALUES ('host=pg-2')) s(address) WHERE false)"]
+    {
+        let refused = error(&mut client, &format!("SELECT problem FROM snowflake_check_fleet({nobody})"));
+        assert_eq!((refused.code().code(), refused.message()), ("22023", "conninfo must name the servers to ask"));
+        let hint = "SELECT * FROM snowflake_check_fleet(ARRAY['host=pg-2 dbname=postgres'])";
+        assert!(refused.hint().is_some_and(|text| text.contains(hint)), "{nobody}: {refused:?}");
+    }
+    let refused = error(&mut client, "SELECT problem FROM snowflake_check_fleet(ARRAY['host=pg-2', NULL])");
+    assert_eq!((refused.code().code(), refused.message()), ("22004", "conninfo must not contain nulls"));
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
         server.wait_until(IS_LEASED);
         take_a_thousand(&mut witness, &[&server]);
     }
-    assert!(server.log().contains("begins with the lease of worker 0, until "), "{}", server.log());
+    assert!(server.log().contains("IDs go on with the lease of worker 0 until "), "{}", server.log());
     // A planned stop gives the rest of the lease back, if the registry hears of it.
     registry.start();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
@@ -101,7 +101,7 @@ fn a_server_that_does_not_hear_whether_it_has_released_its_worker_does_without_t
     let mut locker = registry.connect();
     locker.batch_execute("BEGIN; SELECT FROM snowflake_registry.lease FOR UPDATE").expect("a lock");
     server.stop(Signal::INT);
-    assert!(server.log().contains("and does without the rest"), "{}", server.log());
+    assert!(server.log().contains("this server gives up its lease"), "{}", server.log());
     drop(locker);
     registry.stop(Signal::INT);
     server.start();
@@ -170,7 +170,7 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
-    assert_eq!(refused.hint(), Some("The server asks again by itself; no restart is needed."));
+    assert_eq!(refused.hint(), Some("This server asks again by itself; no restart is needed."));
     assert!(server.log().contains("WARNING:  snowflake_pg: could not renew the lease of worker 0"), "{}", server.log());
     registry.start();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");

@@ -25,14 +25,12 @@ pub const LEASE_MS: u64 = 3_600_000;
 pub const POLICY: Policy = Policy {
     clock_regression: ClockRegression::Borrow,
     sequence_exhaustion: SequenceExhaustion::Wait,
-    sequence_start: SequenceStart::Random(127),
+    sequence_start: SequenceStart::Random,
     max_borrow: MAX_BORROW_MS,
-    history_ticks: 2000,
 };
 
 /// All of them, as pg_settings shows a default: `tests/simulation.rs` compares.
-pub fn parameters() -> [(&'static str, String); 13] {
-    let SequenceStart::Random(start_max) = POLICY.sequence_start else { unreachable!("above") };
+pub fn parameters() -> [(&'static str, String); 12] {
     [
         ("layout", "flat".to_owned()),
         ("reserve_ahead", RESERVE_AHEAD_MS.to_string()),
@@ -44,8 +42,7 @@ pub fn parameters() -> [(&'static str, String); 13] {
         ("registry_lease", (LEASE_MS / 1000).to_string()),
         ("clock_regression", POLICY.clock_regression.to_string()),
         ("sequence_exhaustion", POLICY.sequence_exhaustion.to_string()),
-        ("sequence_start", POLICY.sequence_start.to_string().split(' ').next().unwrap_or_default().to_owned()),
-        ("sequence_start_max", start_max.to_string()),
+        ("sequence_start", POLICY.sequence_start.to_string()),
         ("wal_mark", mark_settings(Way::Own).wal_mark.to_string()),
     ]
 }

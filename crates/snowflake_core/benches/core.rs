@@ -13,9 +13,8 @@ use std::hint::black_box;
 const POLICY: Policy = Policy {
     clock_regression: ClockRegression::Borrow,
     sequence_exhaustion: SequenceExhaustion::Wait,
-    sequence_start: SequenceStart::Random(127),
+    sequence_start: SequenceStart::Random,
     max_borrow: 5000,
-    history_ticks: 2000,
 };
 const HISTORY: Policy = Policy { clock_regression: ClockRegression::History, ..POLICY };
 

@@ -315,7 +315,7 @@ impl Generator {
             if now < highest
                 && least == 1
                 && policy.clock_regression == ClockRegression::History
-                && let Some(span) = self.take_from_history(now, want, policy.history_ticks)
+                && let Some(span) = self.take_from_history(now, want)
             {
                 return Outcome::Taken(span);
             }
@@ -354,8 +354,8 @@ impl Generator {
             // The position after a full tick is the first of the next one.
             return if next & self.sequence_mask <= last_start { next } else { (open + 1) << self.sequence_bits };
         }
-        let nth = self.counters.ticks();
-        let start = if self.is_full(state) { 0 } else { policy.sequence_start.of(now, nth, self.sequence_mask) };
+        let (nth, issued) = (self.counters.ticks(), self.counters.issued_in_open_tick(state));
+        let start = policy.sequence_start.of(now, nth, self.sequence_mask + 1, issued);
         now << self.sequence_bits | start.min(last_start)
     }
 
@@ -368,8 +368,8 @@ impl Generator {
     }
 
     /// Takes positions that the past tick `now` has left over.
-    fn take_from_history(&self, now: Tick, want: u32, ticks: Tick) -> Option<Span> {
-        let (first, last) = self.history.take(self.sequence_bits, now, want, ticks)?;
+    fn take_from_history(&self, now: Tick, want: u32) -> Option<Span> {
+        let (first, last) = self.history.take(self.sequence_bits, now, want)?;
         self.counters.count_history(last - first + 1);
         let tick = now << self.sequence_bits;
         Some(Span { first: tick | first, last: tick | last })
@@ -384,7 +384,7 @@ impl Generator {
         self.counters.close(last, first, exhausted);
         if policy.clock_regression == ClockRegression::History {
             let used = (last & self.sequence_mask) + 1;
-            self.history.enter(self.sequence_bits, closed, used, closed + 1..opened, policy.history_ticks);
+            self.history.enter(self.sequence_bits, closed, used, closed + 1..opened);
         }
     }
 

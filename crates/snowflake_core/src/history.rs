@@ -10,8 +10,8 @@ use crate::sync::{AtomicU64, Ordering};
 use std::array;
 use std::ops::Range;
 
-/// How many ticks a ring has room for.
-pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
+/// How many ticks are remembered.
+const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
 
 /// The ring. It has no pointers, so that processes can share it.
 #[derive(Debug)]
@@ -40,30 +40,30 @@ impl History {
         self.floor.load(Ordering::Acquire)
     }
 
-    /// Enters a tick that has just been closed with this many positions `used`, and the `skipped` ticks after it, in a
-    /// ring of this many `ticks`. To be called once for each tick.
-    pub fn enter(&self, sequence_bits: u32, closed: Tick, used: u64, skipped: Range<Tick>, ticks: Tick) {
-        self.entry(closed, ticks).store(closed << (sequence_bits + 1) | used, Ordering::Release);
-        for tick in skipped.start.max(skipped.end.saturating_sub(ticks))..skipped.end {
-            self.entry(tick, ticks).store(tick << (sequence_bits + 1), Ordering::Release);
+    /// Enters a tick that has just been closed with this many positions `used`, and the `skipped` ticks after it. To be
+    /// called once for each tick.
+    pub fn enter(&self, sequence_bits: u32, closed: Tick, used: u64, skipped: Range<Tick>) {
+        self.entry(closed).store(closed << (sequence_bits + 1) | used, Ordering::Release);
+        for tick in skipped.start.max(skipped.end.saturating_sub(CAPACITY as Tick))..skipped.end {
+            self.entry(tick).store(tick << (sequence_bits + 1), Ordering::Release);
         }
     }
 
     /// Whether a tick has an entry with positions left.
-    pub fn has_left(&self, sequence_bits: u32, tick: Tick, ticks: Tick) -> bool {
-        let entry = self.entry(tick, ticks).load(Ordering::Acquire);
+    pub fn has_left(&self, sequence_bits: u32, tick: Tick) -> bool {
+        let entry = self.entry(tick).load(Ordering::Acquire);
         let used = entry & ((2 << sequence_bits) - 1);
         tick > self.floor() && entry >> (sequence_bits + 1) == tick && used < 1 << sequence_bits
     }
 
     /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none
     /// left or no entry.
-    pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32, ticks: Tick) -> Option<(u64, u64)> {
+    pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32) -> Option<(u64, u64)> {
         // Written, so that whoever raises the floor after this sees what the caller has done before.
         if tick <= self.floor.fetch_max(0, Ordering::AcqRel) {
             return None;
         }
-        let slot = self.entry(tick, ticks);
+        let slot = self.entry(tick);
         let mut entry = slot.load(Ordering::Acquire);
         loop {
             let used = entry & ((2 << sequence_bits) - 1);
@@ -78,9 +78,8 @@ impl History {
         }
     }
 
-    fn entry(&self, tick: Tick, ticks: Tick) -> &AtomicU64 {
-        let ticks = ticks.clamp(1, CAPACITY as Tick);
-        &self.entries[usize::try_from(tick % ticks).expect("less than CAPACITY")]
+    fn entry(&self, tick: Tick) -> &AtomicU64 {
+        &self.entries[usize::try_from(tick % CAPACITY as Tick).expect("less than CAPACITY")]
     }
 }
 
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     const BITS: u32 = 2;
-    const TICKS: Tick = 8;
+    const TICKS: Tick = CAPACITY as Tick;
 
     fn ring() -> History {
         let history = History::new();
@@ -98,13 +97,13 @@ mod tests {
     }
 
     fn take(history: &History, tick: Tick, want: u32) -> Option<(u64, u64)> {
-        history.take(BITS, tick, want, TICKS)
+        history.take(BITS, tick, want)
     }
 
     #[test]
     fn what_a_closed_tick_has_left_over_is_taken_once() {
         let history = ring();
-        history.enter(BITS, 110, 1, 111..111, TICKS);
+        history.enter(BITS, 110, 1, 111..111);
         assert_eq!(take(&history, 110, 2), Some((1, 2)));
         assert_eq!(take(&history, 110, 2), Some((3, 3)));
         assert_eq!(take(&history, 110, 2), None);
@@ -113,7 +112,7 @@ mod tests {
     #[test]
     fn ticks_that_were_skipped_are_whole() {
         let history = ring();
-        history.enter(BITS, 110, 4, 111..114, TICKS);
+        history.enter(BITS, 110, 4, 111..114);
         assert_eq!(take(&history, 110, 1), None, "this one was full");
         assert_eq!(take(&history, 111, 9), Some((0, 3)));
         assert_eq!(take(&history, 113, 1), Some((0, 0)));
@@ -125,34 +124,24 @@ mod tests {
         let history = ring();
         assert_eq!(take(&history, 0, 1), None);
         assert_eq!(take(&history, 110, 1), None);
-        history.enter(BITS, 110, 1, 111..1000, TICKS);
+        let end = 1000 + TICKS;
+        history.enter(BITS, 110, 1, 111..end);
         assert_eq!(take(&history, 110, 1), None, "long ago");
-        assert_eq!(take(&history, 991, 1), None, "long ago");
-        assert_eq!(take(&history, 992, 1), Some((0, 0)));
-        assert_eq!(take(&history, 999, 1), Some((0, 0)));
+        assert_eq!(take(&history, 999, 1), None, "long ago");
+        assert_eq!(take(&history, 1000, 1), Some((0, 0)));
+        assert_eq!(take(&history, end - 1, 1), Some((0, 0)));
+        assert_eq!(take(&history, end, 1), None, "this one is open");
     }
 
     #[test]
     fn nothing_at_or_below_the_floor_is_taken() {
         let history = ring();
-        history.enter(BITS, 99, 1, 100..105, TICKS);
+        history.enter(BITS, 99, 1, 100..105);
         assert_eq!(take(&history, 99, 1), None);
         assert_eq!(take(&history, 100, 1), None);
         assert_eq!(take(&history, 101, 1), Some((0, 0)));
         history.raise_floor(103);
         assert_eq!(take(&history, 101, 1), None);
         assert_eq!(take(&history, 104, 1), Some((0, 0)));
-    }
-
-    #[test]
-    fn a_ring_whose_size_is_changed_gives_nothing_twice() {
-        let history = ring();
-        history.enter(BITS, 110, 2, 111..111, 8);
-        history.enter(BITS, 111, 2, 112..112, 5);
-        assert_eq!(history.take(BITS, 110, 1, 8), Some((2, 2)));
-        assert_eq!(history.take(BITS, 110, 9, 5), None);
-        assert_eq!(history.take(BITS, 111, 9, 5), Some((2, 3)));
-        assert_eq!(history.take(BITS, 111, 9, 8), None);
-        assert_eq!(history.take(BITS, 110, 9, 8), Some((3, 3)));
     }
 }

@@ -103,7 +103,6 @@ mod tests {
         sequence_exhaustion: SequenceExhaustion::Wait,
         sequence_start: SequenceStart::Zero,
         max_borrow: 10,
-        history_ticks: 4,
     };
 
     fn generator() -> Generator {

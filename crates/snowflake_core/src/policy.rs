@@ -31,16 +31,16 @@ pub enum SequenceExhaustion {
 }
 
 /// The first number of a tick, so that `id % n` is not skewed at low load: if all ticks had one ID with number 0, all
-/// IDs would be multiples of the size of the sequence. The tick after a full one starts at 0, so that a saturated
-/// server reaches the full rate of the layout.
+/// IDs would be multiples of the size of the sequence. What is below the first number is not used. So a tick begins the
+/// lower, the more IDs the tick before had, and a saturated server reaches the full rate of the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceStart {
-    /// At 0.
+    /// 0.
     Zero,
-    /// At a number from 0 to this one that looks random: a hash of the tick.
-    Random(u32),
-    /// At each number from 0 to this one in turn.
-    Rotate(u32),
+    /// One that looks random: a hash of the tick.
+    Random,
+    /// Each in turn.
+    Rotate,
 }
 
 /// All of it together.
@@ -54,9 +54,6 @@ pub struct Policy {
     pub sequence_start: SequenceStart,
     /// How many ticks a timestamp may be ahead of the clock at most.
     pub max_borrow: Tick,
-    /// How many past ticks [`ClockRegression::History`] remembers, from 1 to
-    /// [`CAPACITY`](crate::history::CAPACITY).
-    pub history_ticks: Tick,
 }
 
 impl Policy {
@@ -78,14 +75,27 @@ impl Policy {
 }
 
 impl SequenceStart {
-    /// The first number of a tick, the `nth` to be opened; at most `last`.
-    pub(crate) fn of(self, tick: Tick, nth: u64, last: u64) -> u64 {
+    /// The first number of a tick of `size` numbers, the `nth` to be opened, after a tick that has issued so many.
+    pub(crate) fn of(self, tick: Tick, nth: u64, size: u64, issued: u64) -> u64 {
         match self {
             Self::Zero => 0,
-            Self::Random(max) => scatter(tick) % (u64::from(max).min(last) + 1),
-            Self::Rotate(max) => nth % (u64::from(max).min(last) + 1),
+            Self::Random => scatter(tick) % starts(size, issued),
+            Self::Rotate => nth % starts(size, issued),
         }
     }
+}
+
+/// The share of a tick that is too little to expect more of the next one.
+const LITTLE: u64 = 16;
+
+/// How many numbers a tick of `size` numbers can begin with, after a tick that has issued so many.
+///
+/// Of a small tick all, since `n` shards need `n` of them; else a quarter. But there is room for twice as many IDs as
+/// the tick before had, unless those were few.
+fn starts(size: u64, issued: u64) -> u64 {
+    let most = (size / 4).max(128).min(size);
+    let few = (size / LITTLE).max(1);
+    (size + 2 * few).saturating_sub(issued.saturating_mul(2)).clamp(1, most)
 }
 
 impl fmt::Display for ClockRegression {
@@ -110,11 +120,11 @@ impl fmt::Display for SequenceExhaustion {
 
 impl fmt::Display for SequenceStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zero => f.write_str("zero"),
-            Self::Random(max) => write!(f, "random (0 to {max})"),
-            Self::Rotate(max) => write!(f, "rotate (0 to {max})"),
-        }
+        f.write_str(match self {
+            Self::Zero => "zero",
+            Self::Random => "random",
+            Self::Rotate => "rotate",
+        })
     }
 }
 
@@ -133,14 +143,15 @@ mod tests {
 
     /// IDs that come one by one, each in a tick of its own, as they lie modulo `n`: chi-square over its degrees of
     /// freedom.
-    fn skew(start: SequenceStart, n: u32) -> f64 {
+    fn skew(start: SequenceStart, sequence_bits: u32, n: u32) -> f64 {
         const IDS: u32 = 100_000;
         let mut tick = 500_000_000_000;
         let mut seen = vec![0_u32; n as usize];
         for nth in 0..IDS {
             // About one in 3 ms, as clients do: never quite.
             tick += 2 + (scatter(tick ^ 0x5eed) % 3);
-            let id = tick << 22 | 5 << 12 | start.of(tick, u64::from(nth), 4095);
+            let number = start.of(tick, u64::from(nth), 1 << sequence_bits, 1);
+            let id = (tick << 10 | 5) << sequence_bits | number;
             seen[usize::try_from(id % u64::from(n)).expect("small")] += 1;
         }
         let expected = f64::from(IDS) / f64::from(n);
@@ -150,22 +161,35 @@ mod tests {
 
     #[test]
     fn ids_that_come_one_by_one_are_not_skewed_modulo_anything() {
-        for n in [2, 3, 8, 64, 100] {
+        for (bits, n) in [6, 8, 12].into_iter().flat_map(|bits| [2, 3, 8, 64, 100].map(|n| (bits, n))) {
             // A fair die gives about 1. Rotation is fairer than a die.
-            for start in [SequenceStart::Random(127), SequenceStart::Rotate(127)] {
-                assert!(skew(start, n) < 2.5, "{start:?} modulo {n}: {}", skew(start, n));
+            for start in [SequenceStart::Random, SequenceStart::Rotate] {
+                let skew = skew(start, bits, n);
+                assert!(skew < 2.5, "{start} of {bits} bits modulo {n}: {skew}");
             }
         }
-        assert!(skew(SequenceStart::Zero, 2) > 10_000.0, "from zero, every ID is of one parity");
+        assert!(skew(SequenceStart::Zero, 12, 2) > 10_000.0, "from zero, every ID is of one parity");
     }
 
     #[test]
-    fn a_tick_never_starts_beyond_its_last_number() {
-        for tick in 0..1000 {
-            assert!(SequenceStart::Random(127).of(tick, 0, 4095) <= 127);
-            assert!(SequenceStart::Random(u32::MAX).of(tick, 0, 3) <= 3);
-            assert!(SequenceStart::Rotate(u32::MAX).of(tick, tick, 3) <= 3);
+    fn a_tick_can_begin_anywhere_if_it_is_small_and_else_in_its_first_quarter() {
+        let sizes = [(1, 1), (4, 4), (64, 64), (128, 128), (256, 128), (512, 128), (4096, 1024), (1 << 40, 1 << 38)];
+        for (size, most) in sizes {
+            assert_eq!(starts(size, 1), most, "of {size}");
+            assert_eq!(starts(size, size / LITTLE), most, "of {size}, after a tick with few IDs");
         }
-        assert_eq!(SequenceStart::Random(0).of(17, 4, 4095), 0);
+    }
+
+    #[test]
+    fn a_tick_begins_the_lower_the_more_ids_the_tick_before_had() {
+        for (issued, most) in [(4, 64), (5, 62), (16, 40), (32, 8), (35, 2), (36, 1), (64, 1), (u64::MAX, 1)] {
+            assert_eq!(starts(64, issued), most, "after {issued} of 64");
+        }
+        for (issued, most) in [(1792, 1024), (2048, 512), (2304, 1), (4096, 1)] {
+            assert_eq!(starts(4096, issued), most, "after {issued} of 4096");
+        }
+        for size in [1, 2, 4, 64, 4096] {
+            assert_eq!(SequenceStart::Random.of(17, 4, size, size), 0, "after a tick of {size} that was full");
+        }
     }
 }

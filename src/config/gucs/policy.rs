@@ -2,16 +2,12 @@
 
 use super::{define_choice, define_number, milliseconds};
 use pgrx::guc::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
-use snowflake_core::Tick;
-use snowflake_core::history::CAPACITY;
 use snowflake_core::policy::{self, Policy};
 
 static CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Borrow);
-static HISTORY_TICKS: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static SEQUENCE_EXHAUSTION: GucSetting<SequenceExhaustion> =
     GucSetting::<SequenceExhaustion>::new(SequenceExhaustion::Wait);
 static SEQUENCE_START: GucSetting<SequenceStart> = GucSetting::<SequenceStart>::new(SequenceStart::Random);
-static SEQUENCE_START_MAX: GucSetting<i32> = GucSetting::<i32>::new(127);
 static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(500);
 
@@ -54,52 +50,34 @@ pub(super) fn define() {
         c"snowflake_pg.clock_regression",
         c"Sets what happens when the clock goes back.",
         c"borrow: IDs continue from the last timestamp, up to max_borrow ahead of the clock. wait: calls wait, up to \
-            max_wait. \
-          error: calls fail. history: IDs go back with the clock and use what past ticks have left over; they are not \
-              ordered.",
+            max_wait. error: calls fail. history: IDs go back with the clock and use what past ticks have left over; \
+            they are not ordered.",
         &CLOCK_REGRESSION,
-        GucContext::Sighup,
-    );
-    define_number(
-        c"snowflake_pg.history_ticks",
-        c"Sets how many past ticks clock_regression = history remembers.",
-        c"A clock that goes back further is handled as with borrow.",
-        &HISTORY_TICKS,
-        1,
-        i32::try_from(CAPACITY).expect("small"),
         GucContext::Sighup,
         GucFlags::default(),
     );
     define_choice(
         c"snowflake_pg.sequence_exhaustion",
-        c"Sets what happens when a tick has no sequence numbers left.",
+        c"Sets what happens when the sequence numbers of a tick are used up.",
         c"wait: calls wait for the next tick. borrow: IDs continue in the next tick, up to max_borrow ahead of the \
             clock.",
         &SEQUENCE_EXHAUSTION,
         GucContext::Sighup,
+        GucFlags::default(),
     );
     define_choice(
         c"snowflake_pg.sequence_start",
         c"Sets the first sequence number of a tick.",
-        c"zero: 0. random, rotate: from 0 to sequence_start_max, so that id % n is not skewed. After a full tick it is \
-            0.",
+        c"random: a random one, so that id % n is even also if a tick has one ID. rotate: each in turn. zero: 0. Under \
+            load it is 0 with each.",
         &SEQUENCE_START,
-        GucContext::Sighup,
-    );
-    define_number(
-        c"snowflake_pg.sequence_start_max",
-        c"Sets the largest first sequence number of a tick.",
-        c"The tick does not use the numbers below its first one.",
-        &SEQUENCE_START_MAX,
-        0,
-        i32::MAX,
         GucContext::Sighup,
         GucFlags::default(),
     );
     define_number(
         c"snowflake_pg.max_borrow",
-        c"Sets how far the timestamp of a new ID may be ahead of the clock.",
-        c"With clock_regression = borrow, a clock that goes back by less goes unnoticed.",
+        c"Sets how far the timestamps of IDs may be ahead of the clock.",
+        c"With clock_regression = borrow, no call notices a clock that goes back by less.",
         &MAX_BORROW,
         0,
         86_400_000,
@@ -109,7 +87,7 @@ pub(super) fn define() {
     define_number(
         c"snowflake_pg.max_wait",
         c"Sets how long a call may wait for a clock that is behind.",
-        c"The call fails then. This is elapsed time, whatever the clock shows.",
+        c"Then the call fails. The time is measured without the clock.",
         &MAX_WAIT,
         0,
         3_600_000,
@@ -126,7 +104,6 @@ pub fn policy(tick_ms: u64) -> Policy {
         sequence_exhaustion: sequence_exhaustion(),
         sequence_start: sequence_start(),
         max_borrow: max_borrow_ms() / tick_ms,
-        history_ticks: Tick::try_from(HISTORY_TICKS.get()).expect("the variable's range begins at 1"),
     }
 }
 
@@ -150,11 +127,10 @@ pub fn sequence_exhaustion() -> policy::SequenceExhaustion {
 
 /// The first sequence number of a tick.
 pub fn sequence_start() -> policy::SequenceStart {
-    let start_max = u32::try_from(SEQUENCE_START_MAX.get()).expect("the variable's range begins at 0");
     match SEQUENCE_START.get() {
         SequenceStart::Zero => policy::SequenceStart::Zero,
-        SequenceStart::Random => policy::SequenceStart::Random(start_max),
-        SequenceStart::Rotate => policy::SequenceStart::Rotate(start_max),
+        SequenceStart::Random => policy::SequenceStart::Random,
+        SequenceStart::Rotate => policy::SequenceStart::Rotate,
     }
 }
 

@@ -35,7 +35,8 @@ pub(super) fn define() {
         GucRegistry::define_string_guc_with_hooks(
             c"snowflake_pg.registry_conninfo",
             c"Sets the connection string of the registry that leases worker IDs.",
-            c"As libpq reads it. With a worker ID of its own, the server leases that one alone. Empty: there is none.",
+            c"As libpq reads it, without a password. Empty: there is no registry. A server with a worker ID of its own \
+                leases that one alone.",
             &REGISTRY_CONNINFO,
             GucContext::Sighup,
             GucFlags::SUPERUSER_ONLY,
@@ -46,9 +47,9 @@ pub(super) fn define() {
     }
     define_number(
         c"snowflake_pg.registry_lease",
-        c"Sets how long IDs go on without the registry.",
-        c"The registry can allow less. The lease is renewed after a third of this time. After a crash its worker is free for \
-            others when it ends.",
+        c"Sets how long IDs go on while the registry is away.",
+        c"This is the length of a lease. The registry can allow less. The lease is renewed after a third of it. After a \
+            crash the worker is free for others when the lease ends.",
         &REGISTRY_LEASE,
         5,
         86_400,
@@ -57,8 +58,8 @@ pub(super) fn define() {
     );
     define_number(
         c"snowflake_pg.max_clock_offset",
-        c"Sets how much the clock may differ from the registry's, or from another server's in snowflake_check_fleet().",
-        c"A larger difference is logged; clock_offset_action says what it means for a start.",
+        c"Sets how much the clock may differ from the registry's and, in snowflake_check_fleet(), from other servers'.",
+        c"A larger difference is logged. clock_offset_action sets what it means for a start.",
         &MAX_CLOCK_OFFSET,
         1,
         86_400_000,
@@ -68,9 +69,10 @@ pub(super) fn define() {
     define_choice(
         c"snowflake_pg.clock_offset_action",
         c"Sets what happens at start if the clock differs from the registry's by more than max_clock_offset.",
-        c"warn: a warning. error: no ID is issued until the clock is right.",
+        c"warn: a warning in the server log. error: no ID is issued until the clock is right.",
         &CLOCK_OFFSET_ACTION,
         GucContext::Sighup,
+        GucFlags::default(),
     );
 }
 

@@ -75,6 +75,7 @@ pub(super) fn define_choice<T: GucEnum>(
     long: &'static CStr,
     setting: &'static GucSetting<T>,
     context: GucContext,
+    flags: GucFlags,
 ) {
     let words = || {
         // SAFETY: the list ends with an entry without a name, and nothing after it is read.
@@ -90,5 +91,5 @@ pub(super) fn define_choice<T: GucEnum>(
         let shown: Vec<_> = words().filter(|(_, hidden)| !hidden).map(|(word, _)| word).collect();
         format!("Available values: {}.", shown.join(", "))
     });
-    GucRegistry::define_enum_guc(name, short, long, setting, context, GucFlags::default());
+    GucRegistry::define_enum_guc(name, short, long, setting, context, flags);
 }

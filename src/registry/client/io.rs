@@ -336,7 +336,9 @@ impl Io for ServerIo {
             }
             Event::Alone(lease) => {
                 let (worker, until) = (lease.worker, until(lease));
-                log!("snowflake_pg: begins with the lease of worker {worker}, until {until}, without the registry");
+                log!(
+                    "snowflake_pg: the registry does not answer, and IDs go on with the lease of worker {worker} until {until}"
+                );
             }
             Event::NotRenewed(lease, refusal) => self.warn_of_refusal(lease, &refusal.detail),
             Event::Stopped(lease, refusal) => {
@@ -347,12 +349,15 @@ impl Io for ServerIo {
             }
             Event::Released(lease) => log!("snowflake_pg: released worker {}", lease.worker),
             Event::NotTold(lease) => {
-                log!("snowflake_pg: could not tell the registry that worker {} is released", lease.worker);
+                let (worker, until) = (lease.worker, until(lease));
+                log!(
+                    "snowflake_pg: could not tell the registry that worker {worker} is free; this server keeps it until {until}"
+                );
             }
             Event::Unheard(lease) => {
                 let worker = lease.worker;
                 log!(
-                    "snowflake_pg: could not tell the registry that worker {worker} is released, and does without the rest"
+                    "snowflake_pg: the registry did not confirm that worker {worker} is free; this server gives up its lease"
                 );
             }
         }

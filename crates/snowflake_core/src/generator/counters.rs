@@ -13,6 +13,8 @@ pub(super) struct Counters {
     issued: AtomicU64,
     /// Ticks opened.
     ticks: AtomicU64,
+    /// The first position of the open tick; 0 before one is opened.
+    opened: AtomicU64,
     /// Closed ticks whose last position was issued.
     exhausted: AtomicU64,
     /// IDs issued ahead of the clock in closed ticks.
@@ -53,6 +55,7 @@ impl Counters {
         Self {
             issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
             ticks: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
             exhausted: AtomicU64::new(0),
             borrowed: AtomicU64::new(0),
             borrowed_from: AtomicU64::new(u64::MAX),
@@ -84,6 +87,7 @@ impl Counters {
         let closed = self.numbered(last).wrapping_sub(self.numbered(first) - 1);
         self.issued.fetch_add(closed, Ordering::Relaxed);
         self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.opened.store(first, Ordering::Relaxed);
         if self.second_of(last) != self.second_of(first) {
             self.count_second(self.in_order(self.numbered(first) - 1));
         }
@@ -96,6 +100,12 @@ impl Counters {
     /// How many ticks were opened.
     pub(super) fn ticks(&self) -> u64 {
         self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// How many IDs the tick of `state`, the last position issued, has given; many if it was skipped to, or is just being
+    /// opened.
+    pub(super) fn issued_in_open_tick(&self, state: Position) -> u64 {
+        (state + 1).saturating_sub(self.opened.load(Ordering::Relaxed))
     }
 
     /// `first` was issued ahead of the clock.

@@ -17,7 +17,7 @@ impl Generator {
         let clock_lag = self.clock_lag.load(Ordering::Relaxed).max(open.saturating_sub(now));
         if now < highest
             && policy.clock_regression == ClockRegression::History
-            && self.history.has_left(self.sequence_bits, now, policy.history_ticks)
+            && self.history.has_left(self.sequence_bits, now)
         {
             return None;
         }

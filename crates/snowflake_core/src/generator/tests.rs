@@ -14,7 +14,6 @@ const BORROW: Policy = Policy {
     sequence_exhaustion: SequenceExhaustion::Wait,
     sequence_start: SequenceStart::Zero,
     max_borrow: MAX_BORROW,
-    history_ticks: 100,
 };
 const WAIT: Policy = Policy { clock_regression: ClockRegression::Wait, ..BORROW };
 const ERROR: Policy = Policy { clock_regression: ClockRegression::Error, ..BORROW };
@@ -113,7 +112,7 @@ fn a_block_is_whole_and_leaves_a_tick_without_room_to_others() {
 
 #[test]
 fn a_block_begins_low_enough_in_a_tick_to_fit() {
-    let policy = Policy { sequence_start: SequenceStart::Rotate(3), ..BORROW };
+    let policy = Policy { sequence_start: SequenceStart::Rotate, ..BORROW };
     let generator = started(10, 1000);
     assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0));
     assert_eq!(step_by(&policy, &generator, 101, 1), taken(101, 1, 1));

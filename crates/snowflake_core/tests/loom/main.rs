@@ -19,7 +19,6 @@ const BORROW: Policy = Policy {
     sequence_exhaustion: SequenceExhaustion::Wait,
     sequence_start: SequenceStart::Zero,
     max_borrow: 10,
-    history_ticks: 4,
 };
 /// What the counter shows that stands in for the clock: always the same, so that it never says that a tick is over.
 const COUNT: u64 = 7;

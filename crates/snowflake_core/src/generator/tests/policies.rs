@@ -104,17 +104,37 @@ fn history_gives_nothing_at_or_below_a_floor_or_an_advance() {
 }
 
 #[test]
-fn a_tick_starts_where_the_policy_says_but_after_a_full_one_at_zero() {
-    let policy = Policy { sequence_start: SequenceStart::Rotate(2), ..BORROW };
+fn a_tick_starts_where_the_policy_says_but_after_a_busy_one_at_zero() {
+    let policy = Policy { sequence_start: SequenceStart::Rotate, ..BORROW };
     let generator = started(10, 1000);
-    assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0), "the tick below the floor counts as full");
+    assert_eq!(step_by(&policy, &generator, 100, 1), taken(100, 0, 0), "the tick below the floor counts as busy");
     assert_eq!(step_by(&policy, &generator, 101, 1), taken(101, 1, 1));
-    assert_eq!(step_by(&policy, &generator, 102, 9), taken(102, 2, 3));
-    assert_eq!(step_by(&policy, &generator, 103, 1), taken(103, 0, 0), "no capacity is lost under load");
-    assert_eq!(step_by(&policy, &generator, 104, 9), taken(104, 1, 3));
-    assert_eq!(step_by(&policy, &generator, 105, 9), taken(105, 0, 3));
+    assert_eq!(step_by(&policy, &generator, 102, 1), taken(102, 2, 2));
+    assert_eq!(step_by(&policy, &generator, 103, 1), taken(103, 3, 3));
+    assert_eq!(
+        step_by(&policy, &generator, 105, 1),
+        taken(105, 0, 0),
+        "in turn; the tick before is full, but not busy"
+    );
+    assert_eq!(step_by(&policy, &generator, 106, 9), taken(106, 1, 3));
+    assert_eq!(step_by(&policy, &generator, 107, 9), taken(107, 0, 3), "no capacity is lost under load");
     assert_eq!(generator.counts().issued, 12);
     assert_eq!(generator.counts().ticks_exhausted, 2);
+}
+
+#[test]
+fn no_call_waits_for_the_next_tick_at_half_of_the_rate_although_ticks_begin_at_random() {
+    let policy = Policy { sequence_start: SequenceStart::Random, ..BORROW };
+    // As in layout js.
+    let generator = Generator::new(6);
+    generator.start(10, 90);
+    generator.cover(20_000, 20_000);
+    for now in 100..10_000 {
+        for _ in 0..32 {
+            let outcome = step_by(&policy, &generator, now, 1);
+            assert!(matches!(outcome, Outcome::Taken(_)), "{outcome:?} at {now}");
+        }
+    }
 }
 
 #[test]
