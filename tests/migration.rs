@@ -143,12 +143,14 @@ fn a_promoted_standby_with_another_layout_issues_nothing_until_that_is_accepted(
 fn a_fleet_goes_from_data_centers_to_one_number_and_back_without_a_person() {
     let twitter =
         || Cluster::builder().worker(26).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", 11);
-    let flat = || Cluster::builder().worker(378).set("snowflake_pg.layout", "flat");
+    let flat =
+        || Cluster::builder().worker(378).set("snowflake_pg.layout", "flat").set("snowflake_pg.datacenter_id", 0);
     let mut report = Report::default();
     let mut servers = vec![start(twitter())];
     // A standby with the other name takes over each time.
     for node in [flat(), twitter(), flat()] {
         let primary = servers.last_mut().expect("a server");
+        primary.wait_until("SELECT snowflake_nextval() > 0");
         let load = Load::start(primary, 2, IDS);
         load.wait_for_ids();
         let standby = node.standby_of(primary);

@@ -24,7 +24,7 @@ fn a_server_without_a_worker_id_issues_nothing() {
         "55000",
         "this server has no worker ID",
         Some("snowflake_pg.worker_id is not set."),
-        "Set snowflake_pg.worker_id to a number from 0 to 31 that no other server has, in this server's own configuration, \
+        "Set snowflake_pg.worker_id to a number from 0 to 1023 that no other server has, in this server's own configuration, \
          and restart the server. Do not use ALTER SYSTEM: base backups copy postgresql.auto.conf, so that another server \
          would issue the same IDs.",
     );

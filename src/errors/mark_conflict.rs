@@ -1,7 +1,7 @@
 //! The errors of [`snowflake_core::start_table`].
 
 use super::error_report;
-use crate::worker;
+use crate::config::gucs;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
@@ -13,7 +13,7 @@ use snowflake_core::start_table::MarkConflict;
 pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {
     let revision = found.map_or(0, |record| record.revision);
     // As the configuration has them.
-    let layout = worker::layout_in_force().unwrap_or(own.layout);
+    let layout = gucs::layout().unwrap_or(own.layout);
     let worker_of = |found: &Identity| layout.unflatten(found.worker).1;
     let found = found.map_or(own, |record| &record.identity);
     let (message, detail, hint) = match conflict {

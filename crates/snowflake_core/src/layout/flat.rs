@@ -4,7 +4,6 @@
 //! leases is in the words of a layout without data centers. A server can go from one of two such layouts to the other.
 
 use super::{Field, Layout};
-use crate::identity::Worker;
 
 /// As wide as the text of a layout can have it.
 const MAX_BITS: u8 = 31;
@@ -24,17 +23,17 @@ impl Layout {
     }
 
     /// The server with this data center and this worker, whose fields must have room for them.
-    pub const fn flatten(&self, datacenter: u64, worker: u64) -> Worker {
+    pub const fn flatten(&self, datacenter: u64, worker: u64) -> u64 {
         datacenter << self.worker.bits | worker
     }
 
     /// The data center and the worker of a server.
-    pub const fn unflatten(&self, server: Worker) -> (u64, u64) {
+    pub const fn unflatten(&self, server: u64) -> (u64, u64) {
         (server >> self.worker.bits, server & self.worker.max())
     }
 
     /// Whose ID it is.
-    pub const fn server_of(&self, id: u64) -> Worker {
+    pub const fn server_of(&self, id: u64) -> u64 {
         self.flatten(self.datacenter.get(id), self.worker.get(id))
     }
 }
