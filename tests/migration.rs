@@ -163,7 +163,7 @@ fn a_fleet_goes_from_data_centers_to_one_number_and_back_without_a_person() {
         report.merge(ids);
         servers.push(standby);
     }
-    let mut last = servers.pop().expect("a server").connect();
+    let mut last = servers.last().expect("a server").connect();
     let highest = report.range().expect("IDs").1;
     assert_eq!(value(&mut last, &format!("SELECT snowflake_nextval() > {highest}")), "t");
     assert_eq!(value(&mut last, "SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), "378");
