@@ -1,6 +1,7 @@
 //! Existing tables get Snowflake IDs by `snowflake_adopt_plan()`, and their own numbers back by
 //! `snowflake_revert_plan()`.
 
+mod made;
 mod obstacles;
 mod plans;
 mod recipe;

@@ -242,48 +242,6 @@ fn a_default_without_a_sequence_and_an_empty_table_are_adopted() {
     assert_eq!(value(&mut client, "SELECT nextval('shared')"), "1", "a sequence of others remains");
 }
 
-/// As there is no sequence to go back to. A row that is inserted after the plan was made counts as well.
-#[test]
-fn a_table_that_was_made_with_snowflake_ids_is_numbered_above_them_when_it_is_reverted() {
-    let (database, mut client) = database();
-    client.batch_execute("CREATE ROLE maker LOGIN; GRANT ALL ON SCHEMA public, ids TO maker").expect("a role");
-    let mut app = database.config().user("maker").connect(testbed::postgres::NoTls).expect("a session");
-    for (of_type, key, rest) in [
-        ("bigint", "PRIMARY KEY DEFAULT ids.snowflake_nextval()", ""),
-        ("bigint", "PRIMARY KEY DEFAULT ids.snowflake_nextval()", "PARTITION BY RANGE (id)"),
-        ("ids.snowflake", "PRIMARY KEY CHECK (id > 0) DEFAULT ids.snowflake_id()", ""),
-    ] {
-        for (rows, by_owner) in [(0, true), (3, true), (0, false), (3, false)] {
-            let make = format!(
-                "CREATE TABLE orders (id {of_type} {key}, n integer) {rest};
-                 CREATE TABLE items (order_id {of_type} REFERENCES orders)"
-            );
-            app.batch_execute(&make).unwrap_or_else(|error| panic!("{make}: {error:?}"));
-            if !rest.is_empty() {
-                app.batch_execute("CREATE TABLE part PARTITION OF orders DEFAULT").expect("a partition");
-            }
-            let insert = "INSERT INTO orders (n) VALUES (1) RETURNING id::bigint";
-            let commands = plan(if by_owner { &mut app } else { &mut client }, "revert", "'orders'").commands;
-            let greatest = (0..rows).map(|_| value(&mut app, insert).parse::<i64>().expect("an ID")).max();
-            let planner = if by_owner { &mut app } else { &mut client };
-            for command in &commands {
-                planner.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
-            }
-            let next: i64 = value(&mut app, insert).parse().expect("a number");
-            assert_eq!(next, greatest.unwrap_or(0) + 1, "{make}");
-            let id = "SELECT concat_ws(' ', attidentity, format_type(atttypid, NULL), attnotnull) FROM pg_attribute
-                WHERE attrelid = 'orders'::regclass AND attname = 'id'";
-            assert_eq!(value(&mut app, id), "d bigint t", "{make}");
-            app.batch_execute(
-                "INSERT INTO items SELECT max(id) FROM orders; INSERT INTO orders (id) VALUES (2::bigint << 40)",
-            )
-            .expect("a reference, and an ID of the application's");
-            app.batch_execute("DROP TABLE orders, items").expect("the end");
-        }
-    }
-    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'orders%'"), "0");
-}
-
 /// Children, their children, a key of two columns, a table that refers to itself, and partitions.
 #[test]
 fn all_that_refers_to_the_column_becomes_as_wide() {
