@@ -172,7 +172,7 @@ fn a_server_that_can_issue_no_ids_is_reported_with_its_reason() {
     let one = start(member(1));
     let not_preloaded = start(Cluster::builder());
     let unset = start(Cluster::builder().set("shared_preload_libraries", "snowflake_pg"));
-    let misconfigured = start(member(99));
+    let misconfigured = start(member(5000));
     let without = Cluster::builder().start();
     assert_eq!(
         check(&one, &[&not_preloaded, &unset, &misconfigured, &without]),

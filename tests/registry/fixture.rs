@@ -20,7 +20,7 @@ pub fn member(registry: &Registry) -> Builder {
 }
 
 /// A server that leases this worker, or none.
-pub fn numbered(registry: &Registry, worker: u8) -> Builder {
+pub fn numbered(registry: &Registry, worker: u16) -> Builder {
     member(registry).set("snowflake_pg.worker_id", worker)
 }
 

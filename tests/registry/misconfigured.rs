@@ -31,7 +31,7 @@ fn a_role_without_the_right_to_lease_names_the_role_that_has_it() {
 #[test]
 fn a_number_for_which_the_layout_has_no_room_is_leased_to_nobody() {
     let registry = Registry::start();
-    let server = start(numbered(&registry, 99));
+    let server = start(numbered(&registry, 5000));
     assert_eq!(refusal(&server).code().code(), "F0000");
     assert_eq!(answer_of(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
 }

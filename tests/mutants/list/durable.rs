@@ -210,8 +210,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "all workers have one mark in WAL",
         edits: &[(
             "crates/snowflake_core/src/wal_page.rs",
-            "mark: self.marks.get(&numbers).copied()",
-            "mark: self.marks.values().copied().max().filter(|_| numbers.0 < 9)",
+            "mark: self.marks.get(&worker).copied()",
+            "mark: self.marks.values().copied().max().filter(|_| worker < 1 << 40)",
         )],
         against: Core,
     },
@@ -231,7 +231,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a promoted standby does not look for the mark in WAL",
-        edits: &[("src/durable/wal.rs", "page()?.of(numbers))", "page()?.of((numbers.0, numbers.1 + 1)))")],
+        edits: &[("src/durable/wal.rs", "page()?.of(worker))", "page()?.of(worker + 1))")],
         against: Servers { tests: "faults:: row_17" },
     },
     Mutant {
@@ -388,8 +388,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the mark does not go to WAL",
         edits: &[(
             "crates/snowflake_core/src/mark.rs",
-            "                let failure = self.write_wal(numbers, mark).err();\n                self.storage.tell_of_wal(failure);\n",
-            "                let _ = numbers;\n",
+            "                let failure = self.write_wal(worker, mark).err();\n                self.storage.tell_of_wal(failure);\n",
+            "                let _ = worker;\n",
         )],
         against: Servers { tests: "faults:: row_17" },
     },
