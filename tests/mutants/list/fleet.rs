@@ -146,7 +146,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "old IDs of a worker that is leased were issued elsewhere",
-        edits: &[(ELSEWHERE, "!worker::needs_lease() && parts", "parts")],
+        edits: &[(ELSEWHERE, "!worker::needs_lease() && ", "")],
         against: Servers { tests: "fleet:: before_a_lease" },
     },
     Mutant {
