@@ -16,8 +16,8 @@ const snowflake = (() => {
 
   /** The layouts of the view snowflake_layouts; a test compares them. Ticks and epochs are in milliseconds. */
   const PRESETS = {
-    twitter: { fields: "t41 d5 w5 s12", tickMs: 1, epoch: 1288834974657 },
     flat: { fields: "t41 w10 s12", tickMs: 1, epoch: 1288834974657 },
+    twitter: { fields: "t41 d5 w5 s12", tickMs: 1, epoch: 1288834974657 },
     leaf: { fields: "t41 w10 s12", tickMs: 1, epoch: 1288834974657 },
     uid: { fields: "t28 w22 s13", tickMs: 1000, epoch: 1463673600000 },
     k8s: { fields: "t28 w24 s11", tickMs: 1000, epoch: 1631780048000 },
@@ -115,7 +115,7 @@ const snowflake = (() => {
     if (fields.length === 0 && !preset) {
       throw new Invalid(`A layout begins with a name (${NAMES}) or a field such as t41`);
     }
-    const base = preset ?? PRESETS.twitter;
+    const base = preset ?? PRESETS.flat;
     return place(fields.length > 0 ? fields : base.fields.split(" ").map(parseField), tickMs ?? base.tickMs, epoch ?? base.epoch);
   }
 

@@ -1,13 +1,13 @@
 //! The text of a layout: a preset's name, or fields, or both; then settings.
 //!
 //! ```text
-//! twitter
-//! twitter epoch=2024-01-01T00:00:00Z
+//! flat
+//! flat epoch=2024-01-01T00:00:00Z
 //! t28 w24 s11 unit=1s epoch=2021-09-16T08:14:08Z
 //! k8s t30 w22 s11
 //! ```
 //!
-//! Everything omitted is as in the preset, or as in `twitter`. Fields replace all fields of the preset.
+//! Everything omitted is as in the preset, or as in `flat`. Fields replace all fields of the preset.
 
 use super::{END_OF_TIME, FieldKind, Layout, PRESETS, display_unit, years};
 use crate::UnixMs;

@@ -36,18 +36,18 @@ const OWN_EPOCH: UnixMs = 1_704_067_200_000;
 /// name it. The first one's unit and epoch are the defaults. The page and docs/layouts.md have them, too: tests compare.
 pub static PRESETS: &[Preset] = &[
     Preset {
-        name: "twitter",
-        fields: &[(Timestamp, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
-        tick_ms: 1,
-        epoch: TWITTER_EPOCH,
-        source: "twitter-archive/snowflake, IdWorker.scala",
-    },
-    Preset {
         name: "flat",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
         tick_ms: 1,
         epoch: TWITTER_EPOCH,
         source: "snowflake_pg: twitter, with data center and worker as one number",
+    },
+    Preset {
+        name: "twitter",
+        fields: &[(Timestamp, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
+        tick_ms: 1,
+        epoch: TWITTER_EPOCH,
+        source: "twitter-archive/snowflake, IdWorker.scala",
     },
     Preset {
         name: "leaf",

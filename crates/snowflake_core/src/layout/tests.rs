@@ -87,7 +87,7 @@ fn a_layout_spells_itself_out() {
 }
 
 #[test]
-fn what_a_text_does_not_say_is_as_in_its_preset_or_in_twitter() {
+fn what_a_text_does_not_say_is_as_in_its_preset_or_in_flat() {
     assert_eq!(layout("t41 D5 w5 s12"), layout("twitter"));
     assert_eq!(layout("unit=1ms t41 w10 s12"), layout("flat"));
     assert_eq!(layout("k8s t30 w22 s11").to_string(), "t30 w22 s11 unit=1s epoch=2021-09-16T08:14:08Z");
@@ -98,7 +98,7 @@ fn what_a_text_does_not_say_is_as_in_its_preset_or_in_twitter() {
 
 #[test]
 fn a_text_that_is_no_layout_is_refused_by_the_token_at_fault() {
-    let names = "twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, instagram, discord, mastodon";
+    let names = "flat, twitter, leaf, uid, k8s, game, js, pgedge, sonyflake, instagram, discord, mastodon";
     let unknown = |token: &str| {
         format!(
             "\"{token}\" is neither the name of a layout ({names}) nor a field such as t41, d5, w5, h8 or s12, nor unit= or \
