@@ -79,7 +79,7 @@ fn snowflake_get_layouts() -> SetOfIterator<'static, Row> {
             ("last_timestamp", column(timestamptz(layout.last_time()))),
             ("years", column((layout.years() * 10.0).round() / 10.0)),
             ("workers", column(numbers(layout.datacenters()) * numbers(layout.workers()))),
-            ("ids_per_second", column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed())),
+            ("max_ids_per_second", column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed())),
             ("can_generate", column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok())),
             ("source", column(preset.source)),
         ])
