@@ -136,8 +136,8 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         (
             "snowflake_pg.layout",
             "round",
-            "\"round\" is neither the name of a layout (flat, twitter, leaf, uid, k8s, game, js, pgedge, sonyflake, \
-             instagram, discord, mastodon) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=.",
+            "\"round\" is neither the name of a layout (flat, twitter, leaf, uid, k8s, game, js, pgedge, pgactive, pgdog, \
+             pgdog_compact, clickhouse, tsid, sonyflake, instagram, discord, mastodon) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=.",
         ),
         ("snowflake_pg.datacenter_id", "two", SOURCES),
         ("snowflake_pg.datacenter_id", "-1", "It is not set."),
