@@ -15,11 +15,13 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 mod explain;
+mod instead;
 mod parse;
 mod parts;
 mod presets;
 mod series;
 
+pub use instead::Instead;
 pub use parse::LayoutError;
 pub use parts::{OutOfRange, Parts, PartsError};
 pub use presets::{PRESETS, Preset};

@@ -153,7 +153,7 @@ fn preset(token: &str) -> Option<&'static super::Preset> {
 }
 
 /// A layout of these fields, if there can be one.
-fn layout_of(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
+pub(super) fn layout_of(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
     let text = || fields.iter().map(|(kind, bits)| format!("{}{bits}", kind.letter())).collect::<Vec<_>>().join(" ");
     let timestamp = fields.iter().find(|(kind, _)| *kind == FieldKind::Timestamp);
     let &(_, timestamp_bits) = timestamp.ok_or_else(|| LayoutError::NoTimestamp { fields: text() })?;

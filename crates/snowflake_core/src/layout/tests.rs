@@ -1,5 +1,7 @@
 use super::*;
 
+mod instead;
+
 fn layout(text: &str) -> Layout {
     text.parse().expect("a valid layout")
 }
