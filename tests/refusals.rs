@@ -119,6 +119,25 @@ fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
         assert_eq!(refused.code().code(), "22023");
         assert!(refused.detail().is_some_and(|given| given.starts_with(detail)), "{refused:?}");
     }
+    // What the HINT names is accepted, and decodes IDs to the same fields.
+    for (layout, setting, remark) in [
+        (
+            "discord",
+            "t41 d5 w5 s12 epoch=2015-01-01T00:00:00Z",
+            "Its IDs have the same bits until 2084-09-06T15:47:35.551Z.",
+        ),
+        ("t42 w10 s12", "flat", "Its IDs have the same bits until 2080-07-10T17:30:30.208Z."),
+        ("w10 t41 s12", "flat", "Its timestamp is the highest field."),
+    ] {
+        let refused = error(&mut client, &format!("ALTER SYSTEM SET snowflake_pg.layout = '{layout}'"));
+        assert_eq!(refused.hint(), Some(&*format!("Set it to \"{setting}\" instead. {remark}")));
+        client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{setting}'")).expect(setting);
+    }
+    let refused = error(&mut client, "ALTER SYSTEM SET snowflake_pg.layout = 'uid'");
+    let setting =
+        refused.hint().and_then(|hint| hint.split('"').nth(1)).expect("a layout with a later epoch").to_owned();
+    assert!(setting.starts_with("t28 w22 s13 unit=1s epoch=20") && setting.ends_with("-01-01T00:00:00Z"), "{setting}");
+    client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{setting}'")).expect("a layout");
     for layout in ["k8s", "uid epoch=2024-01-01T00:00:00Z", "t41 w2 s20", "sonyflake"] {
         client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{layout}'")).expect(layout);
     }
@@ -246,6 +265,13 @@ fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_log
             .expect("a number that fits");
     }
     assert_eq!(error(&mut client, "ALTER SYSTEM SET snowflake_pg.worker_id = 1024").code().code(), "22023");
+}
+
+#[test]
+fn a_worker_that_only_the_layout_without_data_centers_has_is_told_of_it() {
+    let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", "twitter").start();
+    let refused = error(&mut cluster.connect(), "ALTER SYSTEM SET snowflake_pg.worker_id = 32");
+    assert_eq!(refused.hint(), Some("Layout \"flat\" has the same bits, and workers 0 to 1023."));
 }
 
 #[test]
