@@ -3,7 +3,7 @@
 use snowflake_core::layout::{Layout, PRESETS};
 use std::process::Stdio;
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, real_time, test, value};
+use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, project, real_time, test, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -254,6 +254,13 @@ fn ids_with_the_highest_of_64_bits_are_decoded_and_are_in_no_range_of_time() {
     ] {
         assert_eq!(error(&mut client, query).message(), "timestamp is after the last bigint of the layout", "{query}");
     }
+}
+
+/// What a picture in the documentation shows, too.
+#[test]
+fn the_picture_of_the_layouts_is_of_those_there_are() {
+    let drawn = std::fs::read_to_string(project().join("docs/layouts.svg")).expect("the picture");
+    assert_eq!(drawn, pictures::layouts(), "make picture NAME=layouts");
 }
 
 /// An index or a generated column must not depend on the configuration.
