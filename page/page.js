@@ -117,7 +117,7 @@ function recall() {
   at("id").value = state.get("id") ?? "1541815603606036480";
   at("encoding").value = state.get("as") ?? "number";
   if (at("encoding").value === "") at("encoding").value = "number";
-  at("layout").value = state.get("layout") ?? "twitter";
+  at("layout").value = state.get("layout") ?? "flat";
   update();
 }
 

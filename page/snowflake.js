@@ -16,14 +16,19 @@ const snowflake = (() => {
 
   /** The layouts of the view snowflake_layouts; a test compares them. Ticks and epochs are in milliseconds. */
   const PRESETS = {
-    twitter: { fields: "t41 d5 w5 s12", tickMs: 1, epoch: 1288834974657 },
     flat: { fields: "t41 w10 s12", tickMs: 1, epoch: 1288834974657 },
+    twitter: { fields: "t41 d5 w5 s12", tickMs: 1, epoch: 1288834974657 },
     leaf: { fields: "t41 w10 s12", tickMs: 1, epoch: 1288834974657 },
     uid: { fields: "t28 w22 s13", tickMs: 1000, epoch: 1463673600000 },
     k8s: { fields: "t28 w24 s11", tickMs: 1000, epoch: 1631780048000 },
     game: { fields: "t31 w20 s12", tickMs: 1000, epoch: 1704067200000 },
     js: { fields: "t41 w6 s6", tickMs: 1, epoch: 1704067200000 },
     pgedge: { fields: "t41 w10 s12", tickMs: 1, epoch: 1672531200000 },
+    pgactive: { fields: "t40 w10 s14", tickMs: 1, epoch: 1475796139634 },
+    pgdog: { fields: "t41 w10 s12", tickMs: 1, epoch: 1764184395000 },
+    pgdog_compact: { fields: "t41 w6 s6", tickMs: 1, epoch: 1764184395000 },
+    clickhouse: { fields: "t41 w10 s12", tickMs: 1, epoch: 0 },
+    tsid: { fields: "t42 w10 s12", tickMs: 1, epoch: 1577836800000 },
     sonyflake: { fields: "t39 s8 w16", tickMs: 10, epoch: 1409529600000 },
     instagram: { fields: "t41 w13 s10", tickMs: 1, epoch: 1314220021721 },
     discord: { fields: "t42 d5 w5 s12", tickMs: 1, epoch: 1420070400000 },
@@ -115,7 +120,7 @@ const snowflake = (() => {
     if (fields.length === 0 && !preset) {
       throw new Invalid(`A layout begins with a name (${NAMES}) or a field such as t41`);
     }
-    const base = preset ?? PRESETS.twitter;
+    const base = preset ?? PRESETS.flat;
     return place(fields.length > 0 ? fields : base.fields.split(" ").map(parseField), tickMs ?? base.tickMs, epoch ?? base.epoch);
   }
 

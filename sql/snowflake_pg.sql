@@ -72,7 +72,7 @@ COMMENT ON FUNCTION snowflake_fill() IS
 
 -- The functions of views declare no columns, which would make \df wider. The library returns the columns that the view declares.
 CREATE FUNCTION snowflake_get_layouts() RETURNS SETOF record
-    LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 12 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 17 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
 COMMENT ON FUNCTION snowflake_get_layouts() IS
     'not to be called: use the view snowflake_layouts';
 

@@ -10,12 +10,13 @@ pub use configuration::ConfigurationError;
 pub use lease::{LeaseError, sentences};
 pub use state_file::{StateFileError, StatePath, While};
 
+use crate::config::gucs;
 use crate::failure::Failure;
 use crate::shared::optional::OsError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::Identity;
-use snowflake_core::layout::{Layout, TimeError};
+use snowflake_core::layout::{Instead, Layout, TimeError};
 use snowflake_core::policy::ClockRegression;
 use snowflake_core::record::Record;
 use snowflake_core::start_table::MarkConflict;
@@ -276,13 +277,20 @@ impl From<IssueError> for ErrorReport {
                     )
             }
             IssueError::Clock(now, TimeError::AfterEnd { last }) => {
+                let instead = gucs::layout().ok().and_then(|layout| layout.instead(now));
+                let later = instead.map(|Instead { layout, .. }| {
+                    format!(" \"{}\" begins later, for servers without old IDs.", layout.short_text())
+                });
                 error_report(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "reached the last timestamp of the layout")
                     .set_detail(format!(
                         "The clock shows {}, and the last timestamp is {}.",
                         display_time(now),
                         display_time(last)
                     ))
-                    .set_hint("Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md.")
+                    .set_hint(format!(
+                        "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md.{}",
+                        later.unwrap_or_default()
+                    ))
             }
             IssueError::LayoutEndsBefore { layout, begin } => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -3,7 +3,7 @@
 use snowflake_core::layout::{Layout, PRESETS};
 use std::process::Stdio;
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, real_time, test, value};
+use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, project, real_time, test, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -14,7 +14,7 @@ fn server(layout: &str) -> (Cluster, Client) {
 
 /// A database on a server with the layout `twitter`.
 fn database() -> (Database, Client) {
-    let database = Cluster::builder().worker(3).set("timezone", "UTC").database();
+    let database = Cluster::builder().worker(3).set("snowflake_pg.layout", "twitter").set("timezone", "UTC").database();
     let mut client = database.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     (database, client)
@@ -33,12 +33,13 @@ fn published_ids_decode_in_sql_and_compose_back() {
     let mut copy = client.copy_in("COPY known FROM STDIN (FORMAT csv, DELIMITER E'\\t', HEADER)").expect("COPY");
     std::io::copy(&mut include_str!("../crates/snowflake_core/tests/known-answers.tsv").as_bytes(), &mut copy)
         .expect("the file");
-    assert_eq!(copy.finish().expect("rows"), 8);
+    let rows = copy.finish().expect("rows");
     let right = "SELECT count(*) FROM known, snowflake_decode(id, layout) d
-        WHERE d IS NOT DISTINCT FROM row(known.issued_at, known.datacenter_id, known.worker_id, known.sequence, NULL::integer)
+        WHERE (d.issued_at, d.datacenter_id, d.worker_id, d.sequence)
+              IS NOT DISTINCT FROM (known.issued_at, known.datacenter_id, known.worker_id, known.sequence)
           AND snowflake_timestamp(id, layout) = known.issued_at
           AND snowflake_compose(d.issued_at, d.datacenter_id, d.worker_id, d.sequence, d.tag, layout) = id";
-    assert_eq!(value(&mut client, right), "8");
+    assert_eq!(value(&mut client, right), rows.to_string());
 }
 
 #[test]
@@ -104,6 +105,14 @@ fn the_view_of_layouts_shows_what_each_can_do() {
             "(sonyflake,\"t39 s8 w16\",00:00:00.01,\"2014-09-01 00:00:00+00\",\"2188-11-16 03:28:58.87+00\",174.2,65536,25600,t)",
         ),
         (
+            "pgactive",
+            "(pgactive,\"t40 w10 s14\",00:00:00.001,\"2016-10-06 23:22:19.634+00\",\"2051-08-10 19:16:07.409+00\",34.8,1024,16384000,f)",
+        ),
+        (
+            "pgdog_compact",
+            "(pgdog_compact,\"t41 w6 s6\",00:00:00.001,\"2025-11-26 19:13:15+00\",\"2095-08-03 11:00:50.551+00\",69.7,64,64000,t)",
+        ),
+        (
             "mastodon",
             "(mastodon,\"t48 s16\",00:00:00.001,\"1970-01-01 00:00:00+00\",\"10889-08-02 05:31:50.655+00\",8919.6,1,65536000,f)",
         ),
@@ -150,7 +159,6 @@ fn what_takes_a_layout_decodes_composes_and_selects_by_it() {
             "t",
         ),
         ("SELECT snowflake_within(175928847299117063, '2016-04-30 11:18:25.797Z', 'infinity', 'discord')", "f"),
-        // IDs of 64 bits, beyond the middle, are negative bigints.
         ("SELECT snowflake_timestamp(-1, 'discord')", "2154-05-15 07:35:11.103+00"),
         ("SELECT snowflake_compose('2154-05-15 07:35:11.103Z', 31, 31, 4095, 0, 'discord')", "-1"),
         ("SELECT snowflake_timestamp(9007199254740991, 'js')", "2093-09-06 15:47:35.551+00"),
@@ -212,6 +220,49 @@ fn what_a_layout_cannot_hold_is_refused_with_its_range() {
         let error = error(&mut client, query);
         assert_eq!((error.code().code(), error.message(), error.detail()), (code, message, Some(&*detail)), "{query}");
     }
+}
+
+/// As unsigned numbers they go on, and as bigints they are below all others.
+#[test]
+fn ids_with_the_highest_of_64_bits_are_decoded_and_are_in_no_range_of_time() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE tsids AS SELECT at, snowflake_compose(at, 0, 3, 4, 0, 'tsid') AS id FROM unnest(ARRAY[
+                 '2020-01-01Z', '2089-09-06 15:47:35.551Z', '2089-09-06 15:47:35.552Z', '2159-05-15 07:35:11.103Z'
+             ]::timestamptz[]) at",
+        )
+        .expect("a table");
+    let within = |since: &str, until: &str| {
+        format!("SELECT count(*) FROM tsids WHERE snowflake_within(id, '{since}', '{until}', 'tsid')")
+    };
+    for (query, expected) in [
+        ("SELECT array_agg(id < 0 ORDER BY at) FROM tsids", "{f,f,t,t}"),
+        ("SELECT bool_and(snowflake_timestamp(id, 'tsid') = at) FROM tsids", "t"),
+        ("SELECT bool_and((worker_id, sequence) = (3, 4)) FROM tsids, snowflake_decode(id, 'tsid')", "t"),
+        ("SELECT bool_and(snowflake_explain(id, 'tsid') LIKE '%w worker       3 of%') FROM tsids", "t"),
+        // In the order of bigint, the first negative one comes first.
+        ("SELECT array_agg(extract(year FROM at) ORDER BY id) FROM tsids", "{2089,2159,2020,2089}"),
+        (&within("-infinity", "infinity"), "2"),
+        (&within("-infinity", "2089-09-06 15:47:35.551Z"), "1"),
+        (&within("2089-09-06 15:47:35.551Z", "infinity"), "1"),
+    ] {
+        assert_eq!(value(&mut client, query), expected, "{query}");
+    }
+    for query in [
+        "SELECT snowflake_min_id('2089-09-06 15:47:35.552Z', 'tsid')",
+        &within("2020-01-01Z", "2100-01-01Z"),
+        &within("2100-01-01Z", "infinity"),
+    ] {
+        assert_eq!(error(&mut client, query).message(), "timestamp is after the last bigint of the layout", "{query}");
+    }
+}
+
+/// What a picture in the documentation shows, too.
+#[test]
+fn the_picture_of_the_layouts_is_of_those_there_are() {
+    let drawn = std::fs::read_to_string(project().join("docs/layouts.svg")).expect("the picture");
+    assert_eq!(drawn, pictures::layouts(), "make picture NAME=layouts");
 }
 
 /// An index or a generated column must not depend on the configuration.
@@ -296,7 +347,7 @@ fn decoding_by_any_layout_works_without_preload() {
     {
         client.batch_execute(&format!("SET snowflake_pg.layout = '{layout}'")).expect("a variable nobody knows");
         assert_eq!(
-            value(&mut client, "SELECT snowflake_decode(4096)"),
+            value(&mut client, &format!("SELECT {fields}(4096)")),
             expected.replace(":01", if layout == "js" { ":00.001" } else { ":01" })
         );
     }

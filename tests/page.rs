@@ -237,20 +237,20 @@ fn the_page_shows_what_its_address_asks_for() {
     let first = page("");
     for (id, expected) in [
         ("issued-at", "2022-06-28T16:07:40.105Z"),
-        ("datacenter", "11"),
-        ("worker", "26"),
+        ("datacenter", "none in this layout"),
+        ("worker", "378"),
         ("sequence", "0"),
         ("base62", "1ptWyK4WgZU"),
         ("servers", "1,024"),
         ("rate", "4,096,000"),
         ("years", "69.7"),
-        ("setting", "snowflake_pg.layout = 't41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z'"),
+        ("setting", "snowflake_pg.layout = 't41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z'"),
         ("id-error", ""),
         ("layout-error", ""),
     ] {
         assert_eq!(text_of(&first, id), expected, "{id}");
     }
-    for bits in ["00101010110010110100001000111110110001000", "01011", "11010", "000000000000"] {
+    for bits in ["00101010110010110100001000111110110001000", "0101111010", "000000000000"] {
         assert!(first.contains(&format!("<b>{bits}</b>")), "{bits}");
     }
     let discord = page("id=175928847299117063&as=number&layout=discord");
@@ -259,7 +259,7 @@ fn the_page_shows_what_its_address_asks_for() {
         text_of(&discord, "decode-only")
             .starts_with("IDs of this layout can be decoded but not issued. \"t42 d5 w5 s12\"")
     );
-    assert_eq!(text_of(&page("id=1ptWyK4WgZU&as=base62"), "worker"), "26");
+    assert_eq!(text_of(&page("id=1ptWyK4WgZU&as=base62&layout=twitter"), "worker"), "26");
     let wrong = page("id=abc&layout=t41 w99");
     assert_eq!(text_of(&wrong, "id-error"), "\"abc\" is not an ID: type a number, or choose how it is written.");
     assert_eq!(text_of(&wrong, "layout-error"), "\"w99\" is not a width: the field w has 1 to 31 bits.");

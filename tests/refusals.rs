@@ -38,16 +38,35 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
         |variable, value, layout, last| format!("{variable} is {value}, and layout {layout} allows 0 to {last}.");
     let twitter = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
     let flat = "t41 w10 s12 unit=1ms epoch=2024-01-01T00:00:00Z";
-    for (layout, variable, number, detail) in [
-        ("twitter", "snowflake_pg.worker_id", 32, range("snowflake_pg.worker_id", 32, twitter, 31)),
-        ("twitter", "snowflake_pg.datacenter_id", 99, range("snowflake_pg.datacenter_id", 99, twitter, 31)),
+    let remark = " Layout \"flat\" has the same bits, and workers 0 to 1023.";
+    for (layout, variable, number, detail, to, remark) in [
+        ("twitter", "worker_id", 32, range("snowflake_pg.worker_id", 32, twitter, 31), "a number from 0 to 31", remark),
+        (
+            "twitter",
+            "datacenter_id",
+            99,
+            range("snowflake_pg.datacenter_id", 99, twitter, 31),
+            "a number from 0 to 31",
+            "",
+        ),
         (
             "flat epoch=2024-01-01T00:00:00Z",
-            "snowflake_pg.datacenter_id",
+            "worker_id",
+            1024,
+            range("snowflake_pg.worker_id", 1024, flat, 1023),
+            "a number from 0 to 1023",
+            "",
+        ),
+        (
+            "flat epoch=2024-01-01T00:00:00Z",
+            "datacenter_id",
             1,
             range("snowflake_pg.datacenter_id", 1, flat, 0),
+            "0",
+            "",
         ),
     ] {
+        let variable = &format!("snowflake_pg.{variable}");
         let builder = Cluster::builder().worker(0).set("snowflake_pg.layout", layout);
         let cluster = builder.set(variable, number).start();
         let log = cluster.log();
@@ -62,9 +81,8 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
             &format!("{variable} does not fit the layout"),
             Some(&detail),
             &format!(
-                "Set {variable} to a number in this range, in this server's own configuration, and restart the server. Do \
-                 not use ALTER SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same \
-                 IDs."
+                "Set {variable} to {to}, in this server's own configuration, and restart the server. Do not use ALTER \
+                 SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same IDs.{remark}"
             ),
         );
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
@@ -101,6 +119,25 @@ fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
         assert_eq!(refused.code().code(), "22023");
         assert!(refused.detail().is_some_and(|given| given.starts_with(detail)), "{refused:?}");
     }
+    // What the HINT names is accepted, and decodes IDs to the same fields.
+    for (layout, setting, remark) in [
+        (
+            "discord",
+            "t41 d5 w5 s12 epoch=2015-01-01T00:00:00Z",
+            "Its IDs have the same bits until 2084-09-06T15:47:35.551Z.",
+        ),
+        ("t42 w10 s12", "flat", "Its IDs have the same bits until 2080-07-10T17:30:30.208Z."),
+        ("w10 t41 s12", "flat", "Its timestamp is the highest field."),
+    ] {
+        let refused = error(&mut client, &format!("ALTER SYSTEM SET snowflake_pg.layout = '{layout}'"));
+        assert_eq!(refused.hint(), Some(&*format!("Set it to \"{setting}\" instead. {remark}")));
+        client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{setting}'")).expect(setting);
+    }
+    let refused = error(&mut client, "ALTER SYSTEM SET snowflake_pg.layout = 'uid'");
+    let setting =
+        refused.hint().and_then(|hint| hint.split('"').nth(1)).expect("a layout with a later epoch").to_owned();
+    assert!(setting.starts_with("t28 w22 s13 unit=1s epoch=20") && setting.ends_with("-01-01T00:00:00Z"), "{setting}");
+    client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{setting}'")).expect("a layout");
     for layout in ["k8s", "uid epoch=2024-01-01T00:00:00Z", "t41 w2 s20", "sonyflake"] {
         client.batch_execute(&format!("ALTER SYSTEM SET snowflake_pg.layout = '{layout}'")).expect(layout);
     }
@@ -109,10 +146,21 @@ fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
 /// It may have been written into the configuration file, or its time may have come.
 #[test]
 fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
-    for (layout, warning, code) in [
-        ("discord", "IDs of this layout can be decoded but not issued", "F0000"),
-        ("uid", "reached the last timestamp of the layout", "54000"),
-        ("flat epoch=9000-01-01T00:00:00Z", "the server's clock is before the epoch of the layout", "55000"),
+    let tsid = "Set snowflake_pg.layout to \"t41 w10 s12 epoch=2020-01-01T00:00:00Z\", and restart the server. Its IDs have \
+                the same bits until 2089-09-06T15:47:35.551Z.";
+    let mastodon = "Set snowflake_pg.layout to \"t47 s16 epoch=1970-01-01T00:00:00Z\", and restart the server. Its IDs have \
+                    the same bits until 6429-10-17T02:45:55.327Z. It has no worker, so only one server can issue IDs.";
+    let uid = "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md. \"t28 w22 s13 unit=1s epoch=";
+    for (layout, warning, code, hint) in [
+        ("tsid", "IDs of this layout can be decoded but not issued", "F0000", tsid),
+        ("mastodon", "IDs of this layout can be decoded but not issued", "F0000", mastodon),
+        ("uid", "reached the last timestamp of the layout", "54000", uid),
+        (
+            "flat epoch=9000-01-01T00:00:00Z",
+            "the server's clock is before the epoch of the layout",
+            "55000",
+            "Set the clock, or choose an earlier epoch",
+        ),
     ] {
         let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", layout).start();
         assert!(cluster.log().contains(&format!("WARNING:  {warning}")), "{}", cluster.log());
@@ -120,6 +168,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
         client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let refused = error(&mut client, NEXTVAL);
         assert_eq!((refused.code().code(), refused.message()), (code, warning));
+        assert!(refused.hint().is_some_and(|given| given.starts_with(hint)), "{refused:?}");
     }
     // 2^40 ms after this epoch is about a month from now.
     let epoch = testbed::real_time() + 30 * 86_400_000 - (1 << 40);
@@ -136,8 +185,8 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         (
             "snowflake_pg.layout",
             "round",
-            "\"round\" is neither the name of a layout (twitter, flat, leaf, uid, k8s, game, js, pgedge, sonyflake, \
-             instagram, discord, mastodon) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=.",
+            "\"round\" is neither the name of a layout (flat, twitter, leaf, uid, k8s, game, js, pgedge, pgactive, pgdog, \
+             pgdog_compact, clickhouse, tsid, sonyflake, instagram, discord, mastodon) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=.",
         ),
         ("snowflake_pg.datacenter_id", "two", SOURCES),
         ("snowflake_pg.datacenter_id", "-1", "It is not set."),
@@ -217,6 +266,13 @@ fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_log
             .expect("a number that fits");
     }
     assert_eq!(error(&mut client, "ALTER SYSTEM SET snowflake_pg.worker_id = 1024").code().code(), "22023");
+}
+
+#[test]
+fn a_worker_that_only_the_layout_without_data_centers_has_is_told_of_it() {
+    let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", "twitter").start();
+    let refused = error(&mut cluster.connect(), "ALTER SYSTEM SET snowflake_pg.worker_id = 32");
+    assert_eq!(refused.hint(), Some("Layout \"flat\" has the same bits, and workers 0 to 1023."));
 }
 
 #[test]

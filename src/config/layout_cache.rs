@@ -8,7 +8,7 @@ use snowflake_core::layout::{Layout, LayoutError};
 use std::cell::RefCell;
 
 /// How many layouts a process keeps: more than the named ones.
-const KEPT: usize = 16;
+const KEPT: usize = 24;
 
 thread_local! {
     static KNOWN: RefCell<Vec<(Box<[u8]>, Layout)>> = const { RefCell::new(Vec::new()) };

@@ -1,6 +1,7 @@
 //! The errors of a configuration with which no ID can be issued.
 
 use super::error_report;
+use crate::clock;
 use crate::config::gucs::InvalidSetting;
 use crate::host_number::{Resolved, Unresolved};
 use crate::server_encoding::{characters, displayable, quoted};
@@ -96,10 +97,17 @@ impl From<ConfigurationError> for ErrorReport {
                 &quoted(&characters(text.to_bytes())),
                 &format!("{}.", displayable(&failure.to_string())),
             ),
-            ConfigurationError::InvalidSeries { misfit: SeriesError::DecodeOnly(reason), .. } => {
+            ConfigurationError::InvalidSeries { layout, misfit: SeriesError::DecodeOnly(reason), .. } => {
+                let hint = match layout.instead(clock::unix_ms()) {
+                    Some(instead) => format!(
+                        "Set snowflake_pg.layout to \"{}\", and restart the server. {instead}",
+                        instead.layout.short_text()
+                    ),
+                    None => "Set snowflake_pg.layout to another layout, and restart the server.".to_owned(),
+                };
                 error_report(ERRCODE_CONFIG_FILE_ERROR, "IDs of this layout can be decoded but not issued")
                     .set_detail(format!("{reason}."))
-                    .set_hint("Set snowflake_pg.layout to another layout, and restart the server.")
+                    .set_hint(hint)
             }
             ConfigurationError::InvalidSeries { layout, misfit: SeriesError::Number(kind, number), found } => {
                 let variable = match kind {
@@ -107,13 +115,19 @@ impl From<ConfigurationError> for ErrorReport {
                     _ => "snowflake_pg.worker_id",
                 };
                 let source = found.map_or_else(String::new, |found| format!(" ({})", displayable(&found.source)));
-                let hint = match found {
-                    None => set_for_this_server(variable, "to a number in this range"),
-                    Some(_) => format!(
+                let mut hint = match (found, number.range) {
+                    (None, (0, 0)) => set_for_this_server(variable, "to 0"),
+                    (None, (first, last)) => {
+                        set_for_this_server(variable, &format!("to a number from {first} to {last}"))
+                    }
+                    (Some(_), _) => format!(
                         "Set snowflake_pg.layout to one that has room for it, or {variable} to another value, and restart \
                          the server."
                     ),
                 };
+                if let (FieldKind::Worker, Some(remark)) = (kind, layout.remark_of_one_number()) {
+                    hint = format!("{hint} {remark}");
+                }
                 error_report(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))
                     .set_detail(format!(
                         "{variable} is {}{source}, and layout {layout} allows {} to {}.",

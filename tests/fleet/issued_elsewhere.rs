@@ -124,7 +124,8 @@ fn an_id_from_before_a_lease_was_not_issued_elsewhere() {
 #[test]
 fn a_server_that_issues_no_ids_does_not_know_which_were_issued_elsewhere() {
     let ids = ["snowflake_compose('2011-01-01', 0, 1, 0)", "snowflake_compose('2070-01-01', 0, 1, 0)"];
-    let builders = [Cluster::builder(), Cluster::builder().set("shared_preload_libraries", "snowflake_pg"), member(5000)];
+    let builders =
+        [Cluster::builder(), Cluster::builder().set("shared_preload_libraries", "snowflake_pg"), member(5000)];
     for builder in builders {
         let cluster = start(builder);
         for id in ids {

@@ -4,8 +4,10 @@
 //! element, so that their pictures fit only one of the two.
 
 mod axis;
+mod layouts;
 
 pub use axis::Axis;
+pub use layouts::layouts;
 use std::fmt::{Display, Write};
 
 /// Pixels from the left, and from the top.
@@ -30,6 +32,9 @@ impl Picture {
 
     /// A text that begins at a point; with class `middle` or `end`, that has its middle or its end there.
     pub fn text(&mut self, class: &str, (x, y): Point, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         self.element(format_args!(r#"<text class="{class}" x="{x:.1}" y="{y:.1}">{}</text>"#, escaped(text)));
     }
 

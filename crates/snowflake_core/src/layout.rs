@@ -1,13 +1,13 @@
 //! Where the bits of an ID are.
 //!
-//! A layout is up to five groups of bits, in any order, a tick length and an epoch. The preset `twitter`:
+//! A layout is up to five groups of bits, in any order, a tick length and an epoch. The preset `flat`:
 //!
 //! ```text
-//! bit 63 62                                        22 21     17 16     12 11          0
-//!     ┌─┬───────────────────────────────────────────┬──────────┬─────────┬────────────┐
-//!     │0│ timestamp: ticks since the epoch, 41 bits │ data     │ worker, │ sequence,  │
-//!     │ │                                           │ center, 5│ 5       │ 12         │
-//!     └─┴───────────────────────────────────────────┴──────────┴─────────┴────────────┘
+//! bit 63 62                                        22 21               12 11          0
+//!     ┌─┬───────────────────────────────────────────┬────────────────────┬────────────┐
+//!     │0│ timestamp: ticks since the epoch, 41 bits │ worker, 10         │ sequence,  │
+//!     │ │                                           │                    │ 12         │
+//!     └─┴───────────────────────────────────────────┴────────────────────┴────────────┘
 //! ```
 
 use crate::{Tick, UnixMs, display_time};
@@ -16,11 +16,13 @@ use std::ops::RangeInclusive;
 
 mod explain;
 mod flat;
+mod instead;
 mod parse;
 mod parts;
 mod presets;
 mod series;
 
+pub use instead::Instead;
 pub use parse::LayoutError;
 pub use parts::{OutOfRange, Parts, PartsError};
 pub use presets::{PRESETS, Preset};

@@ -16,6 +16,19 @@ use std::ops::RangeInclusive;
 pub(super) type CheckHook =
     unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
 
+/// Why a value is refused, as DETAIL, and what to set instead, as HINT.
+#[derive(Debug)]
+struct Refusal {
+    detail: String,
+    hint: Option<String>,
+}
+
+impl From<String> for Refusal {
+    fn from(detail: String) -> Self {
+        Self { detail, hint: None }
+    }
+}
+
 /// Refuses a layout that cannot issue IDs.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn check_layout(
@@ -23,17 +36,26 @@ pub(super) unsafe extern "C-unwind" fn check_layout(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    accepts(new_value, |text| check_numbers(&check_issuing(text)?))
+    accepts(new_value, |text| Ok(check_numbers(&check_issuing(text)?)?))
 }
 
 /// The layout, if it can issue IDs now; else why not.
-fn check_issuing(text: &CStr) -> Result<Layout, String> {
+fn check_issuing(text: &CStr) -> Result<Layout, Refusal> {
     let layout = layout_cache::by_text(text.to_bytes()).map_err(|error| error.to_string())?;
-    layout.check_issuing().map_err(|error| error.to_string())?;
     let now = clock::unix_ms();
+    let refused = |reason: String| {
+        let hint = layout
+            .instead(now)
+            .map(|instead| format!("Set it to \"{}\" instead. {instead}", instead.layout.short_text()));
+        Refusal { detail: reason, hint }
+    };
+    layout.check_issuing().map_err(|error| refused(error.to_string()))?;
     layout.tick_at(now).map(|_| layout).map_err(|_| {
         let [first, last, now] = [layout.epoch(), layout.last_time(), now].map(display_time);
-        format!("Its timestamps last {:.1} years, from {first} to {last}, and the clock shows {now}", layout.years())
+        refused(format!(
+            "Its timestamps last {:.1} years, from {first} to {last}, and the clock shows {now}",
+            layout.years()
+        ))
     })
 }
 
@@ -63,7 +85,10 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
 ) -> bool {
     accepts(new_value, |text| match resolve(&text.to_string_lossy()) {
         Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus) => Ok(()),
-        found => check_number(found, Layout::workers),
+        found => check_number(found, Layout::workers).map_err(|detail| Refusal {
+            detail,
+            hint: super::layout().ok().and_then(|layout| layout.remark_of_one_number()),
+        }),
     })
 }
 
@@ -74,7 +99,7 @@ pub(super) unsafe extern "C-unwind" fn check_datacenter(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    accepts(new_value, |text| check_number(resolve(&text.to_string_lossy()), Layout::datacenters))
+    accepts(new_value, |text| Ok(check_number(resolve(&text.to_string_lossy()), Layout::datacenters)?))
 }
 
 /// An error if no number was found on this host, or one that fits neither the layout in force nor the layout of the next
@@ -104,16 +129,21 @@ pub(super) fn text_of<'a>(new_value: *mut *mut c_char) -> &'a CStr {
     unsafe { CStr::from_ptr(*new_value) }
 }
 
-/// Accepts a value, or passes the DETAIL of its refusal to PostgreSQL. At start it accepts any.
-fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), String>) -> bool {
+/// Accepts a value, or passes the DETAIL and the HINT of its refusal to PostgreSQL. At start it accepts any.
+fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), Refusal>) -> bool {
     if preload::is_under_way() {
         return true;
     }
-    let Err(reason) = check(text_of(new_value)) else { return true };
-    let detail = CString::new(format!("{}.", displayable(&reason))).unwrap_or_default();
-    // SAFETY: as GUC_check_errdetail() does, with a copy in PostgreSQL's memory. PostgreSQL reads it right after the
-    // hook, in the same thread.
-    unsafe { pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(detail.as_ptr()) };
+    let Err(Refusal { detail, hint }) = check(text_of(new_value)) else { return true };
+    let detail = CString::new(format!("{}.", displayable(&detail))).unwrap_or_default();
+    // SAFETY: as GUC_check_errdetail() and GUC_check_errhint() do, with copies in PostgreSQL's memory. PostgreSQL reads
+    // them right after the hook, in the same thread.
+    unsafe {
+        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(detail.as_ptr());
+        if let Some(hint) = hint.and_then(|hint| CString::new(hint).ok()) {
+            pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(hint.as_ptr());
+        }
+    }
     false
 }
 

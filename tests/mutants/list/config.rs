@@ -44,8 +44,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "ALTER SYSTEM takes a worker outside the layout",
         edits: &[(
             "src/config/gucs/checks.rs",
-            "found => check_number(found, Layout::workers),",
-            "found => check_number(found, Layout::workers).or(Ok(())),",
+            "found => check_number(found, Layout::workers).map_err",
+            "found => check_number(found, Layout::workers).or(Ok::<(), String>(())).map_err",
         )],
         against: Servers { tests: "refusals:: refused_by_alter_system_and" },
     },

@@ -197,6 +197,15 @@ pub const MUTANTS: &[Mutant] = &[
         against: Core,
     },
     Mutant {
+        name: "a layout that a HINT names has other times than the one that it replaces",
+        edits: &[(
+            "crates/snowflake_core/src/layout/instead.rs",
+            "layout_of(&fields, self.tick_ms, self.epoch)",
+            "layout_of(&fields, self.tick_ms, start_of_year(now)?)",
+        )],
+        against: Core,
+    },
+    Mutant {
         name: "IDs that do not sort by time are issued",
         edits: &[("crates/snowflake_core/src/layout/series.rs", "if !self.sorts_by_time() {", "if false {")],
         against: Core,

@@ -1,13 +1,13 @@
 //! The text of a layout: a preset's name, or fields, or both; then settings.
 //!
 //! ```text
-//! twitter
-//! twitter epoch=2024-01-01T00:00:00Z
+//! flat
+//! flat epoch=2024-01-01T00:00:00Z
 //! t28 w24 s11 unit=1s epoch=2021-09-16T08:14:08Z
 //! k8s t30 w22 s11
 //! ```
 //!
-//! Everything omitted is as in the preset, or as in `twitter`. Fields replace all fields of the preset.
+//! Everything omitted is as in the preset, or as in `flat`. Fields replace all fields of the preset.
 
 use super::{END_OF_TIME, FieldKind, Layout, PRESETS, display_unit, years};
 use crate::UnixMs;
@@ -153,7 +153,7 @@ fn preset(token: &str) -> Option<&'static super::Preset> {
 }
 
 /// A layout of these fields, if there can be one.
-fn layout_of(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
+pub(super) fn layout_of(fields: &[(FieldKind, u32)], tick_ms: u32, epoch: UnixMs) -> Result<Layout, LayoutError> {
     let text = || fields.iter().map(|(kind, bits)| format!("{}{bits}", kind.letter())).collect::<Vec<_>>().join(" ");
     let timestamp = fields.iter().find(|(kind, _)| *kind == FieldKind::Timestamp);
     let &(_, timestamp_bits) = timestamp.ok_or_else(|| LayoutError::NoTimestamp { fields: text() })?;

@@ -32,22 +32,25 @@ const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 /// 2024-01-01T00:00:00Z, of layouts that were first published here.
 const OWN_EPOCH: UnixMs = 1_704_067_200_000;
 
+/// 2025-11-26T19:13:15Z.
+const PGDOG_EPOCH: UnixMs = 1_764_184_395_000;
+
 /// Every preset, in the order in which messages list them. A preset never changes, since indexes and generated columns
 /// name it. The first one's unit and epoch are the defaults. The page and docs/layouts.md have them, too: tests compare.
 pub static PRESETS: &[Preset] = &[
-    Preset {
-        name: "twitter",
-        fields: &[(Timestamp, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
-        tick_ms: 1,
-        epoch: TWITTER_EPOCH,
-        source: "twitter-archive/snowflake, IdWorker.scala",
-    },
     Preset {
         name: "flat",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
         tick_ms: 1,
         epoch: TWITTER_EPOCH,
         source: "snowflake_pg: twitter, with data center and worker as one number",
+    },
+    Preset {
+        name: "twitter",
+        fields: &[(Timestamp, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
+        tick_ms: 1,
+        epoch: TWITTER_EPOCH,
+        source: "twitter-archive/snowflake, IdWorker.scala",
     },
     Preset {
         name: "leaf",
@@ -88,13 +91,53 @@ pub static PRESETS: &[Preset] = &[
         source: "snowflake_pg: below 2^53, so exact as a number of JavaScript's",
     },
     Preset {
-        // As its code has it; its documentation has node and counter the other way round.
+        // As its code has it. In its documentation, the IDs of January 2024 have node and counter the other way round.
         name: "pgedge",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
         tick_ms: 1,
         // 2023-01-01T00:00:00Z.
         epoch: 1_672_531_200_000,
         source: "pgEdge/snowflake, snowflake.c",
+    },
+    Preset {
+        // Signed, so that IDs are negative from 2034-03-09 on.
+        name: "pgactive",
+        fields: &[(Timestamp, 40), (Worker, 10), (Sequence, 14)],
+        tick_ms: 1,
+        // 2016-10-06T23:22:19.634Z.
+        epoch: 1_475_796_139_634,
+        source: "aws/pgactive, src/pgactive_seq.c",
+    },
+    Preset {
+        name: "pgdog",
+        fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
+        tick_ms: 1,
+        epoch: PGDOG_EPOCH,
+        source: "pgdogdev/pgdog, pgdog/src/unique_id.rs",
+    },
+    Preset {
+        name: "pgdog_compact",
+        fields: &[(Timestamp, 41), (Worker, 6), (Sequence, 6)],
+        tick_ms: 1,
+        epoch: PGDOG_EPOCH,
+        source: "pgdogdev/pgdog, pgdog/src/unique_id.rs, with unique_id_function = compact",
+    },
+    Preset {
+        // The machine is a hash of the server's UUID.
+        name: "clickhouse",
+        fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
+        tick_ms: 1,
+        epoch: 0,
+        source: "ClickHouse/ClickHouse, src/Functions/generateSnowflakeID.cpp",
+    },
+    Preset {
+        // As the library has it by default. The counter begins at a random number.
+        name: "tsid",
+        fields: &[(Timestamp, 42), (Worker, 10), (Sequence, 12)],
+        tick_ms: 1,
+        // 2020-01-01T00:00:00Z.
+        epoch: 1_577_836_800_000,
+        source: "vladmihalcea/hypersistence-tsid and f4b6a3/tsid-creator, with 10 bits for the node",
     },
     Preset {
         name: "sonyflake",

@@ -1,0 +1,110 @@
+//! What to set in the place of a layout by which no ID can be issued.
+
+use super::parse::layout_of;
+use super::{Field, FieldKind, Layout, PRESETS, TimeError, display_unit};
+use crate::{UnixMs, display_time};
+use std::fmt;
+
+/// A layout by which IDs can be issued, in the place of one by which they cannot. Its [`Display`](fmt::Display) form says
+/// what is the same and what is not: `Its IDs have the same bits until 2084-09-06T15:47:35.551Z.`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instead {
+    /// What to set.
+    pub layout: Layout,
+    difference: Difference,
+}
+
+/// How IDs of the two layouts differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Difference {
+    /// They do not, until the one that can be issued ends.
+    Nothing,
+    /// The timestamp is at another place.
+    Place,
+    /// The timestamp begins later.
+    Epoch,
+}
+
+impl Layout {
+    /// A layout by which IDs can be issued at this time, as like this one as there can be. `None` if they can be issued
+    /// by this one, or if there is no such layout.
+    pub fn instead(&self, now: UnixMs) -> Option<Instead> {
+        let is_over = |layout: &Self| matches!(layout.tick_at(now), Err(TimeError::AfterEnd { .. }));
+        if self.check_issuing().is_ok() && !is_over(self) {
+            return None;
+        }
+        let mut fields: Vec<_> = self.fields().iter().map(|&(kind, field)| (kind, field.bits())).collect();
+        fields.sort_by_key(|&(kind, _)| kind != FieldKind::Timestamp);
+        // A timestamp of one bit less, from the same epoch, leaves all other bits where they are.
+        let (_, timestamp_bits) = fields.first_mut()?;
+        *timestamp_bits -= self.bits().saturating_sub(63);
+        if *timestamp_bits == 0 {
+            return None;
+        }
+        let difference = if self.sorts_by_time() { Difference::Nothing } else { Difference::Place };
+        let layout = layout_of(&fields, self.tick_ms, self.epoch).ok()?;
+        if !is_over(&layout) {
+            return Some(Instead { layout, difference });
+        }
+        let layout = layout_of(&fields, self.tick_ms, start_of_year(now)?).ok()?;
+        (!is_over(&layout)).then_some(Instead { layout, difference: Difference::Epoch })
+    }
+
+    /// The layout with data center and worker as one number: data center × workers + worker. Its IDs have the same bits.
+    /// `None` if they are not beside each other, in this order.
+    pub fn with_one_number(&self) -> Option<Self> {
+        let (datacenter, worker) = (self.datacenter, self.worker);
+        let bits = datacenter.bits() + worker.bits();
+        let is_above = datacenter.shift() == worker.shift() + worker.bits();
+        (datacenter.bits() > 0 && worker.bits() > 0 && is_above && bits <= FieldKind::Worker.max_bits()).then(|| Self {
+            datacenter: Field::ABSENT,
+            worker: Field { bits: datacenter.bits + worker.bits, shift: worker.shift },
+            ..*self
+        })
+    }
+
+    /// What to say of that layout to somebody whose worker is too great.
+    pub fn remark_of_one_number(&self) -> Option<String> {
+        let flat = self.with_one_number()?;
+        let (text, last) = (flat.short_text(), flat.worker.max());
+        Some(format!("Layout \"{text}\" has the same bits, and workers 0 to {last}."))
+    }
+
+    /// The shortest text of the layout: its name, or its fields and what is not as by default.
+    pub fn short_text(&self) -> String {
+        if let Some(preset) = PRESETS.iter().find(|preset| preset.layout() == *self) {
+            return preset.name.to_owned();
+        }
+        let mut text = self.fields_text();
+        if self.tick_ms != PRESETS[0].tick_ms {
+            text += &format!(" unit={}", display_unit(self.tick_ms));
+        }
+        if self.epoch != PRESETS[0].epoch {
+            text += &format!(" epoch={}", display_time(self.epoch));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Instead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layout, difference } = self;
+        let last = display_time(layout.last_time());
+        match difference {
+            Difference::Nothing => write!(f, "Its IDs have the same bits until {last}.")?,
+            Difference::Place => f.write_str("Its timestamp is the highest field.")?,
+            Difference::Epoch => write!(f, "Its timestamps last until {last}.")?,
+        }
+        if layout.datacenter.bits() + layout.worker.bits() == 0 {
+            f.write_str(" It has no worker, so only one server can issue IDs.")?;
+        }
+        Ok(())
+    }
+}
+
+/// The beginning of the year, in UTC.
+fn start_of_year(now: UnixMs) -> Option<UnixMs> {
+    let now = jiff::Timestamp::from_millisecond(now.try_into().ok()?).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
+    let start = now.first_of_year().ok()?.start_of_day().ok()?;
+    start.timestamp().as_millisecond().try_into().ok()
+}
