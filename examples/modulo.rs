@@ -3,7 +3,7 @@
 //!
 //! A server for each, asked for one ID every 3 ms. Chi-square is the distance from an even distribution; a fair die
 //! stays below the bound in 99 of 100 tries. The greatest and the least share are of what an even one would be. Then each
-//! server is asked for a second's IDs at once: how full are the ticks?
+//! server is asked for the IDs of 200 ticks at once: how full are the ticks that it uses?
 //!
 //! Run with `make demo NAME=modulo`; `IDS=10000` for another number of IDs from each server.
 
@@ -27,14 +27,14 @@ const PACE: Duration = Duration::from_millis(3);
 
 fn main() -> Result<()> {
     let ids: u32 = std::env::args().nth(1).map_or(Ok(100_000), |ids| ids.parse())?;
-    let servers: Vec<_> = LAYOUTS.into_iter().flat_map(|layout| STARTS.map(|start| (layout, start))).collect();
+    let all = LAYOUTS.into_iter().flat_map(|(layout, of_tick)| STARTS.map(|start| (layout, of_tick, start)));
+    let servers: Vec<_> = all.map(|(layout, of_tick, start)| (layout, of_tick, start, serve(layout, start))).collect();
     println!(
         "==> Taking {ids} IDs, one every {PACE:?}, from a server for each layout and sequence_start ({:?})\n",
         ids * PACE
     );
-    let drawn: Vec<Result<Drawn>> = thread::scope(|scope| {
-        let draw = |&((layout, _), start)| scope.spawn(move || draw(layout, start, ids));
-        let threads: Vec<_> = servers.iter().map(draw).collect();
+    let drawn: Vec<Result<Vec<i64>>> = thread::scope(|scope| {
+        let threads: Vec<_> = servers.iter().map(|(.., server)| scope.spawn(move || draw(server, ids))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     println!(
@@ -42,9 +42,9 @@ fn main() -> Result<()> {
         "layout", "start", "modulo", "chi-square", "degrees", "1 % bound", "greatest", "least"
     );
     let mut fills = Vec::new();
-    for (((layout, of_tick), start), drawn) in servers.into_iter().zip(drawn) {
-        let Drawn { server, ids } = drawn?;
-        fills.push(format!("{layout:<12} {start:<8} {:>6.1} %", 100.0 * fill(&server, of_tick)?));
+    for ((layout, of_tick, start, server), drawn) in servers.iter().zip(drawn) {
+        let ids = drawn?;
+        fills.push(format!("{layout:<12} {start:<8} {:>6.1} %", 100.0 * fill(server, *of_tick)?));
         for (n, bound) in MODULI {
             let seen = classes(&ids, n)?;
             let even = f64::from(u32::try_from(ids.len())?) / f64::from(u32::try_from(n)?);
@@ -59,14 +59,8 @@ fn main() -> Result<()> {
             );
         }
     }
-    println!("\n==> A second's IDs at once: how full the ticks are from the first to the last\n\n{}", fills.join("\n"));
+    println!("\n==> The IDs of 200 ticks at once: how full the ticks are\n\n{}", fills.join("\n"));
     Ok(())
-}
-
-/// A server, and what it has issued one by one.
-struct Drawn {
-    server: Cluster,
-    ids: Vec<i64>,
 }
 
 /// How many IDs there are of each remainder.
@@ -78,10 +72,13 @@ fn classes(ids: &[i64], n: i64) -> Result<Vec<u32>> {
     Ok(seen)
 }
 
-/// Takes IDs from a new server, one by one.
-fn draw(layout: &str, start: &str, count: u32) -> Result<Drawn> {
+fn serve(layout: &str, start: &str) -> Cluster {
     let server = Cluster::builder().worker(5).set("snowflake_pg.sequence_start", start);
-    let server = server.set("snowflake_pg.layout", layout).start();
+    server.set("snowflake_pg.layout", layout).start()
+}
+
+/// Takes IDs from a server, one by one.
+fn draw(server: &Cluster, count: u32) -> Result<Vec<i64>> {
     let mut client = server.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()")?;
     let take = client.prepare("SELECT snowflake_nextval()")?;
@@ -93,13 +90,12 @@ fn draw(layout: &str, start: &str, count: u32) -> Result<Drawn> {
         sleep(next.saturating_duration_since(Instant::now()));
         ids.push(client.query_one(&take, &[])?.get(0));
     }
-    Ok(Drawn { server, ids })
+    Ok(ids)
 }
 
-/// Asks for a second's IDs at once. Returns which share of the ticks they are, from the first to the last.
+/// Asks for the IDs of 200 ticks at once. Returns which share they are of all that the ticks have that it has used.
 fn fill(server: &Cluster, of_tick: i32) -> Result<f64> {
-    let second = "SELECT (count(*) / (extract(epoch FROM snowflake_timestamp(max(id)) - snowflake_timestamp(min(id)))
-            * 1000 + 1) / $1::integer)::float8
-        FROM (SELECT snowflake_nextvals($1::integer) AS id FROM generate_series(1, 1000)) ids";
-    Ok(server.connect().query_one(second, &[&of_tick])?.get(0))
+    let ids = "SELECT (count(*) / count(DISTINCT snowflake_timestamp(id))::numeric / $1::integer)::float8
+        FROM snowflake_nextvals(200 * $1::integer) AS id";
+    Ok(server.connect().query_one(ids, &[&of_tick])?.get(0))
 }

@@ -416,7 +416,7 @@ COMMENT ON COLUMN snowflake_status.clock_offset IS
 COMMENT ON COLUMN snowflake_status.registry_error IS
     'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.stats_reset IS
-    'since when the columns after this one count: when the server started, after its last crash, or snowflake_stats_reset()';
+    'since when the counters after it count: when the server started, after its last crash, or snowflake_stats_reset()';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
 COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
 COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last sequence number was issued';

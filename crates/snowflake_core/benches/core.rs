@@ -44,13 +44,17 @@ fn issuing(criterion: &mut Criterion) {
     group.bench_function("join the open tick by the counter", |b| b.iter(|| busy.join_open(black_box(999), 1000, 1)));
     group.bench_function("join the open tick by the clock", |b| b.iter(|| busy.join(black_box(2), 1)));
     group.bench_function("join it for 1,000 IDs", |b| b.iter(|| busy.join(black_box(2), 1000)));
-    for (name, policy) in [("open a tick", POLICY), ("open a tick, and enter the last one in the history", HISTORY)] {
+    for (name, policy, ticks) in [
+        ("open a tick", POLICY, 1),
+        ("open a tick, and enter the last one in the history", HISTORY, 1),
+        ("open a tick after a pause of 10 s or more, and enter all of it in the history", HISTORY, 10_000),
+    ] {
         let (fresh, mut now) = (Generator::new(12), 1);
         fresh.start(1, 1);
         fresh.cover(1 << 50, 1 << 50);
         group.bench_function(name, |b| {
             b.iter(|| {
-                now += 1;
+                now += ticks;
                 open(&fresh, now, &policy)
             });
         });

@@ -58,7 +58,7 @@ pub(super) fn define() {
     );
     define_number(
         c"snowflake_pg.max_clock_offset",
-        c"Sets how much the clock may differ from the registry's and, in snowflake_check_fleet(), from other servers'.",
+        c"Sets how much the clock may differ from the registry's, or from another server's in a fleet check.",
         c"A larger difference is logged. clock_offset_action sets what it means for a start.",
         &MAX_CLOCK_OFFSET,
         1,
