@@ -58,6 +58,20 @@ fn the_layout_that_a_message_names_can_issue_ids_and_decodes_known_ones_to_the_s
 }
 
 #[test]
+fn the_documentation_has_a_row_for_each_layout_with_a_name_that_cannot_issue_ids() {
+    let (_, page) =
+        include_str!("../../../../../docs/layouts.md").split_once("| to read | to issue |").expect("a table");
+    for preset in PRESETS {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}`", preset.name)));
+        let documented = row.map(|row| layout(row.split('`').nth(3).expect("a layout")));
+        let instead = preset.layout().instead(ms(NOW));
+        assert_eq!(documented, instead.map(|instead| instead.layout), "{}", preset.name);
+        let year = instead.map(|instead| display_time(instead.layout.last_time())[..4].to_owned());
+        assert!(year.is_none_or(|year| row.is_some_and(|row| row.contains(&format!("| {year}")))), "{row:?}");
+    }
+}
+
+#[test]
 fn data_center_and_worker_can_be_read_as_one_number_where_they_are_adjacent() {
     assert_eq!(layout("twitter").with_one_number(), Some(layout("flat")));
     let remark = "Layout \"flat\" has the same bits, and workers 0 to 1023.";
