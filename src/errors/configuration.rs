@@ -116,6 +116,10 @@ impl From<ConfigurationError> for ErrorReport {
                 };
                 let source = found.map_or_else(String::new, |found| format!(" ({})", displayable(&found.source)));
                 let mut hint = match (found, number.range) {
+                    (_, (0, 0)) if kind == FieldKind::Datacenter => format!(
+                        "The layout has no data centers: remove {variable}, and restart the server. Data center and worker \
+                         of layout \"twitter\" are one worker of \"flat\": 32 times the data center, plus the worker."
+                    ),
                     (None, (0, 0)) => set_for_this_server(variable, "to 0"),
                     (None, (first, last)) => {
                         set_for_this_server(variable, &format!("to a number from {first} to {last}"))

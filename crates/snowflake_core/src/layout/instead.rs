@@ -1,7 +1,7 @@
 //! What to set in the place of a layout by which no ID can be issued.
 
 use super::parse::layout_of;
-use super::{Field, FieldKind, Layout, PRESETS, TimeError, display_unit};
+use super::{FieldKind, Layout, PRESETS, TimeError, display_unit};
 use crate::{UnixMs, display_time};
 use std::fmt;
 
@@ -50,22 +50,9 @@ impl Layout {
         (!is_over(&layout)).then_some(Instead { layout, difference: Difference::Epoch })
     }
 
-    /// The layout with data center and worker as one number: data center × workers + worker. Its IDs have the same bits.
-    /// `None` if they are not beside each other, in this order.
-    pub fn with_one_number(&self) -> Option<Self> {
-        let (datacenter, worker) = (self.datacenter, self.worker);
-        let bits = datacenter.bits() + worker.bits();
-        let is_above = datacenter.shift() == worker.shift() + worker.bits();
-        (datacenter.bits() > 0 && worker.bits() > 0 && is_above && bits <= FieldKind::Worker.max_bits()).then(|| Self {
-            datacenter: Field::ABSENT,
-            worker: Field { bits: datacenter.bits + worker.bits, shift: worker.shift },
-            ..*self
-        })
-    }
-
-    /// What to say of that layout to somebody whose worker is too great.
+    /// What to say of the [flat layout](Self::flat) to somebody whose worker is too great.
     pub fn remark_of_one_number(&self) -> Option<String> {
-        let flat = self.with_one_number()?;
+        let flat = Some(self.flat()).filter(|flat| flat != self)?;
         let (text, last) = (flat.short_text(), flat.worker.max());
         Some(format!("Layout \"{text}\" has the same bits, and workers 0 to {last}."))
     }
