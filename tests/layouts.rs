@@ -161,6 +161,15 @@ fn what_takes_a_layout_decodes_composes_and_selects_by_it() {
         ("SELECT snowflake_within(175928847299117063, '2016-04-30 11:18:25.797Z', 'infinity', 'discord')", "f"),
         ("SELECT snowflake_timestamp(-1, 'discord')", "2154-05-15 07:35:11.103+00"),
         ("SELECT snowflake_compose('2154-05-15 07:35:11.103Z', 31, 31, 4095, 0, 'discord')", "-1"),
+        // As pgactive computes its IDs, and the first one of them that is negative.
+        (
+            "SELECT snowflake_decode((291429460366 << 24) + (5 << 14) + 7, 't40 w10 s14 epoch=2016-10-06T23:22:19.634Z')",
+            "(\"2026-01-01 00:00:00+00\",,5,7,)",
+        ),
+        (
+            "SELECT snowflake_timestamp(-9223372036854775808, 't40 w10 s14 epoch=2016-10-06T23:22:19.634Z')",
+            "2034-03-09 21:19:13.522+00",
+        ),
         ("SELECT snowflake_timestamp(9007199254740991, 'js')", "2093-09-06 15:47:35.551+00"),
         ("SELECT snowflake_timestamp(123, 's12 w3 t41 epoch=0')", "1970-01-01 00:00:00.123+00"),
         // One transaction, one now.
