@@ -1,7 +1,7 @@
 //! What `snowflake_status` says of problems and limits, and `snowflake_metrics`, which has the same as numbers.
 
 use testbed::postgres::types::Type;
-use testbed::{Builder, Cluster, Load, Order, Signal, error, test, value};
+use testbed::{Builder, Cluster, Load, Order, Signal, error, project, test, value};
 
 fn builder() -> Builder {
     Cluster::builder().worker(7).set("timezone", "UTC")
@@ -112,7 +112,7 @@ fn a_floor_in_the_future_is_the_state_until_the_clock_comes_near() {
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
 }
 
-/// What the comment of the column lists.
+/// What the document lists to which the comment of the column points.
 #[test]
 fn each_state_says_whether_the_next_call_gets_an_id() {
     let mut seen = Vec::new();
@@ -157,18 +157,14 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     see(&damaged, "not started");
     see(&started(builder().set("snowflake_pg.start_margin", "5s")), "waiting");
 
-    let comment = "SELECT col_description('snowflake_status'::regclass, 1)";
-    let comment = value(&mut primary.connect(), comment);
-    // What stands in parentheses is about the state before.
-    let mut depth = 0;
-    let names: String = comment
-        .chars()
-        .filter(|&c| {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            depth == 0 && c != ')'
-        })
-        .collect();
-    let mut listed: Vec<_> = names.split([';', ',']).map(str::trim).collect();
+    let document = "docs/administration.md";
+    let comment = value(&mut primary.connect(), "SELECT col_description('snowflake_status'::regclass, 1)");
+    assert!(comment.contains(document), "{comment}");
+    let text = std::fs::read_to_string(project().join(document)).expect("a document");
+    let (_, section) = text.split_once("\n## States\n").expect("a section");
+    let table = section.lines().take_while(|line| !line.starts_with("## "));
+    let mut listed: Vec<_> = table.filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0)).collect();
+    listed.retain(|&state| state != "state");
     listed.sort_unstable();
     seen.sort_unstable();
     assert_eq!(seen, listed);

@@ -174,6 +174,15 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "faults:: row_14" },
     },
     Mutant {
+        name: "a tick begins anywhere, however many IDs the one before it had",
+        edits: &[(
+            "crates/snowflake_core/src/policy.rs",
+            "saturating_sub(issued.saturating_mul(2))",
+            "saturating_sub(issued.min(0))",
+        )],
+        against: Core,
+    },
+    Mutant {
         name: "a mark between two ticks lets the tick come again in which it lies",
         edits: &[(
             "crates/snowflake_core/src/layout.rs",
