@@ -64,9 +64,14 @@ unsafe impl BoxRet for Row {
             let description = description(fcinfo.as_mut_ptr());
             (description, PgTupleDesc::from_pg_unchecked(description))
         };
-        let values = attributes.iter().enumerate().map(|(place, attribute)| self.value(place, attribute));
-        let (mut values, mut nulls): (Vec<_>, Vec<_>) =
-            values.map(|value| (value.unwrap_or(pg_sys::Datum::null()), value.is_none())).unzip();
+        // The iterator does not say how many there are, so that collecting them would grow both time and again.
+        let mut values = Vec::with_capacity(attributes.len());
+        let mut nulls = Vec::with_capacity(attributes.len());
+        for (place, attribute) in attributes.iter().enumerate() {
+            let value = self.value(place, attribute);
+            values.push(value.unwrap_or(pg_sys::Datum::null()));
+            nulls.push(value.is_none());
+        }
         // SAFETY: there are as many values as columns, and of their types. The description is blessed, as a datum needs
         // it, and of the type that the function returns.
         unsafe {
