@@ -25,8 +25,8 @@ fn a_server_without_a_worker_id_issues_nothing() {
         "this server has no worker ID",
         Some("snowflake_pg.worker_id is not set."),
         "Set snowflake_pg.worker_id to a number from 0 to 1023 that no other server has, in this server's own configuration, \
-         and restart the server. Do not use ALTER SYSTEM: base backups copy postgresql.auto.conf, so that another server \
-         would issue the same IDs.",
+         and restart the server. Not in a file of the data directory, as by ALTER SYSTEM: base backups \
+         copy it, and another server would issue the same IDs.",
     );
     assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "worker unset");
     assert!(!cluster.mark_file().exists());
@@ -81,8 +81,8 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
             &format!("{variable} does not fit the layout"),
             Some(&detail),
             &format!(
-                "Set {variable} to {to}, in this server's own configuration, and restart the server. Do not use ALTER \
-                 SYSTEM: base backups copy postgresql.auto.conf, so that another server would issue the same IDs.{remark}"
+                "Set {variable} to {to}, in this server's own configuration, and restart the server. Not in a file of the \
+                 data directory, as by ALTER SYSTEM: base backups copy it, and another server would issue the same IDs.{remark}"
             ),
         );
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
