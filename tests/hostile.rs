@@ -116,7 +116,7 @@ const CALLS: &[&str] = &[
     "snowflake_explain(1::bigint)",
     "snowflake_explain(1::bigint, 'twitter'::text)",
     "snowflake_compose('2026-01-01Z'::timestamptz, 0, 2, 3)",
-    "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3, 0)",
+    "snowflake_compose('2026-01-01Z'::timestamptz, 0, 2, 3, 0)",
     "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3, 0, 'twitter'::text)",
     "snowflake_min_id('2026-01-01Z'::timestamptz)",
     "snowflake_min_id('2026-01-01Z'::timestamptz, 'twitter'::text)",

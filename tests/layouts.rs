@@ -138,7 +138,7 @@ fn the_view_of_layouts_shows_what_each_can_do() {
 fn what_takes_a_layout_decodes_composes_and_selects_by_it() {
     let (_database, mut client) = database();
     for (query, expected) in [
-        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 0, 378, 0)", "1541815603606036480"),
+        ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', 11, 26, 0)", "1541815603606036480"),
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105999Z', 11, 26, 0, 0, 'twitter')", "1541815603606036480"),
         ("SELECT snowflake_compose('2010-11-04 01:42:54.657Z', 0, 0, 0, 0, 'twitter')", "0"),
         ("SELECT snowflake_compose('2022-06-28 16:07:40.105Z', NULL, 378, 0, 0, 'flat')", "1541815603606036480"),

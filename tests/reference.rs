@@ -187,9 +187,9 @@ fn the_reference_has_every_parameter_with_its_default_its_values_and_when_it_tak
     // The README has some.
     let readme = document("README.md");
     let rows = rows(section(&readme, "Configuration"));
-    assert!(rows.len() > 3, "{rows:?}");
+    assert!(rows.len() > 2, "{rows:?}");
     for (row, _) in rows {
-        let said = [0, 1, 2].map(|nth| without_ticks(row[nth]));
+        let said = [0, 1, 2].map(|nth| without_ticks(row[nth]).replace("empty", ""));
         let is_so = |known: &Parameter| [&known[0], &known[1], &known[3]] == [&said[0], &said[1], &said[2]];
         assert!(parameters.iter().any(is_so), "{said:?}");
     }
