@@ -38,33 +38,23 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
         |variable, value, layout, last| format!("{variable} is {value}, and layout {layout} allows 0 to {last}.");
     let twitter = "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
     let flat = "t41 w10 s12 unit=1ms epoch=2024-01-01T00:00:00Z";
-    let remark = " Layout \"flat\" has the same bits, and workers 0 to 1023.";
-    for (layout, variable, number, detail, to, remark) in [
-        ("twitter", "worker_id", 32, range("snowflake_pg.worker_id", 32, twitter, 31), "a number from 0 to 31", remark),
-        (
-            "twitter",
-            "datacenter_id",
-            99,
-            range("snowflake_pg.datacenter_id", 99, twitter, 31),
-            "a number from 0 to 31",
-            "",
-        ),
-        (
-            "flat epoch=2024-01-01T00:00:00Z",
-            "worker_id",
-            1024,
-            range("snowflake_pg.worker_id", 1024, flat, 1023),
-            "a number from 0 to 1023",
-            "",
-        ),
-        (
-            "flat epoch=2024-01-01T00:00:00Z",
-            "datacenter_id",
-            1,
-            range("snowflake_pg.datacenter_id", 1, flat, 0),
-            "0",
-            "",
-        ),
+    let set = |variable: &str, last: u32| {
+        format!(
+            "Set snowflake_pg.{variable} to a number from 0 to {last}, in this server's own configuration, and restart the \
+             server. Not in a file of the data directory, as by ALTER SYSTEM: base backups copy it, and another server \
+             would issue the same IDs."
+        )
+    };
+    let or_flat = " Layout \"flat\" has the same bits, and workers 0 to 1023.";
+    let none = "The layout has no data centers: remove snowflake_pg.datacenter_id, and restart the server. Data center and \
+                worker of layout \"twitter\" are one worker of \"flat\": 32 times the data center, plus the worker.";
+    let (worker, datacenter) = ("worker_id", "datacenter_id");
+    let later = "flat epoch=2024-01-01T00:00:00Z";
+    for (layout, variable, number, detail, hint) in [
+        ("twitter", worker, 32, range("snowflake_pg.worker_id", 32, twitter, 31), set(worker, 31) + or_flat),
+        ("twitter", datacenter, 99, range("snowflake_pg.datacenter_id", 99, twitter, 31), set(datacenter, 31)),
+        (later, worker, 1024, range("snowflake_pg.worker_id", 1024, flat, 1023), set(worker, 1023)),
+        (later, datacenter, 1, range("snowflake_pg.datacenter_id", 1, flat, 0), none.to_owned()),
     ] {
         let variable = &format!("snowflake_pg.{variable}");
         let builder = Cluster::builder().worker(0).set("snowflake_pg.layout", layout);
@@ -80,10 +70,7 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
             "F0000",
             &format!("{variable} does not fit the layout"),
             Some(&detail),
-            &format!(
-                "Set {variable} to {to}, in this server's own configuration, and restart the server. Not in a file of the \
-                 data directory, as by ALTER SYSTEM: base backups copy it, and another server would issue the same IDs.{remark}"
-            ),
+            &hint,
         );
         assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "misconfigured");
     }
