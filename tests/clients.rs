@@ -4,6 +4,7 @@
 mod django;
 mod objects;
 mod program;
+mod within;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -100,7 +101,7 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let project_of_django = ["fields.py", "apps.py", "migrations/0003_order_tags.py"];
     let project_of_django = project_of_django.map(|file| format!("python/shop/{file}"));
     let objects = objects::programs().chain(["prisma/schema.prisma"]);
-    let clients = objects.map(str::to_owned).chain(project_of_django);
+    let clients = objects.chain(within::PYTHON).chain(within::OTHERS).map(str::to_owned).chain(project_of_django);
     let mut shown = 0;
     for (document, programs) in [("clients", clients.collect::<Vec<_>>())] {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
@@ -111,5 +112,5 @@ fn the_documents_show_what_the_programs_of_clients_do() {
             }
         }
     }
-    assert!(shown > 20, "{shown} recipes");
+    assert!(shown > 30, "{shown} recipes");
 }

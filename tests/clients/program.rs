@@ -10,6 +10,7 @@ use testbed::{Cluster, project};
 pub fn address(program: &str) -> &'static str {
     match program {
         "java/Jdbc.java" => "127.0.18.1",
+        "java/Within.java" => "127.0.18.2",
         _ => "",
     }
 }
