@@ -1,7 +1,8 @@
 //! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats. The
-//! modules have what docs/clients.md shows.
+//! modules have what docs/clients.md and docs/formats.md show.
 
 mod django;
+mod json;
 mod objects;
 mod program;
 mod within;
@@ -102,8 +103,9 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let project_of_django = project_of_django.map(|file| format!("python/shop/{file}"));
     let objects = objects::programs().chain(["prisma/schema.prisma"]);
     let clients = objects.chain(within::PYTHON).chain(within::OTHERS).map(str::to_owned).chain(project_of_django);
+    let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
-    for (document, programs) in [("clients", clients.collect::<Vec<_>>())] {
+    for (document, programs) in [("clients", clients.collect::<Vec<_>>()), ("formats", formats.collect())] {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
             for recipe in program::recipes(&program) {
@@ -112,5 +114,5 @@ fn the_documents_show_what_the_programs_of_clients_do() {
             }
         }
     }
-    assert!(shown > 30, "{shown} recipes");
+    assert!(shown > 35, "{shown} recipes");
 }

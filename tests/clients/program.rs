@@ -40,7 +40,11 @@ pub fn command(program: &str) -> Command {
     match folder {
         // Debian's libraries are there, without modules.
         "go" => command.arg("run").arg(path).env("GO111MODULE", "off").env("GOPATH", "/usr/share/gocode"),
-        "java" => command.args(["--class-path", "/usr/share/java/postgresql.jar"]).arg(path).arg(address(program)),
+        "java" => {
+            let jars = ["postgresql", "jackson-annotations", "jackson-core", "jackson-databind"];
+            let jars = jars.map(|jar| format!("/usr/share/java/{jar}.jar")).join(":");
+            command.args(["--class-path", &jars]).arg(path).arg(address(program))
+        }
         "rust" => {
             let name = file.trim_end_matches(".rs");
             command.args(["run", "--quiet", "--locked", "--bin", name, "--manifest-path"]);
