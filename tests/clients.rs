@@ -1,12 +1,17 @@
-//! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats. `objects`
-//! has those that insert.
+//! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats. The
+//! modules have what docs/clients.md and docs/formats.md show.
 
+mod django;
+mod json;
 mod objects;
+mod program;
+mod within;
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
-use testbed::{Cluster, test};
+use testbed::{Cluster, project, test};
 
 /// A server whose table `ids` has 10 new IDs, each as a bigint and as a snowflake.
 fn server() -> Cluster {
@@ -90,4 +95,24 @@ fn python_reads_a_snowflake_whole_from_json_and_a_bigint_unless_numbers_become_f
         .collect();
     // Debian's, for which Debian's psycopg2 is; there may be others in the PATH.
     assert_eq!(run(&cluster, "/usr/bin/python3", "exact.py"), expected);
+}
+
+#[test]
+fn the_documents_show_what_the_programs_of_clients_do() {
+    let project_of_django = ["fields.py", "apps.py", "migrations/0003_order_tags.py"];
+    let project_of_django = project_of_django.map(|file| format!("python/shop/{file}"));
+    let objects = objects::programs().chain(["prisma/schema.prisma"]);
+    let clients = objects.chain(within::PYTHON).chain(within::OTHERS).map(str::to_owned).chain(project_of_django);
+    let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
+    let mut shown = 0;
+    for (document, programs) in [("clients", clients.collect::<Vec<_>>()), ("formats", formats.collect())] {
+        let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
+        for program in programs {
+            for recipe in program::recipes(&program) {
+                assert!(text.contains(&recipe), "docs/{document}.md does not show {program}:\n{recipe}");
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown > 35, "{shown} recipes");
 }

@@ -1,36 +1,17 @@
-import os
-
 import django
-from django.conf import settings
 from django.db import connection, models
 from report import report
+from shop.fields import SnowflakeAutoField
 
-settings.configure(
-    DATABASES={
-        "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": os.environ["PGDATABASE"],
-            "USER": os.environ["PGUSER"],
-            "HOST": os.environ["PGHOST"],
-        }
-    }
-)
 django.setup()
-
-
-# recipe
-class SnowflakeAutoField(models.BigAutoField):
-    def db_type_suffix(self, connection):
-        return "DEFAULT snowflake_nextval()"
 
 
 class Order(models.Model):
     id = SnowflakeAutoField(primary_key=True)
     n = models.IntegerField()
-    # end
 
     class Meta:
-        app_label = "shop"
+        app_label = "none"
         db_table = "orders"
 
 

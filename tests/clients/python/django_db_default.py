@@ -1,22 +1,9 @@
 """With db_default, bulk_create leaves the keys of the objects unset."""
 
-import os
-
 import django
-from django.conf import settings
 from django.db import connection, models
 from report import report
 
-settings.configure(
-    DATABASES={
-        "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": os.environ["PGDATABASE"],
-            "USER": os.environ["PGUSER"],
-            "HOST": os.environ["PGHOST"],
-        }
-    }
-)
 django.setup()
 
 
@@ -25,7 +12,7 @@ class Order(models.Model):
     n = models.IntegerField()
 
     class Meta:
-        app_label = "shop"
+        app_label = "none"
         db_table = "orders"
 
 

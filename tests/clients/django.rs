@@ -1,0 +1,103 @@
+//! A project of Django goes over to Snowflake IDs, and runs its tests, as docs/clients.md shows.
+
+use super::program;
+use testbed::postgres::{Client, NoTls};
+use testbed::{Cluster, test};
+
+/// With a database and a role of the application, which is no superuser.
+fn server() -> Cluster {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE ROLE shop LOGIN CREATEDB").expect("a role");
+    client.batch_execute("CREATE DATABASE shop OWNER shop").expect("a database");
+    connect(&cluster, "shop").batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+fn connect(cluster: &Cluster, database: &str) -> Client {
+    cluster.config().dbname(database).connect(NoTls).expect("a connection")
+}
+
+/// What manage.py says, as the role of the application.
+fn manage(cluster: &Cluster, arguments: &[&str], settings: &[(&str, &str)]) -> Result<String, String> {
+    let mut command = program::command("python/manage.py");
+    command.args(arguments).envs(cluster.environment()).env("PGDATABASE", "shop").env("PGUSER", "shop");
+    let output = command.envs(settings.iter().copied()).output().expect("Python, by `tools/setup clients`");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.success() { Ok(said) } else { Err(said) }
+}
+
+/// Adds an order with a tag by SQL, and returns the keys of its rows.
+fn add(client: &mut Client) -> [i64; 4] {
+    let keys = "WITH customer AS (INSERT INTO shop_customer (name) VALUES ('Ada') RETURNING id),
+             tag AS (INSERT INTO shop_tag (name) VALUES ('new') RETURNING id),
+             added AS (INSERT INTO shop_order (customer_id) SELECT id FROM customer RETURNING id),
+             tagged AS (INSERT INTO shop_order_tags (order_id, tag_id) SELECT added.id, tag.id FROM added, tag RETURNING id)
+        SELECT customer.id, tag.id, added.id, tagged.id FROM customer, tag, added, tagged";
+    let row = client.query_one(keys, &[]).expect("an order");
+    [0, 1, 2, 3].map(|column| row.get(column))
+}
+
+#[test]
+fn a_project_of_django_with_rows_goes_over_to_snowflake_ids_by_its_migrations() {
+    let cluster = server();
+    let mut client = connect(&cluster, "shop");
+    manage(&cluster, &["migrate", "shop", "0001"], &[]).expect("tables with identity columns");
+    // As before Django 4.1.
+    let serial = "SET ROLE shop;
+        ALTER TABLE shop_tag ALTER id DROP IDENTITY;
+        CREATE SEQUENCE shop_tag_id_seq OWNED BY shop_tag.id;
+        ALTER TABLE shop_tag ALTER id SET DEFAULT nextval('shop_tag_id_seq')";
+    client.batch_execute(serial).expect("a serial column");
+    assert_eq!(add(&mut client), [1; 4]);
+
+    manage(&cluster, &["makemigrations", "--check"], &[]).expect("the migrations that Django would write");
+    manage(&cluster, &["migrate", "shop", "0002"], &[]).expect("the models migrated");
+    let keys = add(&mut client);
+    assert!(keys[..3].iter().all(|&key| key > 1 << 60), "{keys:?}");
+    assert_eq!(keys[3], 2, "the table of many-to-many relations has kept its identity");
+    manage(&cluster, &["migrate"], &[]).expect("that table migrated");
+    let keys = add(&mut client);
+    assert!(keys.iter().all(|&key| key > 1 << 60), "{keys:?}");
+    let left = "SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'shop%'";
+    assert_eq!(client.query_one(left, &[]).expect("a count").get::<_, i64>(0), 0, "sequences are left");
+}
+
+#[test]
+fn the_plan_of_adoption_does_what_the_migrations_of_django_do() {
+    let cluster = server();
+    let mut client = connect(&cluster, "shop");
+    client.batch_execute("SET ROLE shop").expect("the role");
+    manage(&cluster, &["migrate", "shop", "0001"], &[]).expect("tables with identity columns");
+    add(&mut client);
+    for table in ["customer", "tag", "order", "order_tags"] {
+        let plan =
+            client.query(&format!("SELECT command FROM snowflake_adopt_plan('shop_{table}')"), &[]).expect("a plan");
+        for step in plan {
+            client.batch_execute(step.get(0)).expect("a step");
+        }
+    }
+    manage(&cluster, &["migrate", "--fake", "shop"], &[]).expect("migrations that are marked as applied");
+    manage(&cluster, &["makemigrations", "--check"], &[]).expect("nothing to do");
+    assert!(add(&mut client).iter().all(|&key| key > 1 << 60));
+}
+
+#[test]
+fn tests_of_a_project_of_django_need_the_extension_in_template1_or_a_superuser() {
+    let cluster = server();
+    let field = ("DEFAULT_AUTO_FIELD", "shop.fields.SnowflakeAutoField");
+    let superuser = ("PGUSER", "postgres");
+    let run = |settings: &[(&str, &str)]| manage(&cluster, &["test", "shop", "--noinput"], settings);
+    let fails = |settings: &[(&str, &str)], why: &str| {
+        let said = run(settings).expect_err(why);
+        assert!(said.contains(why), "{said}");
+        connect(&cluster, "postgres").batch_execute("DROP DATABASE IF EXISTS test_shop").expect("no more tests");
+    };
+    fails(&[], "permission denied to create extension");
+    run(&[superuser]).expect("CreateExtension");
+    // The table of migrations has such a key, too.
+    fails(&[superuser, field], "function snowflake_nextval() does not exist");
+    connect(&cluster, "template1").batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    run(&[]).expect("tests of the role");
+    run(&[field]).expect("tests with that key everywhere");
+}

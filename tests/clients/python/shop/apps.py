@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+# recipe
+class ShopConfig(AppConfig):
+    name = "shop"
+    default_auto_field = "shop.fields.SnowflakeAutoField"
+# end

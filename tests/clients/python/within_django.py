@@ -1,0 +1,38 @@
+import json
+from datetime import timedelta
+
+import django
+from django.db import models
+from django.db.models import BooleanField, Func
+from django.utils import timezone
+
+django.setup()
+
+
+class Order(models.Model):
+    n = models.IntegerField()
+
+    class Meta:
+        app_label = "none"
+        db_table = "orders"
+
+
+def numbers(query):
+    return [order.n for order in query]
+
+
+now = timezone.now()
+hour = now - timedelta(hours=1)
+found = {
+    "since": numbers(
+        # recipe
+        Order.objects.filter(Func("id", hour, function="snowflake_within", output_field=BooleanField()))
+        # end
+    ),
+    "until": numbers(
+        Order.objects.filter(
+            Func("id", now - timedelta(hours=3), hour, function="snowflake_within", output_field=BooleanField())
+        )
+    ),
+}
+print(json.dumps(found))
