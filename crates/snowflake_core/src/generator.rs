@@ -26,7 +26,7 @@
 
 use crate::generator::counters::Counters;
 use crate::history::History;
-use crate::policy::{ClockRegression, Policy};
+use crate::policy::{ClockRegression, Policy, SequenceStart};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Position, Tick};
 
@@ -354,8 +354,14 @@ impl Generator {
             // The position after a full tick is the first of the next one.
             return if next & self.sequence_mask <= last_start { next } else { (open + 1) << self.sequence_bits };
         }
-        let (nth, issued) = (self.counters.ticks(), self.counters.issued_in_open_tick(state));
-        let start = policy.sequence_start.of(now, nth, self.sequence_mask + 1, issued);
+        let start = match policy.sequence_start {
+            // The counters are not read.
+            SequenceStart::Zero => 0,
+            start => {
+                let (nth, issued) = (self.counters.ticks(), self.counters.issued_in_open_tick(state));
+                start.of(now, nth, self.sequence_mask + 1, issued)
+            }
+        };
         now << self.sequence_bits | start.min(last_start)
     }
 
