@@ -14,7 +14,10 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
     let revision = found.map_or(0, |record| record.revision);
     // As the configuration has them.
     let layout = gucs::layout().unwrap_or(own.layout);
-    let worker_of = |found: &Identity| layout.unflatten(found.worker).1;
+    let worker_of = |found: &Identity| match layout.unflatten(found.worker) {
+        (datacenter, worker) if *layout.datacenters().end() > 0 => format!("{worker} of data center {datacenter}"),
+        (_, worker) => worker.to_string(),
+    };
     let found = found.map_or(own, |record| &record.identity);
     let (message, detail, hint) = match conflict {
         MarkConflict::Copy => (
