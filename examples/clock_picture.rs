@@ -69,7 +69,7 @@ fn main() -> Result<()> {
 
 /// Takes IDs from a new server of this policy, while its clock is stepped.
 fn observe(policy: &str) -> Result<Vec<Call>> {
-    let layout: Layout = "twitter".parse()?;
+    let layout: Layout = "flat".parse()?;
     let settings =
         [("clock_regression", policy), ("max_wait", "5s"), ("reserve_ahead", "500ms"), ("start_margin", "0")];
     let builder = Cluster::builder().worker(0).own_clock();

@@ -11,7 +11,7 @@ use pgrx::Internal;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// The largest batch: a quarter of a second at the full rate of layout `twitter`.
+/// The largest batch: a quarter of a second at the full rate of layout `flat`.
 const MAX_BATCH: u32 = 1_000_000;
 
 /// The next ID, for SQL, and under another name for COPY.

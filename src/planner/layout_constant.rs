@@ -3,7 +3,7 @@
 //! A function that depends on `snowflake_pg.layout` is STABLE. Foreign servers do not receive such a condition,
 //! partitions are pruned by it only when a query runs, and Citus refuses it in DELETE and RETURNING. But the layout of
 //! a server that preloads the library does not change while the server runs. So before a query is planned,
-//! `snowflake_timestamp(id)` becomes `snowflake_timestamp(id, 'twitter')`, which is IMMUTABLE, and so does every other
+//! `snowflake_timestamp(id)` becomes `snowflake_timestamp(id, 'flat')`, which is IMMUTABLE, and so does every other
 //! function that takes a layout.
 //!
 //! Only queries are changed, and their plans do not outlive the server. Index expressions, generated columns,
