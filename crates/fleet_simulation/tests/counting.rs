@@ -8,7 +8,7 @@ use fleet_simulation::settings::layout;
 const NOW: u64 = 1_800_000_000_000;
 
 fn id(worker: i64, sequence: i64) -> u64 {
-    layout().pack(NOW, 3, worker, sequence).expect("an ID")
+    layout().pack(NOW, 0, 3 * 32 + worker, sequence).expect("an ID")
 }
 
 #[test]
