@@ -39,7 +39,7 @@ pub enum ConfigurationError {
 fn set_for_this_server(variable: &str, to_what: &str) -> String {
     format!(
         "Set {variable} {to_what}, in this server's own configuration, and restart the server. Not in a file of the \
-                 data directory, as by ALTER SYSTEM: base backups copy it, and another server would issue the same IDs."
+         data directory, as by ALTER SYSTEM: base backups copy it, and another server would issue the same IDs."
     )
 }
 

@@ -196,7 +196,7 @@ pub fn new_token() -> Token {
     let mut token: Token = 0;
     // SAFETY: writes sixteen bytes to where there are sixteen.
     let is_random = unsafe { pg_sys::pg_strong_random((&raw mut token).cast(), size_of::<Token>()) };
-    assert!(is_random, "the system has no random worker");
+    assert!(is_random, "the system has no random numbers");
     token
 }
 

@@ -5,6 +5,11 @@ use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a server keeps its mark in the words of its own layout",
+        edits: &[("src/worker.rs", "Ok(layout_in_force()?.flat())", "layout_in_force()")],
+        against: Servers { tests: "migration:: without_a_person" },
+    },
+    Mutant {
         name: "the layout does not go to WAL",
         edits: &[(
             "crates/snowflake_core/src/wal_page.rs",

@@ -5,6 +5,15 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "a server asks the registry for the worker of its data center without the data center",
+        edits: &[(
+            "src/registry/client/io.rs",
+            "let of = |worker| self.layout.flatten(datacenter, worker);",
+            "let of = |worker| self.layout.flatten(datacenter & 0, worker);",
+        )],
+        against: Servers { tests: "registry:: servers_of_a_data_center" },
+    },
+    Mutant {
         name: "a server leaves a function to who may create in the database of the registry",
         edits: &[
             ("src/registry/protocol.rs", "pg_catalog.jsonb_build_object", "jsonb_build_object"),

@@ -3,10 +3,7 @@
 //! Twitter's data center 11 and worker 26 are the same bits as worker 378 of `flat`. So all that a server keeps, compares and
 //! leases is in the words of a layout without data centers. A server can go from one of two such layouts to the other.
 
-use super::{Field, Layout};
-
-/// As wide as the text of a layout can have it.
-const MAX_BITS: u8 = 31;
+use super::{Field, FieldKind, Layout};
 
 impl Layout {
     /// The layout with the same IDs and without data centers, if the data center is right above the worker; else this one.
@@ -14,7 +11,8 @@ impl Layout {
     pub fn flat(self) -> Self {
         let (datacenter, worker) = (self.datacenter, self.worker);
         let is_above = datacenter.shift() == worker.shift() + worker.bits() || worker == Field::ABSENT;
-        if datacenter == Field::ABSENT || !is_above || datacenter.bits + worker.bits > MAX_BITS {
+        let has_room = datacenter.bits() + worker.bits() <= FieldKind::Worker.max_bits();
+        if datacenter == Field::ABSENT || !is_above || !has_room {
             return self;
         }
         let shift = if worker == Field::ABSENT { datacenter.shift } else { worker.shift };
