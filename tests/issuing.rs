@@ -27,7 +27,8 @@ fn snowflake_id_is_snowflake_nextval_in_inserts_and_in_copy() {
         .batch_execute(
             "CREATE TABLE plain (id bigint PRIMARY KEY DEFAULT snowflake_id(), n integer);
              CREATE TABLE theirs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer);
-             INSERT INTO plain (n) SELECT generate_series(1, 1000); CHECKPOINT",
+             INSERT INTO plain (n) SELECT generate_series(1, 1000);
+             INSERT INTO theirs (n) SELECT generate_series(1, 1000); CHECKPOINT",
         )
         .expect("rows");
     let ascending = "SELECT snowflake_id() < snowflake_nextval() AND snowflake_nextval() < snowflake_id()";

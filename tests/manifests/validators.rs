@@ -34,7 +34,7 @@ fn assert_judged(program: &Path, arguments: &[&str], manifest: &Path, mistakes: 
 
 #[test]
 fn the_manifests_of_kubernetes_are_valid_and_would_not_be_with_a_mistake() {
-    let Some(validator) = installed("kubernetes-validate") else { return };
+    let validator = installed("kubernetes-validate");
     let is_manifest = |path: &Path| path.extension() == Some(OsStr::new("yaml"));
     let entries = fs::read_dir(example("kubernetes")).expect("examples").map(|entry| entry.expect("an entry").path());
     let manifests: Vec<_> = entries.filter(|path| is_manifest(path)).collect();
@@ -56,7 +56,7 @@ fn the_manifests_of_kubernetes_are_valid_and_would_not_be_with_a_mistake() {
 
 #[test]
 fn the_compose_file_is_valid_and_would_not_be_with_a_mistake() {
-    let Some(validator) = installed("check-jsonschema") else { return };
+    let validator = installed("check-jsonschema");
     let mistakes = [
         ["hostname: pg-0", "host_name: pg-0", "'host_name' was unexpected"],
         ["retries: 30", "retries: []", "[] is not"],
@@ -67,7 +67,7 @@ fn the_compose_file_is_valid_and_would_not_be_with_a_mistake() {
 
 #[test]
 fn the_workflow_of_releases_is_valid_and_would_not_be_with_a_mistake() {
-    let Some(validator) = installed("check-jsonschema") else { return };
+    let validator = installed("check-jsonschema");
     let mistakes = [
         ["runs-on:", "runs_on:", "'runs-on' is a required property"],
         ["contents: write", "contents: yes", "'yes' is not one of"],
@@ -78,7 +78,7 @@ fn the_workflow_of_releases_is_valid_and_would_not_be_with_a_mistake() {
 
 #[test]
 fn the_workflow_with_a_service_container_is_valid_and_would_not_be_with_a_mistake() {
-    let Some(validator) = installed("check-jsonschema") else { return };
+    let validator = installed("check-jsonschema");
     let mistakes = [
         ["command: >-", "cmd: >-", "'cmd' was unexpected"],
         ["runs-on:", "runs_on:", "'runs-on' is a required property"],
@@ -88,7 +88,7 @@ fn the_workflow_with_a_service_container_is_valid_and_would_not_be_with_a_mistak
 
 #[test]
 fn the_dockerfile_is_valid_and_would_not_be_with_a_mistake() {
-    let Some(validator) = installed("hadolint") else { return };
+    let validator = installed("hadolint");
     let mistakes =
         [["FROM scratch AS packages", "FROM scratch AS build", "DL3024"], ["COPY . .", "COPY . a b", "DL3021"]];
     assert_judged(&validator, &[], &example("docker/Dockerfile"), &mistakes);

@@ -1,5 +1,6 @@
 //! A private copy of the PostgreSQL installation, with the extension in it.
 
+use crate::runner::skip;
 use crate::scratch::Scratch;
 use std::ffi::OsStr;
 use std::fs;
@@ -126,6 +127,11 @@ pub fn library() -> PathBuf {
 /// The path with which pg_config answers, that of `PG_CONFIG` or in the PATH.
 pub fn pg_config(question: &str) -> PathBuf {
     answer(&chosen_pg_config(), question)
+}
+
+/// A file of this machine's; a test that needs it is skipped where it is missing.
+pub fn needed(file: PathBuf) -> PathBuf {
+    if file.exists() { file } else { skip(format_args!("there is no {}", file.display())) }
 }
 
 fn chosen_pg_config() -> PathBuf {
