@@ -4,7 +4,7 @@
 # make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
 #                     TESTS="keeper:: idle": on servers, only tests whose names have these words
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
-# make test-versions  prove most of it on PostgreSQL 18 to 16, built here (half an hour; VERSIONS=18)
+# make test-versions  prove most of it on each version of PostgreSQL (half an hour; VERSIONS=18)
 # make lint           check format, style and the documentation of the code (a minute)
 # make bench          measure beside PostgreSQL's functions and other generators (twenty minutes)
 #                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
@@ -31,6 +31,8 @@ endif
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 old_major = $(shell $(OLD_PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+# The major versions of PostgreSQL that the extension is for, from the newest on.
+versions = $(shell sort --reverse debian/pgversions)
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
 cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) PQ_LIB_DIR=$$($(pg_config) --libdir) cargo
 features = --locked --release --features pg$(pg_major)
@@ -137,7 +139,7 @@ version_tests = sql_surface extension issuing health partitions adopt planner co
 test-versions: setup
 	@tools/setup servers tests
 	cargo build --locked --package disk_faults
-	@set -e; for major in $(or $(VERSIONS),18 17 16); do \
+	@set -e; for major in $(or $(VERSIONS),$(versions)); do \
 		pg_config=$$(tools/postgresql $$major) || { echo "==> PostgreSQL $$major: left out"; continue; }; \
 		echo "==> Testing on $$($$pg_config --version)"; \
 		PGRX_PG_CONFIG_PATH=$$pg_config PQ_LIB_DIR=$$($$pg_config --libdir) \
