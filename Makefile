@@ -31,7 +31,8 @@ endif
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 old_major = $(shell $(OLD_PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-versions = $(shell cat debian/pgversions)
+# The major versions of PostgreSQL that the extension is for, from the newest on.
+versions = $(shell sort --reverse debian/pgversions)
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
 cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) PQ_LIB_DIR=$$($(pg_config) --libdir) cargo
 # pgrx declares a newer Rust than it needs.

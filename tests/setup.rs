@@ -51,9 +51,13 @@ impl Machine {
 
     /// The packages that setup wants.
     fn wants(&self, arguments: &[&str]) -> Vec<String> {
+        self.wanted_by(&mut self.command(arguments))
+    }
+
+    fn wanted_by(&self, setup: &mut Command) -> Vec<String> {
         let asked = self.path("asked");
         let _ = fs::remove_file(&asked);
-        let output = self.command(arguments).output().expect("tools/setup");
+        let output = setup.output().expect("tools/setup");
         assert!(output.status.success(), "{output:?}");
         let asked = fs::read_to_string(asked).unwrap_or_default();
         let packages = asked.lines().filter_map(|line| line.split_once("--no-install-recommends "));
@@ -73,6 +77,16 @@ fn building_needs_nothing_that_only_tests_need() {
 fn what_building_needs_is_installed() {
     let machine = Machine::without(&["gcc"]);
     assert_eq!(machine.wants(&[]), ["gcc"]);
+}
+
+/// Also of one that only another repository of packages has.
+#[test]
+fn the_packages_of_the_version_that_a_path_names_are_installed() {
+    let machine = Machine::without(&[]);
+    let wants = |pg_config: &str| machine.wanted_by(machine.command(&["servers"]).env("PG_CONFIG", pg_config));
+    assert_eq!(wants("/usr/lib/postgresql/99/bin/pg_config"), ["postgresql-server-dev-99", "postgresql-99"]);
+    // A path that says nothing of packages.
+    assert_eq!(wants("/opt/99/bin/pg_config"), machine.wants(&["servers"]));
 }
 
 /// bindgen looks nowhere else then, so that installing one would not help.
