@@ -4,7 +4,7 @@
 # make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
 #                     TESTS="keeper:: idle": on servers, only tests whose names have these words
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
-# make test-versions  prove every promise on each PostgreSQL that can be had (an hour; VERSIONS="18 19")
+# make test-versions  the tests on servers, on each version of PostgreSQL (an hour; VERSIONS="18 19")
 # make lint           check format, style and the documentation of the code (a minute)
 # make bench          measure beside PostgreSQL's functions and other generators (twenty minutes)
 #                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
@@ -64,7 +64,7 @@ setup:
 
 build: setup
 	@echo "==> Building the extension for PostgreSQL $(pg_major) (about two minutes the first time)"
-	$(if $(ignoring),@echo "==> Ignoring that pgrx declares Rust 1.96, since it builds with $(rust)")
+	$(if $(ignoring),@echo "==> Ignoring that pgrx declares Rust 1.96: it builds with $(rust)")
 	$(cargo_extension) build $(features)
 
 # Builds nothing, so that root needs no Rust.

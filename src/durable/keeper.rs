@@ -86,7 +86,7 @@ unsafe extern "C-unwind" {
 /// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which does not end PostgreSQL's wait for
 /// a synchronous standby. Ignores SIGINT, which would end that wait without an acknowledgment.
 fn handle_signals() {
-    #[pg_guard]
+    // Nothing in it can panic, which is what pgrx's guard is for.
     unsafe extern "C-unwind" fn ignore(
         _signal: c_int,
         #[cfg(feature = "pg19")] _sender: *const pg_sys::pg_signal_info,

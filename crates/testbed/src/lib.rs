@@ -33,7 +33,9 @@ pub use disk::Disk;
 pub use disk_faults_protocol::Order;
 pub use faults::Frozen;
 pub use host::{can_name_hosts, make_private_file, need_hosts};
-pub use installation::{Installation, library, make_install, needed, pg_config, project, sources};
+pub use installation::{
+    Installation, library, make_install, need_postgresql, needed, pg_config, postgresql, project, sources,
+};
 pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};
 pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
