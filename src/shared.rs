@@ -29,6 +29,7 @@ use snowflake_core::layout::Layout;
 use snowflake_core::mark::MarkState;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use text::SharedText;
 use throttle::Throttle;
@@ -128,10 +129,7 @@ impl Shared {
             mark_lock: UnsafeCell::default(),
             mark_changed: UnsafeCell::default(),
         };
-        // SAFETY: only increments a counter in PostgreSQL's shared memory, which exists by now.
-        let tranche = unsafe { pg_sys::LWLockNewTrancheId() };
-        // SAFETY: the name lives as long as the process, and processes that are started later inherit it.
-        unsafe { pg_sys::LWLockRegisterTranche(tranche, c"snowflake_pg_mark".as_ptr()) };
+        let tranche = new_tranche(c"snowflake_pg_mark");
         // SAFETY: writes a lock that no process uses yet. It has no pointers to itself, and may be moved until then.
         unsafe { pg_sys::LWLockInitialize(new.mark_lock.get(), tranche) };
         // SAFETY: the same.
@@ -157,6 +155,21 @@ impl Shared {
     /// Makes the process with this latch the keeper; null is none.
     pub fn set_keeper(&self, latch: *mut pg_sys::Latch) {
         self.keeper.store(latch, Ordering::Release);
+    }
+}
+
+/// A tranche of lightweight locks with this name, for the current shared memory.
+fn new_tranche(name: &'static CStr) -> c_int {
+    // SAFETY: only takes the next number from PostgreSQL's shared memory, which exists by now.
+    #[cfg(feature = "pg19")]
+    return unsafe { pg_sys::LWLockNewTrancheId(name.as_ptr()) };
+    #[cfg(not(feature = "pg19"))]
+    {
+        // SAFETY: the same.
+        let tranche = unsafe { pg_sys::LWLockNewTrancheId() };
+        // SAFETY: the name lives as long as the process, and processes that are started later inherit it.
+        unsafe { pg_sys::LWLockRegisterTranche(tranche, name.as_ptr()) };
+        tranche
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use testbed::postgres::{self, Client, NoTls};
-use testbed::{Cluster, error, pg_config, test, value};
+use testbed::{Cluster, error, need_postgresql, pg_config, postgresql, test, value};
 
 #[test]
 fn copy_costs_no_more_wal_than_with_a_sequence() {
@@ -53,6 +53,36 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
             assert_eq!(refusal.code().code(), "42883", "{call}: {refusal}");
         }
     }
+}
+
+/// The defaults of such rows are computed or not; no other row gets their IDs.
+#[test]
+fn rows_that_copy_skips_leave_each_other_row_an_id_of_its_own() {
+    need_postgresql(17);
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg;
+             CREATE TABLE ours (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer)",
+        )
+        .expect("a table");
+    let mut copy = |options: &str| {
+        let mut rows = client.copy_in(&format!("COPY ours (n) FROM STDIN ({options})"))?;
+        (0..10_000)
+            .try_for_each(|n| if n % 10 == 3 { writeln!(rows, "x") } else { writeln!(rows, "{n}") })
+            .expect("rows");
+        rows.finish()
+    };
+    assert_eq!(copy("ON_ERROR ignore").expect("rows"), 9_000);
+    if postgresql() >= 18 {
+        let refused = copy("ON_ERROR ignore, REJECT_LIMIT 999").expect_err("one more than 999");
+        assert_eq!(refused.code().map(postgres::error::SqlState::code), Some("22P02"), "{refused:?}");
+        assert_eq!(copy("ON_ERROR ignore, REJECT_LIMIT 1000, LOG_VERBOSITY silent").expect("rows"), 9_000);
+    }
+    let in_order = "SELECT count(*) = count(DISTINCT id) AND bool_and(ascends) IS NOT FALSE
+        FROM (SELECT id, id > lag(id) OVER (ORDER BY ctid) AS ascends FROM ours) s";
+    assert_eq!(value(&mut client, in_order), "t");
 }
 
 /// As with a sequence, a role needs rights to the table and to what it calls, and to nothing else.

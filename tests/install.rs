@@ -1,11 +1,12 @@
 //! `make install`, into a directory of its own.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use testbed::{library, make_install, pg_config, project, test};
+use testbed::{Cluster, library, make_install, need_postgresql, pg_config, postgresql, project, test, value};
 
 /// A copy of what `make install` reads, and a root directory for what it writes.
 struct Tree(TempDir);
@@ -91,17 +92,10 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
     assert_eq!(tree.installed(&extension), [upgrades[0], upgrades[1], &*script, "snowflake_pg.control", REGISTRY]);
 }
 
-/// The major version of the PostgreSQL that the library is built for.
-fn major() -> u32 {
-    let version = pg_config("--version").display().to_string();
-    let digits = version.trim_start_matches("PostgreSQL ").split(|c: char| !c.is_ascii_digit()).next();
-    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{version}"))
-}
-
 #[test]
 fn a_library_that_was_built_for_another_postgresql_is_not_installed() {
     let tree = Tree::new();
-    let (built, other) = (major(), major() + 1);
+    let (built, other) = (postgresql(), postgresql() + 1);
     let pg_config = tree.pg_config(&format!("PostgreSQL {other}.0"));
     assert_eq!(
         tree.refused(&pg_config),
@@ -145,5 +139,40 @@ fn a_library_without_symbols_says_what_it_was_built_for() {
     assert!(output.status.success(), "{output:?}");
     let pg_config = tree.pg_config("PostgreSQL 99.0");
     fs::remove_dir_all(tree.path("root")).expect("own directory");
-    assert!(tree.refused(&pg_config).contains(&format!("was built for PostgreSQL {}, ", major())));
+    assert!(tree.refused(&pg_config).contains(&format!("was built for PostgreSQL {}, ", postgresql())));
+}
+
+#[test]
+fn an_extension_outside_the_installation_is_found_by_the_paths_of_postgresql_18() {
+    need_postgresql(18);
+    let mut cluster = Cluster::builder().worker(1).create();
+    let root = cluster.make_directory("elsewhere");
+    let output =
+        make_install(&project(), &root).arg(format!("library={}", library().display())).output().expect("make");
+    assert!(output.status.success(), "{output:?}");
+    let inside = |path: PathBuf| root.join(path.strip_prefix("/").expect("a path")).display().to_string();
+    let directory = inside(pg_config("--pkglibdir"));
+    cluster.configure("extension_control_path", format!("{}:$system", inside(pg_config("--sharedir"))));
+    cluster.configure("dynamic_library_path", format!("{directory}:$libdir"));
+    cluster.start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    let location = "SELECT location FROM pg_available_extensions WHERE name = 'snowflake_pg'";
+    if postgresql() > 18 {
+        assert!(value(&mut client, location).starts_with(&root.display().to_string()));
+    }
+    // The postmaster, this session, and the keeper.
+    let pids = "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity
+        WHERE pid = pg_backend_pid() OR backend_type LIKE 'snowflake%'";
+    let pids = value(&mut client, pids);
+    assert_eq!(pids.split(' ').count(), 2, "{pids}");
+    for pid in pids.split(' ') {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("a process");
+        let library = maps
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(5))
+            .filter(|file| file.ends_with("/snowflake_pg.so"));
+        let library: BTreeSet<_> = library.collect();
+        assert_eq!(library, BTreeSet::from([&*format!("{directory}/snowflake_pg.so")]), "{pid}");
+    }
 }

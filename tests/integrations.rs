@@ -1,20 +1,16 @@
-//! Programs and extensions that many fleets have beside snowflake_pg. Each test is skipped, aloud, where its package is
-//! missing: `tools/setup integrations` installs Debian's.
+//! Programs and extensions that many fleets have beside snowflake_pg. Each test is skipped where its package is missing:
+//! `tools/setup integrations` installs Debian's.
 
 mod cron;
 mod decoding;
 mod partman;
 mod pgbouncer;
 
-use testbed::{pg_config, postgres::Client};
+use testbed::{needed, pg_config, postgres::Client};
 
-/// Whether PostgreSQL has a library; says so if not.
-fn has_library(name: &str) -> bool {
-    let library = pg_config("--pkglibdir").join(format!("{name}.so"));
-    if !library.exists() {
-        println!("skipped: there is no {}", library.display());
-    }
-    library.exists()
+/// A test that needs a library of PostgreSQL's is skipped without it.
+fn need_library(name: &str) {
+    needed(pg_config("--pkglibdir").join(format!("{name}.so")));
 }
 
 /// Every value of the only column that a query returns.

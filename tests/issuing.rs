@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Signal, error, test, value};
+use testbed::{Cluster, Load, Signal, Witness, error, need_postgresql, test, value};
 
 /// A server with the extension, and its settings.
 fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
@@ -27,7 +27,8 @@ fn snowflake_id_is_snowflake_nextval_in_inserts_and_in_copy() {
         .batch_execute(
             "CREATE TABLE plain (id bigint PRIMARY KEY DEFAULT snowflake_id(), n integer);
              CREATE TABLE theirs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer);
-             INSERT INTO plain (n) SELECT generate_series(1, 1000); CHECKPOINT",
+             INSERT INTO plain (n) SELECT generate_series(1, 1000);
+             INSERT INTO theirs (n) SELECT generate_series(1, 1000); CHECKPOINT",
         )
         .expect("rows");
     let ascending = "SELECT snowflake_id() < snowflake_nextval() AND snowflake_nextval() < snowflake_id()";
@@ -192,5 +193,33 @@ fn blocks_go_on_while_the_clock_is_behind_by_every_policy_that_lets_ids_go_on() 
                 assert!(taken.insert(value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID")));
             }
         }
+    }
+}
+
+#[test]
+fn no_way_to_read_and_write_files_makes_an_id_come_twice() {
+    need_postgresql(18);
+    let ways = value(
+        &mut Cluster::builder().start().connect(),
+        "SELECT string_agg(way, ' ') FROM pg_settings, unnest(enumvals) way
+        WHERE name = 'io_method'",
+    );
+    assert!(ways.contains("worker") && ways.contains("sync"), "{ways}");
+    for way in ways.split(' ') {
+        let mut cluster =
+            Cluster::builder().worker(7).set("snowflake_pg.wal_mark", "require").set("io_method", way).create();
+        if let Err(log) = cluster.try_start() {
+            assert!(way == "io_uring" && log.contains("io_uring"), "{log}"); // Not every machine allows it.
+            continue;
+        }
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        let mut witness = Witness::default();
+        for _ in 0..3 {
+            cluster.wait_until("SELECT snowflake_nextval() > 0");
+            witness.connect(&cluster);
+            witness.ask("SELECT snowflake_nextvals(1000)").expect("IDs");
+            cluster.restart(Signal::KILL);
+        }
+        witness.report().assert_unique_and_ordered();
     }
 }

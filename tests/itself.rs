@@ -8,7 +8,7 @@ use mutants::Against;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use testbed::{project, runner, test};
+use testbed::{project, runner, skip, test};
 
 /// Those of this program.
 fn names() -> Vec<String> {
@@ -106,8 +106,7 @@ fn no_process_of_postgresql_starts_a_thread() {
 fn the_tests_can_be_run_against_a_copy_of_the_sources() {
     let listing = Command::new("git").current_dir(project()).args(["ls-files", "-z"]).output().expect("git");
     if !listing.status.success() {
-        println!("skipped: this is not a checkout");
-        return;
+        skip("this is not a checkout");
     }
     let copy = tempfile::tempdir().expect("a temporary directory");
     for name in String::from_utf8(listing.stdout).expect("names of files").split_terminator('\0') {

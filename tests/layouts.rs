@@ -3,7 +3,7 @@
 use snowflake_core::layout::{Layout, PRESETS};
 use std::process::Stdio;
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, project, real_time, test, value};
+use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, project, real_time, skip, test, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -370,14 +370,13 @@ fn an_advance_past_an_id_that_no_id_of_the_layout_exceeds_is_refused() {
 /// With ticks of a second, each restart takes IDs further ahead of the clock; where full ticks are borrowed, every call
 /// can. A mark that is lost then is made up for all the same.
 #[test]
-fn a_mark_that_is_lost_while_ids_are_as_far_ahead_as_they_get_is_made_up_for() {
-    let coarse = ("t32 w10 s8 unit=1s epoch=2024-01-01T00:00:00Z", "wait", "SELECT snowflake_nextvals(256)");
-    let borrowing = ("js", "borrow", "SELECT snowflake_nextvals(250000)");
-    std::thread::scope(|scope| {
-        for (layout, exhaustion, query) in [coarse, borrowing] {
-            scope.spawn(move || loses_its_mark(layout, exhaustion, query));
-        }
-    });
+fn a_mark_that_is_lost_while_coarse_ticks_are_as_far_ahead_as_they_get_is_made_up_for() {
+    loses_its_mark("t32 w10 s8 unit=1s epoch=2024-01-01T00:00:00Z", "wait", "SELECT snowflake_nextvals(256)");
+}
+
+#[test]
+fn a_mark_that_is_lost_while_borrowed_ticks_are_as_far_ahead_as_they_get_is_made_up_for() {
+    loses_its_mark("js", "borrow", "SELECT snowflake_nextvals(250000)");
 }
 
 fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
@@ -395,7 +394,9 @@ fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
         if layout.issued_at(last.cast_unsigned()) > real_time() + 600 {
             break;
         }
-        assert!(attempt < 30, "the test means something only if IDs are further ahead than reserve_ahead");
+        if attempt == 30 {
+            skip("this machine restarts servers so slowly that IDs do not get further ahead than reserve_ahead");
+        }
     }
     cluster.stop(Signal::KILL);
     std::fs::remove_file(cluster.mark_file()).expect("the mark");

@@ -1,6 +1,6 @@
 //! Logical replication between servers that all issue IDs.
 
-use testbed::{Builder, Cluster, error, pg_config, test, value};
+use testbed::{Builder, Cluster, Signal, error, need_postgresql, test, value};
 
 const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
     CREATE PUBLICATION orders FOR TABLE orders";
@@ -83,12 +83,8 @@ fn after_a_cutover_the_subscriber_goes_on_above_every_id_that_it_has_received() 
 
 #[test]
 fn two_servers_that_replicate_to_each_other_insert_at_once() {
+    need_postgresql(16); // origin = none
     let servers = [0, 1].map(|worker| server(Cluster::builder().worker(worker)));
-    let version: u32 = value(&mut servers[0].connect(), "SHOW server_version_num").parse().expect("a number");
-    if version < 160_000 {
-        println!("skipped: {} has no origin = none", pg_config("--version").display());
-        return;
-    }
     let [one, other] = &servers;
     subscribe(one, other, "from_other", "origin = none, copy_data = false");
     subscribe(other, one, "from_one", "origin = none, copy_data = false");
@@ -135,4 +131,36 @@ fn a_row_with_an_id_that_the_subscriber_has_stops_the_subscription() {
         _ => "ERROR:  conflict detected on relation \"public.orders\": conflict=insert_exists",
     };
     assert!(subscriber.log().contains(said), "{}", subscriber.log());
+}
+
+/// What the extension keeps is in no sequence.
+#[test]
+fn a_subscriber_that_refreshes_all_sequences_takes_no_id_back() {
+    need_postgresql(19);
+    let (publisher, mut subscriber) = (server(Cluster::builder().worker(0)), server(Cluster::builder().worker(1)));
+    for server in [&publisher, &subscriber] {
+        let both = "ALTER TABLE orders ADD COLUMN serial bigserial;
+            CREATE PUBLICATION everything FOR ALL TABLES, ALL SEQUENCES";
+        server.connect().batch_execute(both).expect("a sequence");
+        insert(server, 1000);
+    }
+    let everything = format!(
+        "CREATE SUBSCRIPTION everything CONNECTION 'host={} user=postgres dbname=postgres' PUBLICATION everything
+         WITH (copy_data = false)",
+        publisher.host().display()
+    );
+    let mut client = subscriber.connect();
+    client.batch_execute(&everything).expect("a subscription");
+    client.batch_execute("SELECT setval('orders_serial_seq', 7)").expect("a sequence");
+    client.batch_execute("ALTER SUBSCRIPTION everything REFRESH SEQUENCES").expect("sequences");
+    subscriber.wait_until("SELECT last_value > 900 FROM orders_serial_seq");
+    let sequences =
+        "SELECT string_agg(srrelid::regclass::text, ', ') FROM pg_subscription_rel JOIN pg_class c ON c.oid = srrelid
+        WHERE relkind = 'S'";
+    assert_eq!(value(&mut client, sequences), "orders_serial_seq");
+    let next = "INSERT INTO orders (item) VALUES ('new')
+        RETURNING id > (SELECT max(id) FROM orders) AND (snowflake_decode(id)).worker_id = 1";
+    assert_eq!(value(&mut client, next), "t");
+    subscriber.restart(Signal::KILL);
+    assert_eq!(value(&mut subscriber.connect(), next), "t");
 }

@@ -10,12 +10,11 @@ use machine::{Machine, psql, psql_script};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use testbed::{can_name_hosts, exporter_program, pg_config, test};
+use testbed::{can_name_hosts, exporter_program, postgresql, test};
 
 /// The major version of the PostgreSQL of `PG_CONFIG`.
 fn major() -> String {
-    let version = pg_config("--version").display().to_string();
-    version.trim_start_matches("PostgreSQL ").chars().take_while(char::is_ascii_digit).collect()
+    postgresql().to_string()
 }
 
 /// The path that a variable of `make suite NAME=packages` names. Packages are only tested as root.

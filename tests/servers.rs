@@ -41,6 +41,7 @@ mod status;
 mod tags;
 mod text;
 mod verbs;
+mod versions;
 mod wait_events;
 mod worker_sources;
 

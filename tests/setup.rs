@@ -51,9 +51,13 @@ impl Machine {
 
     /// The packages that setup wants.
     fn wants(&self, arguments: &[&str]) -> Vec<String> {
+        self.wanted_by(&mut self.command(arguments))
+    }
+
+    fn wanted_by(&self, setup: &mut Command) -> Vec<String> {
         let asked = self.path("asked");
         let _ = fs::remove_file(&asked);
-        let output = self.command(arguments).output().expect("tools/setup");
+        let output = setup.output().expect("tools/setup");
         assert!(output.status.success(), "{output:?}");
         let asked = fs::read_to_string(asked).unwrap_or_default();
         let packages = asked.lines().filter_map(|line| line.split_once("--no-install-recommends "));
@@ -80,6 +84,16 @@ fn what_builds_for_arm64_and_runs_it_is_installed_where_it_is_asked_for() {
     let machine = Machine::without(&["qemu-aarch64", "aarch64-linux-gnu-gcc"]);
     assert_eq!(machine.wants(&[]), [""; 0]);
     assert_eq!(machine.wants(&["arm64"])[..2], ["qemu-user", "gcc-aarch64-linux-gnu"]);
+}
+
+/// Also of one that only another repository of packages has.
+#[test]
+fn the_packages_of_the_version_that_a_path_names_are_installed() {
+    let machine = Machine::without(&[]);
+    let wants = |pg_config: &str| machine.wanted_by(machine.command(&["servers"]).env("PG_CONFIG", pg_config));
+    assert_eq!(wants("/usr/lib/postgresql/99/bin/pg_config"), ["postgresql-server-dev-99", "postgresql-99"]);
+    // A path that says nothing of packages.
+    assert_eq!(wants("/opt/99/bin/pg_config"), machine.wants(&["servers"]));
 }
 
 /// bindgen looks nowhere else then, so that installing one would not help.

@@ -1,7 +1,7 @@
 //! A server finds its worker ID by itself, so that all servers of a fleet can have the same configuration.
 
 use std::fs;
-use testbed::{Builder, Cluster, Signal, can_name_hosts, error, test, value};
+use testbed::{Builder, Cluster, Signal, can_name_hosts, error, need_hosts, test, value};
 
 const WORKER: &str = "SELECT worker_id || ' from ' || worker_id_source FROM snowflake_status";
 const OF_NEXT_ID: &str = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
@@ -38,10 +38,7 @@ fn servers_with_one_configuration_get_their_workers_from_the_environment() {
 
 #[test]
 fn servers_with_one_configuration_get_their_workers_from_their_host_names() {
-    if !can_name_hosts() {
-        println!("left out: only root can give hosts names");
-        return;
-    }
+    need_hosts();
     let servers = ["pg-3", "node07", "db12.example.com"].map(|host| start(fleet("hostname").host_name(host)));
     for (server, (worker, host)) in servers.iter().zip([(3, "pg-3"), (7, "node07"), (12, "db12.example.com")]) {
         assert_eq!(answer_of(server, WORKER), format!("{worker} from hostname {host}"));

@@ -13,9 +13,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{
-    Builder, Cluster, Exporter, Order, Prometheus, Registry, Signal, monitoring_program, project, real_time,
-};
+use testbed::{Builder, Cluster, Exporter, Order, Prometheus, Registry, Signal, project, real_time};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -23,9 +21,6 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const LOADS: [(u32, u64); 5] = [(400, 20), (250, 20), (150, 20), (60, 20), (30, 20)];
 
 fn main() -> Result<()> {
-    if monitoring_program("prometheus").is_none() {
-        return Err("there is no Prometheus: tools/setup monitoring unpacks it".into());
-    }
     let seconds: f64 = std::env::args().nth(1).map_or(Ok(240.0), |argument| argument.parse())?;
     let registry = Registry::start();
     let leased = |worker: u32| {

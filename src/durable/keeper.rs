@@ -80,17 +80,21 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
 // SAFETY: as PostgreSQL declares it, in tcop/tcopprot.h.
 unsafe extern "C-unwind" {
-    fn die(signal: c_int);
+    fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
 }
 
 /// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which does not end PostgreSQL's wait for
 /// a synchronous standby. Ignores SIGINT, which would end that wait without an acknowledgment.
 fn handle_signals() {
-    #[pg_guard]
-    unsafe extern "C-unwind" fn ignore(_signal: c_int) {}
+    // Nothing in it can panic, which is what pgrx's guard is for.
+    unsafe extern "C-unwind" fn ignore(
+        _signal: c_int,
+        #[cfg(feature = "pg19")] _sender: *const pg_sys::pg_signal_info,
+    ) {
+    }
     #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
     use pg_sys::pqsignal;
-    #[cfg(feature = "pg18")]
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     use pg_sys::pqsignal_be as pqsignal;
     let [terminate, interrupt] =
         [pg_sys::SIGTERM, pg_sys::SIGINT].map(|signal| c_int::try_from(signal).expect("a signal"));

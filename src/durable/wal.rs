@@ -132,9 +132,12 @@ impl Buffer {
         Self(unsafe { pg_sys::ReadBufferWithoutRelcache(locator(), MAIN, 0, mode, no_strategy, true) })
     }
 
+    // Unsigned from PostgreSQL 19 on.
+    #[cfg_attr(feature = "pg19", expect(clippy::useless_conversion, reason = "the same type"))]
     fn locked(self, mode: u32) -> Locked {
+        let mode = mode.try_into().expect("a small number");
         // SAFETY: the buffer is pinned.
-        unsafe { pg_sys::LockBuffer(self.0, mode.cast_signed()) };
+        unsafe { pg_sys::LockBuffer(self.0, mode) };
         Locked(self.0)
     }
 }

@@ -44,6 +44,7 @@ unsafe extern "C-unwind" {
         text: *const c_char,
         cursor_options: c_int,
         parameters: ParamListInfo,
+        #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
     ) -> *mut PlannedStmt;
 }
 
@@ -65,12 +66,16 @@ unsafe extern "C-unwind" fn plan(
     text: *const c_char,
     cursor_options: c_int,
     parameters: ParamListInfo,
+    #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
 ) -> *mut PlannedStmt {
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_planner);
     // SAFETY: PostgreSQL has passed all of this to a planner, which may modify the query.
     unsafe {
         replace(query.cast(), std::ptr::null_mut());
-        next(query, text, cursor_options, parameters)
+        #[cfg(not(feature = "pg19"))]
+        return next(query, text, cursor_options, parameters);
+        #[cfg(feature = "pg19")]
+        return next(query, text, cursor_options, parameters, explain);
     }
 }
 

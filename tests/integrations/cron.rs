@@ -1,6 +1,6 @@
 //! pg_cron, which calls functions at times.
 
-use super::has_library;
+use super::need_library;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::{Cluster, test, value};
@@ -8,9 +8,7 @@ use testbed::{Cluster, test, value};
 /// pg_cron looks once a minute.
 #[test]
 fn pg_cron_creates_partitions() {
-    if !has_library("pg_cron") {
-        return;
-    }
+    need_library("pg_cron");
     let cluster = Cluster::builder()
         .worker(0)
         .set("shared_preload_libraries", "snowflake_pg, pg_cron")

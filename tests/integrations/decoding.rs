@@ -1,6 +1,6 @@
 //! Logical decoding: what change data capture reads of IDs.
 
-use super::{column, has_library};
+use super::{column, need_library};
 use testbed::postgres::Client;
 use testbed::{Cluster, test, value};
 
@@ -42,9 +42,7 @@ fn test_decoding_shows_ids_and_nothing_of_marks() {
 /// A number of JSON loses digits in JavaScript; a string does not.
 #[test]
 fn wal2json_writes_a_bigint_as_a_number_and_a_snowflake_as_a_string() {
-    if !has_library("wal2json") {
-        return;
-    }
+    need_library("wal2json");
     let (_cluster, mut client) = server("wal2json");
     client.batch_execute("INSERT INTO orders DEFAULT VALUES").expect("a row");
     let expected = value(&mut client, r#"SELECT format('[%s,"%s"]', id, other) FROM orders"#);

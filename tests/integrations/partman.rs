@@ -2,15 +2,11 @@
 
 use super::column;
 use testbed::postgres::Client;
-use testbed::{Cluster, pg_config, test};
+use testbed::{Cluster, needed, pg_config, test};
 
-/// A server of this layout with pg_partman and a table that it partitions by the day; `None` without pg_partman.
-fn server(layout: &str) -> Option<(Cluster, Client)> {
-    let control = pg_config("--sharedir").join("extension/pg_partman.control");
-    if !control.exists() {
-        println!("skipped: there is no {}", control.display());
-        return None;
-    }
+/// A server of this layout with pg_partman and a table that it partitions by the day.
+fn server(layout: &str) -> (Cluster, Client) {
+    needed(pg_config("--sharedir").join("extension/pg_partman.control"));
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").set("snowflake_pg.layout", layout).start();
     let mut client = cluster.connect();
     client
@@ -24,7 +20,7 @@ fn server(layout: &str) -> Option<(Cluster, Client)> {
              SELECT partman.run_maintenance('public.events')",
         )
         .expect("partitions");
-    Some((cluster, client))
+    (cluster, client)
 }
 
 const PARTITIONS: &str = "SELECT DISTINCT %
@@ -38,7 +34,7 @@ fn beginnings(client: &mut Client) -> Vec<String> {
 
 #[test]
 fn days_of_pg_partman_begin_at_midnight_if_the_epoch_of_the_layout_does() {
-    let Some((_cluster, mut client)) = server("t41 d5 w5 s12 epoch=2024-01-01T00:00:00Z") else { return };
+    let (_cluster, mut client) = server("t41 d5 w5 s12 epoch=2024-01-01T00:00:00Z");
     assert_eq!(beginnings(&mut client), ["00:00:00"]);
     assert_eq!(column(&mut client, &PARTITIONS.replace('%', "(count(*) > 30)::text")), ["true"]);
     assert_eq!(column(&mut client, "SELECT count(*)::text FROM events_default"), ["0"], "today has a partition");
@@ -47,13 +43,13 @@ fn days_of_pg_partman_begin_at_midnight_if_the_epoch_of_the_layout_does() {
 /// By its arithmetic, periods are counted from ID 0, which is the layout's epoch.
 #[test]
 fn days_of_pg_partman_begin_at_the_time_of_day_of_the_epoch_otherwise() {
-    let Some((_cluster, mut client)) = server("twitter") else { return };
+    let (_cluster, mut client) = server("twitter");
     assert_eq!(beginnings(&mut client), ["01:42:54.657"]);
 }
 
 #[test]
 fn pg_partman_drops_days_that_are_older_than_its_retention() {
-    let Some((_cluster, mut client)) = server("twitter") else { return };
+    let (_cluster, mut client) = server("twitter");
     client
         .batch_execute(
             "UPDATE partman.part_config SET retention = snowflake_interval('1 day')::text, retention_keep_table = false;

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls, SimpleQueryMessage};
-use testbed::{Cluster, project, test};
+use testbed::{Cluster, needed, project, test};
 
 const CLIENTS: usize = 20;
 const INSERTS: usize = 200;
@@ -15,16 +15,13 @@ const INSERTS: usize = 200;
 struct Pool(Child);
 
 impl Pool {
-    /// Between clients and a server, with four sessions; `None` without the program.
-    fn start(cluster: &Cluster) -> Option<Self> {
+    /// Between clients and a server, with four sessions.
+    fn start(cluster: &Cluster) -> Self {
         let unpacked = project().join("target/pgbouncer");
-        if !unpacked.join("usr/sbin/pgbouncer").exists() {
-            println!("skipped: there is no {}", unpacked.join("usr/sbin/pgbouncer").display());
-            return None;
-        }
+        let program = needed(unpacked.join("usr/sbin/pgbouncer"));
         // The servers' user can't read this project everywhere.
         let (own, pool) = (cluster.make_directory("pgbouncer"), cluster.make_directory("pool"));
-        fs::copy(unpacked.join("usr/sbin/pgbouncer"), own.join("pgbouncer")).expect("a copy");
+        fs::copy(program, own.join("pgbouncer")).expect("a copy");
         fs::set_permissions(own.join("pgbouncer"), fs::Permissions::from_mode(0o755)).expect("a program");
         for directory in fs::read_dir(unpacked.join("usr/lib")).into_iter().flatten() {
             for library in fs::read_dir(directory.expect("an entry").path()).into_iter().flatten() {
@@ -46,7 +43,7 @@ impl Pool {
             .arg(format!("LD_LIBRARY_PATH={}", own.display()))
             .arg(own.join("pgbouncer"))
             .arg(own.join("pgbouncer.ini"));
-        Some(Self(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("pgbouncer")))
+        Self(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("pgbouncer"))
     }
 
     /// A new client.
@@ -74,7 +71,7 @@ impl Drop for Pool {
 #[test]
 fn clients_of_pgbouncer_in_transaction_mode_get_ids_of_their_own_in_ascending_order() {
     let cluster = Cluster::builder().worker(0).start();
-    let Some(_pool) = Pool::start(&cluster) else { return };
+    let _pool = Pool::start(&cluster);
     Pool::connect(&cluster)
         .batch_execute(
             "CREATE EXTENSION snowflake_pg;

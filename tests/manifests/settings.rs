@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use testbed::postgres::NoTls;
-use testbed::{Cluster, Signal, can_name_hosts, project, test, value};
+use testbed::{Cluster, Signal, need_hosts, project, test, value};
 
 /// Each manifest, with a host of its fleet, and the worker that the manifest promises to that one.
 const PROMISES: [(&str, &str, &str); 7] = [
@@ -38,15 +38,15 @@ impl Settings {
     }
 }
 
-/// The settings in a manifest; none where Python is missing.
-fn settings(manifest: &str) -> Option<Settings> {
-    let mut python = Command::new(installed("python")?);
+/// The settings in a manifest.
+fn settings(manifest: &str) -> Settings {
+    let mut python = Command::new(installed("python"));
     let output = python.arg(project().join("tests/manifests/settings.py")).arg(example(manifest)).output();
     let output = output.expect("Python");
     assert!(output.status.success(), "{manifest}: {}", String::from_utf8_lossy(&output.stderr));
     let settings: Settings = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(settings.parameters.contains_key("snowflake_pg.worker_id"), "{manifest}: {:?}", settings.parameters);
-    Some(settings)
+    settings
 }
 
 /// A server with the settings, on a host of this name. It has taken each of them.
@@ -69,12 +69,9 @@ fn start(settings: &Settings, host: &str) -> Cluster {
 
 #[test]
 fn servers_with_the_settings_of_the_manifests_get_the_workers_that_they_promise() {
-    if !can_name_hosts() {
-        println!("left out: only root can give hosts names");
-        return;
-    }
+    need_hosts();
     for (manifest, host, worker) in PROMISES {
-        let Some(settings) = settings(manifest) else { return };
+        let settings = settings(manifest);
         let mut cluster = start(&settings, host);
         // The extension is there now, which `wal_mark` needs.
         cluster.restart(Signal::INT);
@@ -85,7 +82,7 @@ fn servers_with_the_settings_of_the_manifests_get_the_workers_that_they_promise(
 
 #[test]
 fn each_set_of_instances_in_percona_s_manifest_gives_another_worker() {
-    let Some(settings) = settings("kubernetes/operators/percona.yaml") else { return };
+    let settings = settings("kubernetes/operators/percona.yaml");
     let hosts: Vec<_> = settings.sets.keys().map(|set| format!("orders-{set}-x2k4-0")).collect();
     let workers: BTreeSet<_> = hosts.iter().map(|host| settings.variable(host).expect("a variable")).collect();
     assert!(hosts.len() > 1 && workers.len() == hosts.len(), "{:?}", settings.sets);
@@ -94,11 +91,8 @@ fn each_set_of_instances_in_percona_s_manifest_gives_another_worker() {
 /// There is no registry here, so that there is no lease either.
 #[test]
 fn a_server_with_the_settings_of_the_manifest_with_a_registry_asks_for_a_lease() {
-    if !can_name_hosts() {
-        println!("left out: only root can give hosts names");
-        return;
-    }
-    let Some(settings) = settings("kubernetes/operators/crunchy.yaml") else { return };
+    need_hosts();
+    let settings = settings("kubernetes/operators/crunchy.yaml");
     let cluster = start(&settings, "orders-instance1-bqdj-0");
     assert_eq!(value(&mut cluster.connect(), "SELECT state FROM snowflake_status"), "no lease");
 }

@@ -15,15 +15,14 @@ fn rules() -> Vec<Value> {
     yaml("alerts.yml")["groups"][0]["rules"].as_array().expect("rules").clone()
 }
 
-fn promtool(arguments: [&str; 2], file: &Path) -> Option<Output> {
-    let promtool = monitoring_program("promtool")?;
-    Some(Command::new(promtool).args(arguments).arg(file).output().expect("promtool"))
+fn promtool(arguments: [&str; 2], file: &Path) -> Output {
+    Command::new(monitoring_program("promtool")).args(arguments).arg(file).output().expect("promtool")
 }
 
 #[test]
 fn promtool_accepts_the_rules_and_each_alert_fires_on_its_condition_alone() {
     for (arguments, file) in [(["check", "rules"], "alerts.yml"), (["test", "rules"], "alerts_test.yml")] {
-        let Some(output) = promtool(arguments, &path(file)) else { return };
+        let output = promtool(arguments, &path(file));
         assert!(output.status.success(), "{output:?}");
     }
 }
@@ -39,7 +38,7 @@ fn the_unit_tests_of_the_rules_fail_without_any_one_of_them() {
         assert_eq!(whole.matches(&format!("expr: {expression}\n")).count(), 1, "{expression}");
         let never = whole.replace(&format!("expr: {expression}\n"), "expr: vector(0) == 1\n");
         fs::write(directory.path().join("alerts.yml"), never).expect("own file");
-        let Some(output) = promtool(["test", "rules"], &tests) else { return };
+        let output = promtool(["test", "rules"], &tests);
         assert!(!output.status.success(), "{} has no unit test", text(&rule, "alert"));
     }
 }
@@ -75,9 +74,7 @@ fn alerts(prometheus: &Prometheus, state: &str) -> BTreeSet<String> {
 /// The unit tests know no NaN, which most metrics of these servers are: by it, no other alert fires or is about to.
 #[test]
 fn a_real_prometheus_says_that_two_servers_have_one_worker_and_fills_every_panel() {
-    if monitoring_program("prometheus").is_none() {
-        return;
-    }
+    monitoring_program("prometheus");
     let servers = [7, 7].map(|worker| Cluster::builder().worker(worker).with_defaults().start());
     servers.iter().for_each(prepare);
     for server in &servers {

@@ -184,6 +184,7 @@ fn nothing_holds_the_horizon_back_after_a_crash_and_all_rows_are_below_it() {
     let last = insert(&mut client);
     assert_eq!(horizon(&mut client), Some(open));
     testbed::send(pid, Signal::KILL);
+    while client.batch_execute("").is_ok() {}
     let mut client = reconnected(&cluster);
     assert_eq!(first_ids(&mut client), []);
     assert!(horizon(&mut client).is_some_and(|horizon| horizon > last), "no ID was drawn since the crash");

@@ -3,7 +3,7 @@
 use super::fixture::{
     OF_NEXT_ID, ONE_WORKER, TWO_WORKERS, WORKER, answer_of, member, numbered, row_of, start, take_a_thousand, worker_of,
 };
-use testbed::{Cluster, Registry, Signal, Witness, can_name_hosts, error, test};
+use testbed::{Cluster, Registry, Signal, Witness, error, need_hosts, test};
 
 #[test]
 fn servers_with_one_configuration_lease_workers_of_their_own() {
@@ -37,10 +37,7 @@ fn a_server_that_is_restarted_or_crashes_keeps_its_worker_and_goes_on_at_its_mar
 /// Nobody else can have its lease file then, so it keeps its worker if that was released, and else gets another one.
 #[test]
 fn a_machine_that_is_booted_gets_the_worker_back_that_its_server_has_released() {
-    if !can_name_hosts() {
-        println!("left out: only root can boot machines");
-        return;
-    }
+    need_hosts();
     let registry = Registry::start();
     let mut server = start(member(&registry));
     let mut witness = Witness::default();
@@ -146,10 +143,7 @@ fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {
 
 #[test]
 fn a_numbered_server_is_told_that_its_worker_is_leased_to_itself_in_another_boot() {
-    if !can_name_hosts() {
-        println!("left out: only root can boot machines");
-        return;
-    }
+    need_hosts();
     let registry = Registry::start();
     let mut server = start(numbered(&registry, 5));
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5");

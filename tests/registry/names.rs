@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread::spawn;
 use std::time::Duration;
-use testbed::{Cluster, Registry, Signal, can_name_hosts, error, test};
+use testbed::{Cluster, Registry, Signal, error, need_hosts, test};
 
 /// Far longer than anything takes: only to end a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,10 +75,7 @@ fn relay(client: TcpStream, socket: PathBuf) {
 /// The look-up is libpq's, and only the resolver's own limits bound it.
 #[test]
 fn a_server_stops_and_other_hosts_are_tried_once_a_silent_resolver_of_names_is_given_up() {
-    if !can_name_hosts() {
-        println!("left out: only root can give a machine another resolver");
-        return;
-    }
+    need_hosts();
     let (resolver, registry) = (Resolver::start(), Registry::start());
     let conninfo = "host=registry.example.com user=fleet dbname=postgres";
     let mut server = member(&registry).set("snowflake_pg.registry_conninfo", conninfo).create();
@@ -104,10 +101,7 @@ fn a_server_stops_and_other_hosts_are_tried_once_a_silent_resolver_of_names_is_g
 
 #[test]
 fn a_check_of_a_fleet_is_cancelled_once_a_silent_resolver_of_names_is_given_up() {
-    if !can_name_hosts() {
-        println!("left out: only root can give a machine another resolver");
-        return;
-    }
+    need_hosts();
     let resolver = Resolver::start();
     let mut server = Cluster::builder().worker(1).create();
     server.resolve_names_at(&resolver.address());
@@ -124,10 +118,7 @@ fn a_check_of_a_fleet_is_cancelled_once_a_silent_resolver_of_names_is_given_up()
 
 #[test]
 fn a_host_with_an_address_in_the_connection_string_needs_no_resolver_of_names() {
-    if !can_name_hosts() {
-        println!("left out: only root can give a machine another resolver");
-        return;
-    }
+    need_hosts();
     let (resolver, registry) = (Resolver::start(), Registry::start());
     let port = port_of(&registry, Ipv4Addr::LOCALHOST);
     let conninfo = format!("host=registry.example.com hostaddr=127.0.0.1 port={port} user=fleet dbname=postgres");
@@ -142,10 +133,7 @@ fn a_host_with_an_address_in_the_connection_string_needs_no_resolver_of_names() 
 /// As in psql. The first one accepts connections, and then nothing comes.
 #[test]
 fn each_address_behind_the_name_of_a_registry_is_tried() {
-    if !can_name_hosts() {
-        println!("left out: only root can give a machine names of hosts");
-        return;
-    }
+    need_hosts();
     let registry = Registry::start();
     // The resolver puts the one first that is nearer to this machine's own.
     let far = Ipv4Addr::new(127, 99, 0, 1);

@@ -1,5 +1,6 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
+use crate::runner::skip;
 use crate::scratch::processes;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -56,6 +57,13 @@ pub fn can_name_hosts() -> bool {
     let host = Host { name: Some("pg-3".to_owned()), ..Host::default() };
     let named = host.command(Path::new("")).args(["uname", "-n"]).output();
     named.is_ok_and(|named| named.stdout == b"pg-3\n")
+}
+
+/// A test with hosts of its own is skipped where there can be none.
+pub fn need_hosts() {
+    if !can_name_hosts() {
+        skip("only root can give servers hosts of their own");
+    }
 }
 
 /// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.

@@ -1,5 +1,6 @@
 //! A private copy of the PostgreSQL installation, with the extension in it.
 
+use crate::runner::skip;
 use crate::scratch::Scratch;
 use std::ffi::OsStr;
 use std::fs;
@@ -17,6 +18,7 @@ pub struct Installation {
     bindir: PathBuf,
     scripts: PathBuf,
     version: String,
+    copied_from: PathBuf,
 }
 
 /// Which PostgreSQL, and the extension that was built for it.
@@ -79,12 +81,17 @@ impl Installation {
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
         let version = answer(&source.pg_config, "--version").display().to_string();
-        Self { bindir: our_bindir, scripts: our_sharedir.join("extension"), version, root }
+        Self { bindir: our_bindir, scripts: our_sharedir.join("extension"), version, copied_from: bindir, root }
     }
 
     /// Which PostgreSQL it is, as pg_config says.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Where its programs were copied from.
+    pub fn copied_from(&self) -> &Path {
+        &self.copied_from
     }
 
     /// The directory of the scripts of extensions.
@@ -126,6 +133,25 @@ pub fn library() -> PathBuf {
 /// The path with which pg_config answers, that of `PG_CONFIG` or in the PATH.
 pub fn pg_config(question: &str) -> PathBuf {
     answer(&chosen_pg_config(), question)
+}
+
+/// A file of this machine's; a test that needs it is skipped where it is missing.
+pub fn needed(file: PathBuf) -> PathBuf {
+    if file.exists() { file } else { skip(format_args!("there is no {}", file.display())) }
+}
+
+/// The major version of the PostgreSQL of the servers.
+pub fn postgresql() -> u32 {
+    let version = pg_config("--version").display().to_string();
+    let digits = version.trim_start_matches("PostgreSQL ").split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{version}"))
+}
+
+/// A test of what came with this major version is skipped on older ones.
+pub fn need_postgresql(major: u32) {
+    if postgresql() < major {
+        skip(format_args!("it came with PostgreSQL {major}"));
+    }
 }
 
 fn chosen_pg_config() -> PathBuf {

@@ -32,8 +32,10 @@ pub use cluster::{Builder, Cluster};
 pub use disk::Disk;
 pub use disk_faults_protocol::Order;
 pub use faults::Frozen;
-pub use host::{can_name_hosts, make_private_file};
-pub use installation::{Installation, library, make_install, pg_config, project, sources};
+pub use host::{can_name_hosts, make_private_file, need_hosts};
+pub use installation::{
+    Installation, library, make_install, need_postgresql, needed, pg_config, postgresql, project, sources,
+};
 pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};
 pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
@@ -41,6 +43,7 @@ pub use postgres;
 pub use query::{error, plan, value, waits_for};
 pub use reading::{Reader, Seen, Traffic};
 pub use registry::Registry;
+pub use runner::skip;
 pub use rustix::process::Signal;
 pub use scratch::{processes_in, send, shield};
 pub use shared::{Database, lasting};

@@ -1,7 +1,7 @@
 //! Prometheus and its exporter for PostgreSQL, as `tools/setup monitoring` has unpacked them.
 
 use crate::cluster::{Cluster, PATIENCE};
-use crate::installation::project;
+use crate::installation::{needed, project};
 use crate::scratch::Scratch;
 use std::fmt::Write as _;
 use std::fs;
@@ -23,15 +23,10 @@ pub fn exporter_program() -> PathBuf {
     unpacked("prometheus-postgres-exporter", "prometheus-postgres-exporter")
 }
 
-/// `prometheus` or `promtool`; says so if there is none.
-pub fn monitoring_program(name: &str) -> Option<PathBuf> {
-    let exporter = exporter_program();
-    let program = unpacked("prometheus", name);
-    let missing = [&exporter, &program].into_iter().find(|path| !path.exists());
-    if let Some(missing) = missing {
-        println!("skipped: there is no {}", missing.display());
-    }
-    missing.is_none().then_some(program)
+/// `prometheus` or `promtool`; a test that needs it is skipped without it, or without the exporter.
+pub fn monitoring_program(name: &str) -> PathBuf {
+    needed(exporter_program());
+    needed(unpacked("prometheus", name))
 }
 
 /// A running program with a web server. Dropping it ends the program.

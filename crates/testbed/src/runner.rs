@@ -2,9 +2,10 @@
 //! the time went.
 
 use crate::{scratch, shared, use_of};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -124,6 +125,14 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     conclusion.exit_code()
 }
 
+/// Ends a test that cannot be run here; the run counts it as ignored, and says why.
+pub fn skip(reason: impl Display) -> ! {
+    resume_unwind(Box::new(Skipped(reason.to_string())))
+}
+
+/// Why a test was not run.
+struct Skipped(String);
+
 /// Whether tests are to show their promises as often as these deserve, and not in their short form.
 pub fn in_full() -> bool {
     std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full")
@@ -148,10 +157,16 @@ fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
             let outcome = catch_unwind(AssertUnwindSafe(run));
             lock(&RUNNING).remove(&name);
             lock(&times).push((name, began.elapsed()));
-            outcome.unwrap_or_else(|panic| resume_unwind(panic))
+            match outcome {
+                Ok(outcome) => outcome.map(|()| Completion::Completed),
+                Err(panic) => {
+                    let Skipped(reason) = *panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
+                    Ok(Completion::ignored_with(reason))
+                }
+            }
         }
     };
-    let trial = Trial::test(name, timed);
+    let trial = Trial::ignorable_test(name, timed);
     match kind {
         Kind::By(command) => trial.with_kind(command).with_ignored_flag(true),
         Kind::Plain | Kind::Alone => trial,
@@ -194,8 +209,11 @@ fn show(times: &mut [(String, Duration)], took: Duration) {
     }
 }
 
-/// What a panic says.
+/// What a panic says, or why a test was skipped.
 pub fn reason(panic: &(dyn Any + Send)) -> String {
+    if let Some(Skipped(reason)) = panic.downcast_ref() {
+        return format!("skipped: {reason}");
+    }
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
 }

@@ -32,8 +32,8 @@ pub(crate) fn copy(installation: &Installation, options: &[&str], initdb: Comman
 fn template(installation: &Installation, options: &[&str], mut initdb: Command) -> PathBuf {
     // By the same programs, and of the same user.
     let user = rustix::process::getuid().as_raw().to_string();
-    let program = installation.program("initdb").canonicalize().expect("initdb").display().to_string();
-    let key = [&[installation.version(), &user, &program], options].concat().join(" ");
+    let programs = installation.copied_from().display().to_string();
+    let key = [&[installation.version(), &user, &programs], options].concat().join(" ");
     let key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
     let templates = project().join("target/templates");
     let template = templates.join(key);

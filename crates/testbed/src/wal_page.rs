@@ -37,8 +37,9 @@ impl Cluster {
         self.write_wal_page(&page.encode());
     }
 
-    /// Writes this into the file. The server is stopped.
+    /// Writes this into the file, with a checksum if the server has these. The server is stopped.
     pub fn write_wal_page(&self, content: &[u8]) {
+        let has_checksums = self.pg_checksums("--disable");
         let end = u16::try_from(HEADER + content.len()).expect("within a page");
         let mut page = vec![0; PAGE];
         // As PageInit() of PostgreSQL: where the content ends, where the page ends, and the version of the layout of pages.
@@ -46,5 +47,14 @@ impl Cluster {
         page[12..20].copy_from_slice(numbers.as_flattened());
         page[HEADER..usize::from(end)].copy_from_slice(content);
         fs::write(self.wal_page_file(), page).expect("a page");
+        if has_checksums {
+            assert!(self.pg_checksums("--enable"));
+        }
+    }
+
+    /// Whether that was done. It is not where it was done before.
+    fn pg_checksums(&self, action: &str) -> bool {
+        let output = self.command("pg_checksums").args([action, "--no-sync", "-D"]).arg(self.data()).output();
+        output.expect("pg_checksums").status.success()
     }
 }
