@@ -54,6 +54,12 @@ pub fn type_name(of: Oid) -> CString {
     c_string(unsafe { pg_sys::format_type_be(of) })
 }
 
+/// The kind of a relation, to be compared with `RELKIND_RELATION` and the like. C's `char` is signed on x86-64, and not on
+/// arm64.
+pub fn relation_kind(kind: c_char) -> u8 {
+    u8::from_ne_bytes(kind.to_ne_bytes())
+}
+
 /// A copy of a C string that PostgreSQL has just returned.
 pub fn c_string(text: *const c_char) -> CString {
     assert!(!text.is_null(), "a name");

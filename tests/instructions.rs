@@ -8,6 +8,15 @@ use testbed::{Cluster, Signal, test};
 
 const CALLS: u32 = 100_000;
 
+/// Whether the ceilings are for this architecture. Each has instructions of its own.
+fn has_ceilings() -> bool {
+    let has_ceilings = cfg!(target_arch = "x86_64");
+    if !has_ceilings {
+        println!("skipped: the instructions of x86-64 are counted");
+    }
+    has_ceilings
+}
+
 /// Instructions of one call from its first to its last, without what `not_in` does meanwhile. A function is followed
 /// into what it calls.
 fn instructions(server: &Cluster, call: &str, function: &str, not_in: Option<&str>) -> f64 {
@@ -40,6 +49,9 @@ fn server(time_stamp_counter: &str) -> Cluster {
 
 #[test]
 fn an_id_takes_no_more_instructions_than_it_did() {
+    if !has_ceilings() {
+        return;
+    }
     // Beyond that is what happens once a tick, or in an error.
     let nextval =
         |server: &Cluster| instructions(server, "snowflake_nextval()", "snowflake_nextval", Some("*::slow_path"));
@@ -49,13 +61,16 @@ fn an_id_takes_no_more_instructions_than_it_did() {
     let auto = nextval(&server("auto"));
     let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let by_counter = source.is_ok_and(|source| source.trim() == "tsc");
-    println!("snowflake_nextval() as it is by default: {auto:.1} instructions");
+    println!("snowflake_nextval() by the counter, if there is one: {auto:.1} instructions");
     assert!(by_clock <= 74.0, "{by_clock}");
     assert!(auto <= if by_counter { 45.0 } else { 74.0 }, "{auto}");
 }
 
 #[test]
 fn reading_an_id_takes_no_more_instructions_than_it_did() {
+    if !has_ceilings() {
+        return;
+    }
     // The planner has added the layout to the call.
     let function = "snowflake_timestamp_with_layout_wrapper";
     let timestamp = instructions(&server("auto"), "snowflake_timestamp(i)", function, None);

@@ -79,6 +79,13 @@ fn what_building_needs_is_installed() {
     assert_eq!(machine.wants(&[]), ["gcc"]);
 }
 
+#[test]
+fn what_builds_for_arm64_and_runs_it_is_installed_where_it_is_asked_for() {
+    let machine = Machine::without(&["qemu-aarch64", "aarch64-linux-gnu-gcc"]);
+    assert_eq!(machine.wants(&[]), [""; 0]);
+    assert_eq!(machine.wants(&["arm64"])[..2], ["qemu-user", "gcc-aarch64-linux-gnu"]);
+}
+
 /// Also of one that only another repository of packages has.
 #[test]
 fn the_packages_of_the_version_that_a_path_names_are_installed() {

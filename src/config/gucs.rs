@@ -41,7 +41,8 @@ static RESERVE_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static KEEP_WARM: GucSetting<i32> = GucSetting::<i32>::new(60);
 static START_MARGIN: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_FORWARD_JUMP: GucSetting<i32> = GucSetting::<i32>::new(3_600_000);
-static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> = GucSetting::<TimeStampCounter>::new(TimeStampCounter::Auto);
+static TIME_STAMP_COUNTER: GucSetting<TimeStampCounter> =
+    GucSetting::<TimeStampCounter>::new(TimeStampCounter::DEFAULT);
 static TRACK_WRITERS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static WAL_MARK: GucSetting<WalMark> = GucSetting::<WalMark>::new(WalMark::Prefer);
 static CITUS_DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"postgres"));
@@ -54,6 +55,11 @@ pub enum TimeStampCounter {
     Auto,
     /// No: every ID reads the clock.
     Off,
+}
+
+impl TimeStampCounter {
+    /// Off on arm64: it has run under QEMU alone, whose counter is a clock of the machine below it.
+    const DEFAULT: Self = if cfg!(target_arch = "x86_64") { Self::Auto } else { Self::Off };
 }
 
 words!(TimeStampCounter { Auto = c"auto", Off = c"off" | c"false" | c"no" | c"0" });

@@ -1,7 +1,7 @@
 //! Reads a table by ID, and never misses a row.
 
 use super::horizon;
-use crate::catalog::{c_string, identifier, name_of_table, type_name};
+use crate::catalog::{c_string, identifier, name_of_table, relation_kind, type_name};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -86,7 +86,7 @@ fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
         let table = pg_sys::get_typ_typrelid(row);
         (row, table, if table == pg_sys::InvalidOid { 0 } else { pg_sys::get_rel_relkind(table) })
     };
-    if kind == 0 || kind.cast_unsigned() == pg_sys::RELKIND_COMPOSITE_TYPE {
+    if kind == 0 || relation_kind(kind) == pg_sys::RELKIND_COMPOSITE_TYPE {
         let name = type_name(row);
         raise(
             error_report(
@@ -98,7 +98,7 @@ fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
     }
     // SAFETY: waits for the lock that every reader takes; an ERROR if the table is gone.
     let table = unsafe { PgRelation::with_lock(table, pg_sys::AccessShareLock.cast_signed()) };
-    let (what, why) = match kind.cast_unsigned() {
+    let (what, why) = match relation_kind(kind) {
         pg_sys::RELKIND_FOREIGN_TABLE => {
             ("foreign table", "The horizon of this server says nothing of the rows of another.")
         }

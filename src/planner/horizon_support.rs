@@ -1,6 +1,7 @@
 //! The planner support function of `snowflake_horizon()`: an ERROR where its call would be in vain.
 
 use super::tree::{call_to_simplify, expression_tree_walker, query_tree_walker};
+use crate::catalog::relation_kind;
 use crate::errors::{error_report, raise};
 use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{CmdType, FuncExpr, Node, NodeTag, Oid, PlannerInfo, Query, RTEKind};
@@ -74,7 +75,7 @@ fn names_a_table(query: &Query, only_writes: bool) -> bool {
         // Not the other entries that PostgreSQL makes for a view, and for ON CONFLICT.
         entry.rtekind == RTEKind::RTE_RELATION
             && matches!(
-                entry.relkind.cast_unsigned(),
+                relation_kind(entry.relkind),
                 pg_sys::RELKIND_RELATION
                     | pg_sys::RELKIND_PARTITIONED_TABLE
                     | pg_sys::RELKIND_FOREIGN_TABLE

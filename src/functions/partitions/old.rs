@@ -1,7 +1,7 @@
 //! Shows the partitions of a table, and drops old ones.
 
 use super::parent::{Parent, Partition, class, try_open};
-use crate::catalog::name_of_table;
+use crate::catalog::{name_of_table, relation_kind};
 use crate::clock;
 use crate::errors::{error_report, raise};
 use crate::functions::layout::layout_or_default;
@@ -195,5 +195,5 @@ fn estimated_rows(table: pg_sys::Oid) -> Option<i64> {
     let class = class(&relation);
     let (kind, rows) = (class.relkind, class.reltuples);
     // A partitioned table has no rows of its own.
-    (kind.cast_unsigned() != pg_sys::RELKIND_PARTITIONED_TABLE && rows >= 0.0).then_some(rows as i64)
+    (relation_kind(kind) != pg_sys::RELKIND_PARTITIONED_TABLE && rows >= 0.0).then_some(rows as i64)
 }

@@ -3,7 +3,7 @@
 //! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot
 //! (REPEATABLE READ), and in any encoding.
 
-use crate::catalog::{c_string, identifier, qualified, type_name};
+use crate::catalog::{c_string, identifier, qualified, relation_kind, type_name};
 use crate::errors::{error_report, raise};
 use crate::functions::run_as::{As, run};
 use crate::server_encoding::{characters, displayable, quoted};
@@ -191,7 +191,7 @@ fn must_be_readable(table: pg_sys::Oid) {
 fn must_be_partitioned_by_id(relation: &PgRelation) {
     let table = || quoted(&characters(name(relation).to_bytes()));
     let hint = "Create it with PARTITION BY RANGE (id), where id is the column of the IDs.";
-    if class(relation).relkind.cast_unsigned() != pg_sys::RELKIND_PARTITIONED_TABLE {
+    if relation_kind(class(relation).relkind) != pg_sys::RELKIND_PARTITIONED_TABLE {
         raise(
             error_report(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, format!("{} is not a partitioned table", table()))
                 .set_hint(hint),
