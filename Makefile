@@ -279,8 +279,8 @@ suite/programs: build
 	cargo build --locked --package disk_faults
 	@tools/timed "other people's programs" $(programs) "$(TESTS)"
 
-# What passes in some minutes under QEMU. Two tests of the SQL surface are too slow for it: one has millions of function
-# calls, and one wants an answer within the two seconds that the mark is ahead.
+# What passes in some minutes under QEMU. Two tests of the SQL surface do not: one has millions of calls, and one wants the
+# mark to be ahead of the clock.
 arm64_tests = "sql_surface:: | faults::row_02_ids | clock::an_id_says_when | reference:: developer_options" \
 	--skip a_time_range_uses_the_index --skip status_shows_the_configuration
 

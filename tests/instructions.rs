@@ -4,17 +4,15 @@
 //! Counted by valgrind's callgrind in the release build of the extension, in a server's own process (single-user mode).
 
 use std::fs;
-use testbed::{Cluster, Signal, test};
+use testbed::{Cluster, Signal, skip, test};
 
 const CALLS: u32 = 100_000;
 
-/// Whether the ceilings are for this architecture. Each has instructions of its own.
-fn has_ceilings() -> bool {
-    let has_ceilings = cfg!(target_arch = "x86_64");
-    if !has_ceilings {
-        println!("skipped: the instructions of x86-64 are counted");
+/// The ceilings are for this architecture; each has instructions of its own.
+fn need_x86_64() {
+    if cfg!(not(target_arch = "x86_64")) {
+        skip("the instructions of x86-64 are counted");
     }
-    has_ceilings
 }
 
 /// Instructions of one call from its first to its last, without what `not_in` does meanwhile. A function is followed
@@ -49,9 +47,7 @@ fn server(time_stamp_counter: &str) -> Cluster {
 
 #[test]
 fn an_id_takes_no_more_instructions_than_it_did() {
-    if !has_ceilings() {
-        return;
-    }
+    need_x86_64();
     // Beyond that is what happens once a tick, or in an error.
     let nextval =
         |server: &Cluster| instructions(server, "snowflake_nextval()", "snowflake_nextval", Some("*::slow_path"));
@@ -68,9 +64,7 @@ fn an_id_takes_no_more_instructions_than_it_did() {
 
 #[test]
 fn reading_an_id_takes_no_more_instructions_than_it_did() {
-    if !has_ceilings() {
-        return;
-    }
+    need_x86_64();
     // The planner has added the layout to the call.
     let function = "snowflake_timestamp_with_layout_wrapper";
     let timestamp = instructions(&server("auto"), "snowflake_timestamp(i)", function, None);
