@@ -66,14 +66,20 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     if !same_directory(Some(opened), Some(directory)) {
         return Err(IssueError::StateDirectoryExchanged(directory.path().clone()));
     }
+    let is_ours = || flock(opened.handle(), FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
     for _ in 0..PATIENCE {
-        match flock(opened.handle(), FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => sleep::pause(Duration::from_millis(1)),
-            _ => return Ok(()),
+        if is_ours() {
+            return Ok(());
         }
+        sleep::pause(Duration::from_millis(1));
+    }
+    let left_over = left_over::holder(opened);
+    // What was found can be a process of this server, which has just got the lock for all.
+    if is_ours() {
+        return Ok(());
     }
     let path = directory.path().clone();
-    Err(match left_over::holder(opened) {
+    Err(match left_over {
         Some(process) => IssueError::StateDirectoryStillInUse(path, process),
         None => IssueError::StateDirectoryInUse(path, holder(directory)),
     })

@@ -53,7 +53,13 @@ impl As {
             pg_sys::SetUserIdAndSecContext(role, restricted);
             pg_sys::NewGUCNestLevel()
         };
-        Some(Self { user, context, settings })
+        let this = Self { user, context, settings };
+        // SAFETY: for the level of settings just begun. PostgreSQL's own commands do so from version 17 on.
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        unsafe {
+            pg_sys::RestrictSearchPath();
+        }
+        Some(this)
     }
 }
 

@@ -110,13 +110,13 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
     // Not even by who has become the owner.
     client.batch_execute("SET ROLE \"the Coder\"").expect("a role");
     for command in [
-        "SELECT ids.snowflake_run_as('\"the Coder\"', 'ALTER TABLE orders ADD CHECK (app_code(id))')",
-        "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT app_code(3)::integer::bigint')",
+        "SELECT ids.snowflake_run_as('\"the Coder\"', 'ALTER TABLE public.orders ADD CHECK (public.app_code(id))')",
+        "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT public.app_code(3)::integer::bigint')",
     ] {
         client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
     }
     client.batch_execute("RESET ROLE; CREATE TABLE many (n bigint)").expect("a superuser");
-    let all = "SELECT ids.snowflake_run_as('postgres', 'INSERT INTO many VALUES (1), (2), (3) RETURNING n')";
+    let all = "SELECT ids.snowflake_run_as('postgres', 'INSERT INTO public.many VALUES (1), (2), (3) RETURNING n')";
     assert_eq!(value(&mut client, all), "1");
     assert_eq!(value(&mut client, "SELECT count(*) FROM many"), "3", "the whole command");
     for (command, code) in [("COMMIT", "0A000"), ("COPY many TO STDOUT", "0A000")] {

@@ -46,7 +46,10 @@ impl Resolver {
     fn wait_for_question(&self) {
         self.0.set_nonblocking(false).expect("a socket");
         self.0.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        self.0.recv(&mut [0; 512]).expect("a question");
+        let interrupted =
+            |received: &io::Result<usize>| matches!(received, Err(error) if error.kind() == ErrorKind::Interrupted);
+        let received = std::iter::repeat_with(|| self.0.recv(&mut [0; 512])).find(|received| !interrupted(received));
+        received.expect("an answer").expect("a question");
     }
 }
 
