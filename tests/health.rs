@@ -230,6 +230,28 @@ fn a_mark_that_does_not_reach_wal_is_a_problem_until_it_does() {
     assert_eq!(status(&cluster, "problem_sqlstate"), "NULL");
 }
 
+/// PostgreSQL shows a page with a wrong checksum as zeros, which would be one without marks.
+#[test]
+fn a_damaged_page_of_marks_is_a_problem_with_and_without_checksums() {
+    for builder in [builder(), builder().checksums()] {
+        let mut cluster = builder.set("snowflake_pg.wal_mark", "require").start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+        cluster.stop(Signal::INT);
+        let mut page = std::fs::read(cluster.wal_page_file()).expect("a page");
+        page[40] ^= 1;
+        std::fs::write(cluster.wal_page_file(), page).expect("a page");
+        // Without its mark, the server would have to begin at the one in WAL.
+        std::fs::remove_dir_all(cluster.data().join("snowflake_pg")).expect("the state directory");
+        cluster.start();
+        let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.code().code(), "XX001", "{refused:?}");
+        assert_eq!(status(&cluster, "problem_sqlstate"), "XX001");
+        std::fs::remove_file(cluster.wal_page_file()).expect("the page");
+        cluster.restart(Signal::INT);
+        cluster.connect().batch_execute("SELECT snowflake_accept_mark(), snowflake_nextval()").expect("an ID");
+    }
+}
+
 /// At the start of the primary, and not at a failover.
 #[test]
 fn a_mark_in_wal_that_no_server_can_have_written_is_a_problem() {

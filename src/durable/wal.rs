@@ -14,6 +14,8 @@ use snowflake_core::UnixMs;
 use snowflake_core::identity::Worker;
 use snowflake_core::layout::Layout;
 use snowflake_core::wal_page::{FILE, InWal, WalPage};
+use std::fs::File;
+use std::io::Read;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::time::Instant;
 
@@ -128,7 +130,8 @@ impl Buffer {
 
     fn pin() -> Self {
         let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_ZERO_ON_ERROR, std::ptr::null_mut());
-        // SAFETY: in a transaction, whose resource owner has the pin; the file has this block. A damaged page is zeros.
+        // SAFETY: in a transaction, whose resource owner has the pin; the file has this block. No ERROR for a damaged page,
+        // which would leave the buffer to the end of the transaction.
         Self(unsafe { pg_sys::ReadBufferWithoutRelcache(locator(), MAIN, 0, mode, no_strategy, true) })
     }
 
@@ -143,12 +146,13 @@ impl Buffer {
 }
 
 impl Locked {
-    /// What is on the page. An error if it is something else than marks.
+    /// What is on the page. An error if it is something else than marks, or damaged.
     fn page(&self) -> Result<WalPage, IssueError> {
         // SAFETY: the buffer is pinned, so it has a page, and locked: a page changes under the exclusive lock only.
         let bytes = unsafe { from_raw_parts(pg_sys::BufferGetPage(self.0).cast::<u8>(), PAGE) };
-        if bytes.iter().all(|&byte| byte == 0) {
-            return Ok(WalPage::default());
+        if is_empty(bytes) {
+            // PostgreSQL shows a page as zeros that is not as its checksum says.
+            return if is_empty_on_disk() { Ok(WalPage::default()) } else { Err(IssueError::OtherWalPage) };
         }
         WalPage::decode(&bytes[CONTENT..]).ok_or(IssueError::OtherWalPage)
     }
@@ -172,6 +176,17 @@ impl Locked {
             position
         }
     }
+}
+
+fn is_empty(page: &[u8]) -> bool {
+    page.iter().all(|&byte| byte == 0)
+}
+
+fn is_empty_on_disk() -> bool {
+    // Every process of a server is in the data directory.
+    let mut page = [0; PAGE];
+    let read = File::open(format!("global/{FILE}")).and_then(|mut file| file.read(&mut page));
+    read.is_ok() && is_empty(&page)
 }
 
 impl Drop for Locked {

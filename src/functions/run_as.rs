@@ -53,13 +53,22 @@ impl As {
             pg_sys::SetUserIdAndSecContext(role, restricted);
             pg_sys::NewGUCNestLevel()
         };
-        let this = Self { user, context, settings };
-        // SAFETY: for the level of settings just begun. PostgreSQL's own commands do so from version 17 on.
-        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        // As PostgreSQL's RestrictSearchPath(), which came with version 17: else the caller's search_path would choose
+        // what the role's code calls.
+        // SAFETY: for the level of settings just begun, the name and the value of a parameter.
         unsafe {
-            pg_sys::RestrictSearchPath();
+            pg_sys::set_config_option(
+                c"search_path".as_ptr(),
+                c"pg_catalog, pg_temp".as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
         }
-        Some(this)
+        Some(Self { user, context, settings })
     }
 }
 

@@ -140,7 +140,10 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
         assert_eq!(refused.code(), &expected, "{who}: {refused:?}");
     }
     client.batch_execute("GRANT \"the Coder\" TO coder").expect("a membership");
-    assert_eq!(value(&mut other, "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT count(*) FROM orders')"), "2");
+    assert_eq!(
+        value(&mut other, "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT count(*) FROM public.orders')"),
+        "2"
+    );
     assert_eq!(value(&mut other, "SELECT ids.snowflake_run_as('coder', 'CREATE TEMP TABLE t ()')"), "NULL");
     assert_eq!(value(&mut other, "SELECT current_user"), "coder");
 }

@@ -97,12 +97,17 @@ impl Builder {
         self
     }
 
+    /// With checksums of pages, which are initdb's default from PostgreSQL 18 on.
+    pub fn checksums(mut self) -> Self {
+        self.checksums = true;
+        self
+    }
+
     /// Of the version from which tests upgrade: see [`Installation::old`].
     pub fn old(mut self) -> Self {
         self.old = true;
-        // The default differs between versions, and pg_upgrade wants it to be the same.
-        self.checksums = true;
-        self
+        // pg_upgrade wants it to be the same.
+        self.checksums()
     }
 
     /// Makes a server, and starts it.

@@ -187,8 +187,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a state directory is not locked",
         edits: &[(
             "src/durable/directory_lock.rs",
-            "Err(Errno::WOULDBLOCK) => sleep::pause(Duration::from_millis(1)),",
-            "",
+            "flock(opened.handle(), FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)",
+            "true",
         )],
         against: Servers { tests: "one_writer:: a_state_directory_is_for_one_server" },
     },
@@ -388,6 +388,11 @@ pub const MUTANTS: &[Mutant] = &[
             "or(Some(WalPage::default())).ok_or(IssueError::OtherWalPage)",
         )],
         against: Servers { tests: "health:: a_mark_that_does_not_reach_wal" },
+    },
+    Mutant {
+        name: "a damaged page of marks is one without marks",
+        edits: &[("src/durable/wal.rs", "return if is_empty_on_disk() {", "return if true {")],
+        against: Servers { tests: "health:: a_damaged_page" },
     },
     Mutant {
         name: "the mark does not go to WAL",

@@ -137,6 +137,15 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "adopt:: runs_code | partitions:: owner" },
     },
     Mutant {
+        name: "the search_path of the caller chooses what the code of another role calls",
+        edits: &[(
+            "src/functions/run_as.rs",
+            "GUC_ACTION_SAVE,\n                true,",
+            "GUC_ACTION_SAVE,\n                false,",
+        )],
+        against: Servers { tests: "partitions:: owner" },
+    },
+    Mutant {
         name: "anybody can run a command as anybody",
         edits: &[(
             "src/functions/run_as.rs",
