@@ -110,3 +110,16 @@ fn the_dockerfile_is_valid_and_would_not_be_with_a_mistake() {
         [["FROM scratch AS packages", "FROM scratch AS build", "DL3024"], ["COPY . .", "COPY . a b", "DL3021"]];
     assert_judged(&validator, &[], &example("docker/Dockerfile"), &mistakes);
 }
+
+#[test]
+fn the_scripts_of_tools_are_valid_and_would_not_be_with_a_mistake() {
+    let validator = installed("shellcheck");
+    // What is sourced is judged by itself, and a function can be called by a variable.
+    let arguments = ["--exclude=SC1091,SC2329"];
+    for script in ["newer_debian", "test_versions", "timed", "setup", "arm64"] {
+        let accepted = run(&validator, &arguments, &project().join("tools").join(script));
+        assert!(accepted.is_ok(), "{script}: {accepted:?}");
+    }
+    let mistakes = [["mv \"$work/root\" \"$home\"", "mv $work/root \"$home\"", "SC2086"]];
+    assert_judged(&validator, &arguments, &project().join("tools/postgresql"), &mistakes);
+}
