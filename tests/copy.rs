@@ -50,7 +50,7 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
     for argument in ["NULL", "'1'", "1::bigint"] {
         for call in [format!("nextval_in_copy({argument})"), format!("nextval_tagged_in_copy({argument}, 3)")] {
             let refusal = error(&mut client, &format!("SELECT snowflake_{call}"));
-            assert_eq!(refusal.code().code(), "42883", "{call}: {refusal}");
+            assert!(["42883", "0A000"].contains(&refusal.code().code()), "{call}: {refusal}");
         }
     }
 }

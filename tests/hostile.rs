@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Database, Signal, project, sources, test, value};
+use testbed::{Cluster, Database, Signal, need_extension, project, sources, test, value};
 
 /// A database where a stranger has made all overloads in the schema public, on a server with a durable mark.
 fn beset() -> (Database, Client) {
@@ -329,6 +329,7 @@ fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_da
 
 #[test]
 fn the_examples_run_no_code_of_who_may_create_in_a_schema_of_the_search_path() {
+    need_extension("postgres_fdw");
     let (database, mut client) = beset_extension();
     let tables = "CREATE TABLE orders (id serial PRIMARY KEY, n integer);
         CREATE TABLE items (order_id integer REFERENCES orders); CREATE TABLE notes (order_id integer REFERENCES orders);

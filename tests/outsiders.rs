@@ -3,7 +3,7 @@
 use std::fs;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, error, plan, project, test, value};
+use testbed::{Cluster, error, need_extension, plan, project, test, value};
 
 fn with_example(cluster: &Cluster) -> Client {
     let mut client = cluster.connect();
@@ -87,6 +87,7 @@ fn the_functions_of_the_recipe_find_rows_by_the_index_and_hide_the_key_from_thei
 
 #[test]
 fn the_key_of_the_recipe_appears_neither_in_the_server_log_nor_in_the_statistics_of_statements() {
+    need_extension("pg_stat_statements");
     let mut cluster = Cluster::builder()
         .worker(7)
         .set("shared_preload_libraries", "snowflake_pg,pg_stat_statements,auto_explain")

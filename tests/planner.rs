@@ -1,7 +1,7 @@
 //! In queries the planner sees the layout as a constant, and nowhere else.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, Signal, error, plan, test, value};
+use testbed::{Cluster, Database, Signal, error, need_extension, plan, test, value};
 
 const RANGE: &str = "'2026-01-01Z', '2026-01-02Z'";
 
@@ -105,6 +105,7 @@ fn a_range_of_time_chooses_partitions_when_it_is_planned() {
 
 #[test]
 fn a_range_of_time_is_sent_to_a_foreign_server() {
+    need_extension("postgres_fdw");
     let (_database, mut client) = database();
     let foreign = Cluster::builder().start();
     foreign.connect().batch_execute("CREATE TABLE events (id bigint)").expect("a table");

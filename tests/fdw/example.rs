@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, error, project, test, value};
+use testbed::{Cluster, error, need_extension, project, test, value};
 
 /// Runs a script in a database, as a superuser.
 fn run(server: &Cluster, database: &str, script: &str, variables: &[(&str, &str)]) {
@@ -20,6 +20,7 @@ fn run(server: &Cluster, database: &str, script: &str, variables: &[(&str, &str)
 
 /// The shards, by region, and what an application is on the router: the role `shop`, everywhere with a password.
 fn shop() -> (Vec<(&'static str, Cluster)>, Cluster, Client) {
+    need_extension("postgres_fdw");
     let create_database =
         |server: &Cluster| server.connect().batch_execute("CREATE DATABASE shop").expect("a database");
     let shards = [("eu", 1), ("us", 2)].map(|(region, worker)| {

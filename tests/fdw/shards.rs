@@ -1,7 +1,7 @@
 //! A table whose partitions are on two other servers: which server issues an ID, by which statement.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, plan, test, value};
+use testbed::{Cluster, error, need_extension, plan, test, value};
 
 /// Where rows go: the worker of the server is the key here.
 const REGIONS: [(&str, u8); 2] = [("eu", 1), ("us", 2)];
@@ -14,6 +14,7 @@ pub struct Shards {
 
 impl Shards {
     pub fn start() -> Self {
+        need_extension("postgres_fdw");
         let start = |worker| {
             let cluster = Cluster::builder().worker(worker).start();
             cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

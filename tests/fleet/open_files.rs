@@ -2,10 +2,11 @@
 
 use super::fixture::{conninfo, member, problems};
 use std::net::TcpListener;
-use testbed::{Cluster, error, test, value};
+use testbed::{Cluster, error, need_extension, test, value};
 
 /// A server that opens few files. PostgreSQL needs 48, and ten, and those that are open from the start.
 fn start() -> Cluster {
+    need_extension("dblink");
     let cluster = member(1).set("max_files_per_process", 80).start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; CREATE EXTENSION dblink").expect("the extensions");
     cluster

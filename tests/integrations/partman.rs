@@ -2,11 +2,11 @@
 
 use super::column;
 use testbed::postgres::Client;
-use testbed::{Cluster, needed, pg_config, test};
+use testbed::{Cluster, need_extension, test};
 
 /// A server of this layout with pg_partman and a table that it partitions by the day.
 fn server(layout: &str) -> (Cluster, Client) {
-    needed(pg_config("--sharedir").join("extension/pg_partman.control"));
+    need_extension("pg_partman");
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").set("snowflake_pg.layout", layout).start();
     let mut client = cluster.connect();
     client

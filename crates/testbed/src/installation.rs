@@ -140,6 +140,11 @@ pub fn needed(file: PathBuf) -> PathBuf {
     if file.exists() { file } else { skip(format_args!("there is no {}", file.display())) }
 }
 
+/// A test of an extension of PostgreSQL's own is skipped where that is missing.
+pub fn need_extension(name: &str) {
+    needed(pg_config("--sharedir").join("extension").join(format!("{name}.control")));
+}
+
 /// The major version of the PostgreSQL of the servers.
 pub fn postgresql() -> u32 {
     let version = pg_config("--version").display().to_string();
