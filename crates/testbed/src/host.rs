@@ -1,7 +1,7 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
-use crate::runner::skip;
 use crate::scratch::processes;
+use crate::skipped::skip;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;

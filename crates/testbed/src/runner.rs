@@ -1,11 +1,11 @@
 //! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
 //! the time went.
 
+use crate::skipped::Skipped;
 use crate::{scratch, shared, use_of};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -124,14 +124,6 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     show(&mut lock(&times), began.elapsed());
     conclusion.exit_code()
 }
-
-/// Ends a test that cannot be run here; the run counts it as ignored, and says why.
-pub fn skip(reason: impl Display) -> ! {
-    resume_unwind(Box::new(Skipped(reason.to_string())))
-}
-
-/// Why a test was not run.
-struct Skipped(String);
 
 /// Whether tests are to show their promises as often as these deserve, and not in their short form.
 pub fn in_full() -> bool {
