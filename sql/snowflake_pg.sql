@@ -563,6 +563,76 @@ REVOKE ALL ON FUNCTION
     snowflake_advance(bigint, boolean), snowflake_accept_mark(boolean), snowflake_reset_state(timestamptz),
     snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
 
+-- Serial and identity columns of new tables ---------------------------------------------------------------------------
+
+-- With the rights of who has just run CREATE TABLE or ALTER TABLE. search_path is fixed, so that names show their schemas.
+CREATE FUNCTION snowflake_finish_table(relation regclass, copies_identity boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    owner regrole;
+    name text;
+    copied record;
+    narrow record;
+    is_empty boolean;
+BEGIN
+    SELECT relowner, format('table "%s"', relname) INTO owner, name FROM pg_class WHERE oid = relation;
+    FOR copied IN
+        SELECT attname, CASE
+            -- The copy is to be as the original is, and a change of the type could call code of the original's owner.
+            WHEN atttypid <> 'bigint'::regtype THEN format('LIKE has copied its type, which is %s.', atttypid::regtype)
+            WHEN (seqstart, seqincrement, seqmin, seqmax, seqcycle) <> (1, 1, 1, 9223372036854775807, false) THEN
+                'LIKE has copied the options of its identity.' END AS reason
+        FROM pg_attribute JOIN pg_depend d ON refobjid = attrelid AND refobjsubid = attnum AND deptype = 'i'
+            AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+        JOIN pg_sequence ON seqrelid = d.objid
+        WHERE copies_identity AND attrelid = relation AND attidentity <> '' AND attinhcount = 0
+        ORDER BY attnum
+    LOOP
+        IF copied.reason IS NULL THEN
+            EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY, ALTER COLUMN %I SET DEFAULT %s.snowflake_id()',
+                relation, copied.attname, copied.attname, ours);
+            RAISE NOTICE 'column "%" of % gets Snowflake IDs', copied.attname, name;
+        ELSE
+            RAISE NOTICE USING MESSAGE = format('column "%s" of %s is numbered by a sequence', copied.attname, name),
+                DETAIL = copied.reason;
+        END IF;
+    END LOOP;
+
+    WITH RECURSIVE members(member) AS (
+        SELECT relation::oid
+        UNION
+        SELECT inhrelid FROM members JOIN pg_inherits ON inhparent = member)
+    SELECT sum(pg_relation_size(member)) = 0 INTO is_empty FROM members;
+    FOR narrow IN
+        SELECT a.attname, format('It refers to column "%s" of table "%s", which is a bigint.', f.attname, confrelid::regclass) AS reason
+        FROM pg_constraint CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
+        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
+        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other
+        WHERE conrelid = relation AND contype = 'f' AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+            AND f.atttypid = 'bigint'::regtype
+        ORDER BY k.own
+    LOOP
+        BEGIN
+            IF NOT is_empty THEN
+                RAISE EXCEPTION USING MESSAGE = 'the table has rows';
+            END IF;
+            -- A CHECK or an index can call functions of the owner.
+            EXECUTE format('SELECT %s.snowflake_run_as($1, $2)', ours)
+                USING owner, format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint', relation, narrow.attname);
+            RAISE NOTICE USING MESSAGE = format('column "%s" of %s becomes bigint', narrow.attname, name), DETAIL = narrow.reason;
+        EXCEPTION WHEN OTHERS THEN
+            RAISE WARNING USING MESSAGE = format('column "%s" of %s is too narrow for Snowflake IDs', narrow.attname, name),
+                DETAIL = format('%s It remains as it is: %s.', narrow.reason, SQLERRM),
+                HINT = format('Run ALTER TABLE %s ALTER COLUMN %I TYPE bigint, which rewrites the table.', relation, narrow.attname);
+        END;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_finish_table(regclass, boolean) IS
+    'not to be called: CREATE TABLE and ALTER TABLE call it, where snowflake_pg.serial_schemas is set';
+
 -- Adopting existing tables --------------------------------------------------------------------------------------------
 --
 -- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.

@@ -1,9 +1,19 @@
 //! Functions and tables in the system catalogs, and their names.
 
 use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, direct_function_call};
+use pgrx::{IntoDatum, PgList, direct_function_call};
 use std::ffi::{CStr, CString, c_char};
+
+// pgrx has no bindings for catalog/pg_inherits.h.
+unsafe extern "C-unwind" {
+    fn find_all_inheritors(
+        parent: Oid,
+        lock: pg_sys::LOCKMODE,
+        number_of_parents: *mut *mut pg_sys::List,
+    ) -> *mut pg_sys::List;
+}
 
 /// The function with this name and these argument types in the schema of another function; the invalid OID if there is
 /// none.
@@ -46,6 +56,17 @@ pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
     let (name, schema) =
         unsafe { (pg_sys::get_rel_name(table), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table))) };
     (!name.is_null() && !schema.is_null()).then(|| qualified(&c_string(schema), &c_string(name)))
+}
+
+/// A table with all that inherit from it, its partitions among them.
+pub fn with_children(table: Oid) -> Vec<Oid> {
+    let no_lock = 0;
+    // SAFETY: looks for any OID in the catalog, and gives a list of OIDs. An ERROR passes only frames of C.
+    let tables = unsafe {
+        let look = || find_all_inheritors(table, no_lock, std::ptr::null_mut());
+        PgList::<Oid>::from_pg(pg_guard_ffi_boundary(look))
+    };
+    tables.iter_oid().collect()
 }
 
 /// The name of a type, for messages; `???` if there is none.

@@ -4,7 +4,7 @@
 //! the outside in:
 //!
 //! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it. [`planner`]: what hooks into
-//!   the planner, COPY and DISCARD.
+//!   the planner, COPY and DISCARD. [`serial`]: serial and identity columns of new tables.
 //! - [`startup_log`]: what the server log says of the configuration.
 //! - [`issue`]: gives IDs to a backend, and waits for the clock.
 //! - [`registry`]: leases the worker ID of this server.
@@ -15,7 +15,7 @@
 //! - [`config`]: variables and layouts.
 //! - [`remote`], [`libpq`]: other servers; [`failure`]: why one has not answered.
 //! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`os_error`],
-//!   [`server_encoding`], [`catalog`]: what the system and PostgreSQL offer.
+//!   [`server_encoding`], [`catalog`], [`command`]: what the system and PostgreSQL offer.
 
 #![warn(missing_docs)]
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
@@ -26,6 +26,7 @@ use pgrx::prelude::*;
 mod background_worker;
 mod catalog;
 mod clock;
+mod command;
 mod config;
 mod durable;
 mod errors;
@@ -39,6 +40,7 @@ mod os_error;
 mod planner;
 mod registry;
 mod remote;
+mod serial;
 mod server_encoding;
 mod shared;
 mod sleep;

@@ -72,7 +72,7 @@ const FUNCTIONS: &str = "
     FROM pg_proc p JOIN pg_depend d ON (d.classid, d.objid) = ('pg_proc'::regclass, p.oid) AND deptype = 'e'
     JOIN pg_extension e ON e.oid = refobjid AND extname = 'snowflake_pg'
     WHERE NOT prorettype || proargtypes::oid[] && '{internal, cstring, snowflake}'::regtype[]::oid[]
-      AND proname NOT LIKE 'snowflake\\_get\\_%'
+      AND obj_description(p.oid, 'pg_proc') NOT LIKE 'not to be called%'
     ORDER BY 1";
 
 #[test]
@@ -156,7 +156,8 @@ fn parameters(client: &mut Client) -> Vec<Parameter> {
         let takes_effect = match &*text(6) {
             "postmaster" => "restart".to_owned(),
             "sighup" => "reload".to_owned(),
-            session => session.to_owned(),
+            "user" => "at once".to_owned(),
+            other => other.to_owned(),
         };
         [text(0), default, values, takes_effect]
     };

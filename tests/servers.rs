@@ -30,6 +30,7 @@ mod reference;
 mod refusals;
 mod registry;
 mod rooms;
+mod serial;
 mod setup;
 mod shards;
 mod simulation;

@@ -20,6 +20,7 @@ mod checks;
 pub mod files;
 mod policy;
 pub mod registry;
+mod serial;
 mod set;
 mod strict;
 mod words;
@@ -29,6 +30,7 @@ use strict::{define_choice, define_number};
 use words::words;
 
 pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion, sequence_start};
+pub use serial::has_serial_schema;
 pub use set::set_parameters;
 pub use strict::{InvalidSetting, invalid_setting};
 
@@ -109,6 +111,7 @@ pub fn define() {
     }
     policy::define();
     registry::define();
+    serial::define();
     define_number(
         c"snowflake_pg.reserve_ahead",
         c"Sets how far the durable mark is ahead of the clock.",

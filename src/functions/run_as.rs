@@ -1,11 +1,7 @@
-//! Commands with the rights of another role.
-//!
-//! A CHECK, a domain or an index can call any function of a table's owner, which must not get the privileges of a
-//! superuser who runs a command on the table. PostgreSQL does the same in REINDEX and ANALYZE.
+//! The SQL function that runs a command with the rights of another role, for plans that are made for a superuser.
 
-use crate::errors::{error_report, raise};
+use crate::command::{As, run};
 use pgrx::prelude::*;
-use std::ffi::{CString, c_int};
 
 /// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.
 #[pg_extern(sql = false)]
@@ -22,88 +18,4 @@ fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     }
     let _role = As::begin(role);
     run(&[command])
-}
-
-/// While this exists, commands run as another role, in a security-restricted operation: SET ROLE does not lead back.
-/// After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
-pub struct As {
-    user: pg_sys::Oid,
-    context: c_int,
-    settings: c_int,
-}
-
-impl As {
-    /// `None` if the role is who has connected: code of its own gains nothing, and a security-restricted operation cannot
-    /// create temporary tables.
-    pub fn begin(role: pg_sys::Oid) -> Option<Self> {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: every session has these users, and the current one is written to these two variables.
-        let authenticated = unsafe {
-            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            pg_sys::GetAuthenticatedUserId()
-        };
-        // Not the user of SET ROLE or SET SESSION AUTHORIZATION, which code of the role can reset.
-        if user == role && authenticated == role {
-            return None;
-        }
-        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
-        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up. A function is called
-        // in a transaction.
-        let settings = unsafe {
-            pg_sys::SetUserIdAndSecContext(role, restricted);
-            pg_sys::NewGUCNestLevel()
-        };
-        // As PostgreSQL's RestrictSearchPath(), which came with version 17: else the caller's search_path would choose
-        // what the role's code calls.
-        // SAFETY: for the level of settings just begun, the name and the value of a parameter.
-        unsafe {
-            pg_sys::set_config_option(
-                c"search_path".as_ptr(),
-                c"pg_catalog, pg_temp".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-        }
-        Some(Self { user, context, settings })
-    }
-}
-
-impl Drop for As {
-    fn drop(&mut self) {
-        // SAFETY: `begin` began this level of settings, and inner levels have ended. The user was the one before.
-        unsafe {
-            pg_sys::AtEOXact_GUC(false, self.settings);
-            pg_sys::SetUserIdAndSecContext(self.user, self.context);
-        }
-    }
-}
-
-/// Runs a command. Its first value if that is a bigint.
-pub fn run(command: &[&[u8]]) -> Option<i64> {
-    let command = CString::new(command.concat()).expect("text of PostgreSQL's, which has no zero byte");
-    Spi::connect_mut(|_| {
-        // SAFETY: SPI is connected, and takes a C string.
-        let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 0) };
-        if code < 0 {
-            raise(error_report(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "transaction commands and COPY to or from a client cannot be run in a function",
-            ));
-        }
-        // SAFETY: null if the command has returned no rows; else valid as long as SPI is connected.
-        let table = unsafe { pg_sys::SPI_tuptable.as_ref() }.filter(|table| table.numvals > 0)?;
-        let mut is_null = false;
-        // SAFETY: there is at least one row. It has the first column if that has a type.
-        let value = unsafe {
-            if pg_sys::SPI_gettypeid(table.tupdesc, 1) != pg_sys::INT8OID {
-                return None;
-            }
-            pg_sys::SPI_getbinval(*table.vals, table.tupdesc, 1, &raw mut is_null)
-        };
-        (!is_null).then(|| value.value().cast_signed() as i64)
-    })
 }

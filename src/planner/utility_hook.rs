@@ -1,7 +1,8 @@
-//! What this extension does when COPY and DISCARD run.
+//! What this extension does when CREATE TABLE, ALTER TABLE, COPY and DISCARD run.
 
 use super::copy;
 use crate::issue::last_id;
+use crate::serial::{self, Rest};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{CopyStmt, DiscardMode, DiscardStmt, NodeTag};
 use pgrx::prelude::*;
@@ -59,9 +60,14 @@ unsafe extern "C-unwind" fn process_utility(
     let copied_before = copies.map(copy::begin);
     // As lastval() is.
     let forgets = [DiscardMode::DISCARD_ALL, DiscardMode::DISCARD_SEQUENCES].map(Some).contains(&discards);
+    let mut rest = Rest::NONE;
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
     // SAFETY: PostgreSQL has passed all of this for a hook to pass on.
-    unsafe { next(statement, query, read_only_tree, context, parameters, environment, receiver, completion) };
+    unsafe {
+        let statement = serial::begin(statement, &mut rest);
+        next(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
+        serial::finish(rest);
+    }
     if let Some(before) = copied_before {
         copy::end(before);
     }

@@ -1,31 +1,24 @@
 //! Shows the partitions of a table, and drops old ones.
 
 use super::parent::{Parent, Partition, class, try_open};
-use crate::catalog::{name_of_table, relation_kind};
+use crate::catalog::{name_of_table, relation_kind, with_children};
 use crate::clock;
+use crate::command::run;
 use crate::errors::{error_report, raise};
 use crate::functions::layout::layout_or_default;
 use crate::functions::range::must_sort;
 use crate::functions::row::{Column, Row, column};
-use crate::functions::run_as::run;
 use crate::functions::time::{timestamptz, unix_ms};
 use crate::server_encoding::characters;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, PgList, direct_function_call};
+use pgrx::{IntoDatum, direct_function_call};
 use snowflake_core::display_time;
 use snowflake_core::layout::Layout;
-use std::ffi::c_int;
 use std::ops::Range;
 
 // pgrx has no bindings for catalog/pg_inherits.h.
 unsafe extern "C-unwind" {
-    fn find_all_inheritors(
-        parent: pg_sys::Oid,
-        lock: pg_sys::LOCKMODE,
-        number_of_parents: *mut *mut pg_sys::List,
-    ) -> *mut pg_sys::List;
-
     fn PartitionHasPendingDetach(partition: pg_sys::Oid) -> bool;
 }
 
@@ -115,16 +108,6 @@ fn has_pending_detach(partition: pg_sys::Oid) -> bool {
     unsafe { pg_guard_ffi_boundary(|| PartitionHasPendingDetach(partition)) }
 }
 
-/// A table with all its partitions.
-fn tree(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: looks for any OID in the catalog, and gives a list of OIDs. An ERROR passes only frames of C.
-    let tables = unsafe {
-        let look = || find_all_inheritors(table, NO_LOCK, std::ptr::null_mut());
-        PgList::<pg_sys::Oid>::from_pg(pg_guard_ffi_boundary(look))
-    };
-    tables.iter_oid().collect()
-}
-
 /// The lowest ID that is not older than a time; an ERROR for a time to come.
 fn first_id_kept(before: TimestampWithTimeZone, layout: &Layout) -> u64 {
     let now = clock::unix_ms();
@@ -162,8 +145,6 @@ fn times(partition: &Partition, layout: &Layout) -> Range<TimestampWithTimeZone>
     since..until
 }
 
-const NO_LOCK: c_int = 0;
-
 /// What a partition and its own partitions hold.
 #[derive(Default)]
 struct Size {
@@ -175,7 +156,7 @@ struct Size {
 impl Size {
     fn of(table: pg_sys::Oid) -> Self {
         let mut size = Self::default();
-        for table in tree(table) {
+        for table in with_children(table) {
             // SAFETY: takes the OID of a relation, and gives its size, or NULL if there is none.
             let bytes: Option<i64> =
                 unsafe { direct_function_call(pg_sys::pg_total_relation_size, &[table.into_datum()]) };

@@ -4,8 +4,8 @@
 //! (REPEATABLE READ), and in any encoding.
 
 use crate::catalog::{c_string, identifier, qualified, relation_kind, type_name};
+use crate::command::{As, run};
 use crate::errors::{error_report, raise};
-use crate::functions::run_as::{As, run};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};

@@ -3,7 +3,7 @@
 import json
 
 
-def report(keys):
-    """Prints the keys of objects by the numbers that they were inserted with."""
+def report(keys, drift=""):
+    """Prints the keys of objects by the numbers that they were inserted with, and what would be migrated."""
     kinds = {type(key).__name__ for key in keys.values()}
-    print(json.dumps({"type": ", ".join(sorted(kinds)), "keys": {str(n): str(key) for n, key in keys.items()}}))
+    print(json.dumps({"type": ", ".join(sorted(kinds)), "keys": {str(n): str(key) for n, key in keys.items()}, "drift": drift}))

@@ -129,17 +129,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "code that a command of another role calls finds a way back",
-        edits: &[(
-            "src/functions/run_as.rs",
-            "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
-            "context",
-        )],
+        edits: &[("src/command.rs", "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()", "context")],
         against: Servers { tests: "adopt:: runs_code | partitions:: owner" },
     },
     Mutant {
         name: "the search_path of the caller chooses what the code of another role calls",
         edits: &[(
-            "src/functions/run_as.rs",
+            "src/command.rs",
             "GUC_ACTION_SAVE,\n                true,",
             "GUC_ACTION_SAVE,\n                false,",
         )],
@@ -153,6 +149,43 @@ pub const MUTANTS: &[Mutant] = &[
             "pg_sys::check_is_member_of_role(user, user)",
         )],
         against: Servers { tests: "adopt:: runs_code" },
+    },
+    Mutant {
+        name: "a column that refers to Snowflake IDs is widened with the caller's rights",
+        edits: &[(
+            "src/command.rs",
+            "        if user == role && authenticated == role {",
+            "        if user == authenticated {",
+        )],
+        against: Servers { tests: "serial:: rights" },
+    },
+    Mutant {
+        name: "the tables of an extension get Snowflake IDs, whatever its author wrote",
+        edits: &[("src/serial.rs", "pg_sys::creating_extension || ", "")],
+        against: Servers { tests: "serial:: left" },
+    },
+    Mutant {
+        name: "a dump restores columns that it does not have",
+        edits: &[("src/serial.rs", " || !pg_sys::check_function_bodies", "")],
+        against: Servers { tests: "serial:: left" },
+    },
+    Mutant {
+        name: "the statement of a function remains changed",
+        edits: &[(
+            "src/serial.rs",
+            "unsafe { pg_sys::copyObjectImpl(statement.cast()) }.cast::<PlannedStmt>()",
+            "statement",
+        )],
+        against: Servers { tests: "serial:: columns" },
+    },
+    Mutant {
+        name: "an identity gets Snowflake IDs, although its author has chosen its numbers",
+        edits: &[(
+            "src/serial.rs",
+            "column.option_of_sequence().map(",
+            "column.option_of_sequence().filter(|_| false).map(",
+        )],
+        against: Servers { tests: "serial:: left" },
     },
     Mutant {
         name: "a plan to adopt a table takes the rows that a policy shows for all",

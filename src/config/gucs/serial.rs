@@ -1,0 +1,68 @@
+//! The parameter that gives Snowflake IDs to serial and identity columns.
+
+use super::checks::text_of;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{PgList, pg_guard, pg_sys};
+use std::ffi::{CStr, CString, c_char, c_void};
+
+static SERIAL_SCHEMAS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+
+/// Defines it; see [`super::define`].
+pub(super) fn define() {
+    // SAFETY: the check is guarded against panics by #[pg_guard].
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"snowflake_pg.serial_schemas",
+            c"Sets the schemas in which new serial and identity columns get Snowflake IDs.",
+            c"Such a column becomes bigint DEFAULT snowflake_id(). *: all schemas. Empty: none.",
+            &SERIAL_SCHEMAS,
+            GucContext::Userset,
+            // pgrx has no name for it: SET takes names one by one, too.
+            GucFlags::from_bits_retain(pg_sys::GUC_LIST_INPUT.cast_signed()),
+            Some(check_schemas),
+            None,
+            None,
+        );
+    }
+}
+
+/// Refuses what is no list of names.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_schemas(
+    new_value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    if names(text_of(new_value)).is_some() {
+        return true;
+    }
+    // SAFETY: as GUC_check_errdetail() does, with a copy in PostgreSQL's memory. PostgreSQL reads it right after the
+    // hook, in the same thread.
+    unsafe { pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c"List syntax is invalid.".as_ptr()) };
+    false
+}
+
+/// Whether new serial and identity columns in this schema get Snowflake IDs. Temporary tables are in pg_temp.
+pub fn has_serial_schema(schema: pg_sys::Oid) -> bool {
+    let names = SERIAL_SCHEMAS.get().and_then(|text| names(&text)).unwrap_or_default();
+    names.iter().any(|name| match name.to_bytes() {
+        b"*" => true,
+        // SAFETY: takes any OID.
+        b"pg_temp" => unsafe { pg_sys::isTempNamespace(schema) },
+        // SAFETY: takes a C string. The schema need not exist.
+        _ => schema == unsafe { pg_sys::get_namespace_oid(name.as_ptr(), true) },
+    })
+}
+
+/// The names in a list, as in `search_path`; `None` if it is not one.
+fn names(text: &CStr) -> Option<Vec<CString>> {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: takes a copy of its own, writes into it, and gives a list of C strings in it.
+    unsafe {
+        let copy = pg_sys::pstrdup(text.as_ptr());
+        if !pg_sys::SplitIdentifierString(copy, c_char::from_ne_bytes(*b","), &mut list) {
+            return None;
+        }
+        Some(PgList::<c_char>::from_pg(list).iter_ptr().map(|name| CStr::from_ptr(name).to_owned()).collect())
+    }
+}

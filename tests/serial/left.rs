@@ -1,0 +1,181 @@
+//! What stays as it was written.
+
+use super::{CHANGED, Session, database, gets_ids};
+use std::fs;
+use std::process::Command;
+use testbed::{Cluster, error, test};
+
+#[test]
+fn an_identity_whose_author_has_chosen_its_numbers_keeps_its_sequence() {
+    let (_database, mut session) = database();
+    for (options, reason) in [
+        ("START WITH 1000", "START WITH"),
+        ("INCREMENT BY 2", "INCREMENT BY"),
+        ("INCREMENT BY -1", "INCREMENT BY"),
+        ("MINVALUE 0 START WITH 1", "MINVALUE"),
+        ("MAXVALUE 99", "MAXVALUE"),
+        ("CYCLE", "CYCLE"),
+    ] {
+        let told = session.run(&format!("CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY ({options}))"));
+        let notice = format!(
+            "NOTICE: column \"id\" of table \"orders\" is numbered by a sequence (Its identity is declared with {reason}.)"
+        );
+        assert_eq!(told, [notice], "{options}");
+        assert_eq!(session.columns("orders"), "id bigint NOT NULL a", "{options}");
+        session.run("DROP TABLE orders");
+    }
+}
+
+#[test]
+fn a_column_that_postgresql_merges_with_a_narrower_one_keeps_its_sequence() {
+    let (_database, mut session) = database();
+    session.run(
+        "CREATE TABLE base (id integer); CREATE TABLE parent (); CREATE TABLE child (id integer) INHERITS (parent)",
+    );
+    for (statement, table, other) in [
+        ("CREATE TABLE orders (id serial) INHERITS (base)", "orders", "public.base"),
+        ("ALTER TABLE parent ADD COLUMN id serial", "parent", "public.child"),
+    ] {
+        let told = session.run(statement);
+        let notice = format!(
+            "NOTICE: column \"id\" of table \"{table}\" is numbered by a sequence (It is merged with the column of {other}, which is no bigint.)"
+        );
+        assert_eq!(told.first(), Some(&notice), "{statement}: {told:?}");
+        assert!(session.columns(table).contains("id integer NOT NULL nextval"), "{}", session.columns(table));
+    }
+}
+
+#[test]
+fn a_copy_that_is_to_be_as_the_original_keeps_its_sequence() {
+    let (_database, mut session) = database();
+    session.run(
+        "SET snowflake_pg.serial_schemas = '';
+         CREATE TABLE narrow (id integer GENERATED ALWAYS AS IDENTITY);
+         CREATE TABLE chosen (id bigint GENERATED ALWAYS AS IDENTITY (START WITH 5));
+         CREATE TABLE shared (id bigserial);
+         RESET snowflake_pg.serial_schemas",
+    );
+    for (source, reason) in [
+        ("narrow", "LIKE has copied its type, which is integer."),
+        ("chosen", "LIKE has copied the options of its identity."),
+    ] {
+        let told = session.run(&format!("CREATE TABLE copy (LIKE {source} INCLUDING ALL)"));
+        assert_eq!(
+            told,
+            [format!("NOTICE: column \"id\" of table \"copy\" is numbered by a sequence ({reason})")],
+            "{source}"
+        );
+        assert!(session.columns("copy").ends_with("NOT NULL a"), "{}", session.columns("copy"));
+        session.run("DROP TABLE copy");
+    }
+    // Without identities, and with the default of a serial column, which is the sequence of the original.
+    assert_eq!(session.run("CREATE TABLE copy (LIKE narrow); CREATE TABLE other (LIKE shared INCLUDING ALL)"), [""; 0]);
+    assert_eq!(session.columns("copy"), "id integer NOT NULL");
+    assert_eq!(session.columns("other"), "id bigint NOT NULL nextval('shared_id_seq'::regclass)");
+}
+
+#[test]
+fn only_tables_in_schemas_of_the_list_get_snowflake_ids() {
+    let cluster = Cluster::builder().worker(7).database();
+    let mut session = Session::of(cluster.config());
+    session.run(
+        "CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; CREATE SCHEMA app; CREATE SCHEMA \"Odd, one\"",
+    );
+    let mut changed = |setting: &str| {
+        session.run(&format!("SET snowflake_pg.serial_schemas = {setting}"));
+        ["public", "app", "\"Odd, one\"", "pg_temp"].map(|schema| {
+            session.run(&format!("CREATE TABLE {schema}.orders (id serial)"));
+            let is_changed = session.columns(&format!("{schema}.orders")) == CHANGED;
+            session.run(&format!("DROP TABLE {schema}.orders"));
+            is_changed
+        })
+    };
+    for (setting, expected) in [
+        ("DEFAULT", [false; 4]),
+        ("''", [false; 4]),
+        ("'*'", [true; 4]),
+        ("app", [false, true, false, false]),
+        ("'missing, App'", [false, true, false, false]),
+        ("public, pg_temp", [true, false, false, true]),
+        ("'\"Odd, one\"'", [false, false, true, false]),
+    ] {
+        assert_eq!(changed(setting), expected, "{setting}");
+    }
+    for setting in ["'a b'", "'a,,b'", "'\"a'"] {
+        let error = error(&mut session.client, &format!("SET snowflake_pg.serial_schemas = {setting}"));
+        assert_eq!(error.detail(), Some("List syntax is invalid."), "{setting}");
+    }
+}
+
+#[test]
+fn a_dump_restores_what_it_says() {
+    let (database, mut session) = database();
+    session.run(
+        "SET snowflake_pg.serial_schemas = ''; CREATE SCHEMA shop; SET search_path = shop;
+         CREATE TABLE old (id serial PRIMARY KEY, other integer GENERATED ALWAYS AS IDENTITY);
+         CREATE TABLE wide (id bigint PRIMARY KEY); CREATE TABLE narrow (id integer REFERENCES wide);
+         SET snowflake_pg.serial_schemas = '*'; CREATE TABLE new (id serial PRIMARY KEY)",
+    );
+    let columns =
+        |session: &mut Session| ["old", "wide", "narrow", "new"].map(|table| session.columns(&format!("shop.{table}")));
+    let before = columns(&mut session);
+    let file = database.server().make_directory("dump").join("shop.dump");
+    for options in [&["--format=custom"][..], &["--format=custom", "--schema-only"]] {
+        let command = |program: &str| {
+            let mut command = Command::new(database.server().bindir().join(program));
+            command.envs(database.server().environment());
+            command
+        };
+        let dumped =
+            command("pg_dump").args(options).args(["--schema=shop", "--file"]).arg(&file).arg(database.name()).output();
+        assert!(dumped.as_ref().is_ok_and(|output| output.status.success()), "{dumped:?}");
+        session.run("DROP SCHEMA shop CASCADE");
+        let restored = command("pg_restore")
+            .args(["--exit-on-error", "--dbname", database.name()])
+            .arg(&file)
+            .output()
+            .expect("pg_restore");
+        let said = String::from_utf8_lossy(&restored.stderr);
+        assert!(restored.status.success() && said.is_empty(), "{options:?}: {said}");
+        assert_eq!(columns(&mut session), before, "{options:?}");
+    }
+}
+
+#[test]
+fn the_script_of_an_extension_makes_the_tables_that_its_author_wrote() {
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.serial_schemas", "*").start();
+    let scripts = cluster.extension_scripts();
+    fs::write(scripts.join("other.control"), "default_version = '1'\n").expect("own file");
+    fs::write(scripts.join("other--1.sql"), "CREATE TABLE others (id serial);").expect("own file");
+    fs::write(scripts.join("other--1--2.sql"), "ALTER TABLE others ADD more serial;").expect("own file");
+    let mut session = Session::of(cluster.config());
+    session.run("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids");
+    assert_eq!(session.run("CREATE EXTENSION other; ALTER EXTENSION other UPDATE TO '2'"), [""; 0]);
+    let columns = session.columns("others");
+    assert_eq!(columns.matches("integer NOT NULL nextval(").count(), 2, "{columns}");
+    assert_eq!(session.run("CREATE TABLE orders (id serial)"), [gets_ids("orders")]);
+}
+
+#[test]
+fn a_database_without_the_extension_warns_and_numbers_by_a_sequence() {
+    let database = Cluster::builder().worker(7).database();
+    let mut session = Session::of(database.config());
+    session.run("SET snowflake_pg.serial_schemas = '*'");
+    let warning = |table: &str| {
+        format!(
+            "WARNING: column \"id\" of table \"{table}\" gets no Snowflake IDs (This database has no extension snowflake_pg, or you lack USAGE on its schema.)"
+        )
+    };
+    let told = session.run("CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY, n integer)");
+    assert_eq!(told, [warning("orders")]);
+    assert_eq!(session.columns("orders"), "id bigint NOT NULL a, n integer");
+    assert_eq!(session.run("CREATE TABLE items (of integer, n bigint)"), [""; 0]);
+    // Nor for a role that could not use the default.
+    session.run(
+        "CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; DROP ROLE IF EXISTS shut_out; CREATE ROLE shut_out;
+         CREATE SCHEMA theirs AUTHORIZATION shut_out; SET ROLE shut_out; SET search_path = theirs",
+    );
+    assert_eq!(session.run("CREATE TABLE orders (id serial)"), [warning("orders")]);
+    assert!(session.columns("orders").contains("nextval"));
+    session.run("RESET ROLE; DROP OWNED BY shut_out; DROP ROLE shut_out");
+}
