@@ -566,7 +566,7 @@ REVOKE ALL ON FUNCTION
 -- Serial and identity columns of new tables ---------------------------------------------------------------------------
 
 -- With the rights of who has just run CREATE TABLE or ALTER TABLE. search_path is fixed, so that names show their schemas.
-CREATE FUNCTION snowflake_finish_table(relation regclass, copies_identity boolean) RETURNS void
+CREATE FUNCTION snowflake_finish_table(relation regclass, copies_identity boolean, widens boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
@@ -610,7 +610,7 @@ BEGIN
         FROM pg_constraint CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
         JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
         JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other
-        WHERE conrelid = relation AND contype = 'f' AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+        WHERE widens AND conrelid = relation AND contype = 'f' AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
             AND f.atttypid = 'bigint'::regtype
         ORDER BY k.own
     LOOP
@@ -630,7 +630,7 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_finish_table(regclass, boolean) IS
+COMMENT ON FUNCTION snowflake_finish_table(regclass, boolean, boolean) IS
     'not to be called: CREATE TABLE and ALTER TABLE call it, where snowflake_pg.serial_schemas is set';
 
 -- Adopting existing tables --------------------------------------------------------------------------------------------

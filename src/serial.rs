@@ -29,14 +29,21 @@ pub struct Rest {
     /// Its schema.
     schema: Oid,
     copies_identity: bool,
+    /// Whether columns that refer are to be wide enough.
+    widens: bool,
     /// The schema of the extension.
     ours: Oid,
 }
 
 impl Rest {
     /// Nothing.
-    pub const NONE: Self =
-        Self { table: std::ptr::null(), schema: Oid::INVALID, copies_identity: false, ours: Oid::INVALID };
+    pub const NONE: Self = Self {
+        table: std::ptr::null(),
+        schema: Oid::INVALID,
+        copies_identity: false,
+        widens: false,
+        ours: Oid::INVALID,
+    };
 }
 
 /// What is to run instead of a statement: a copy with other columns, or the statement itself.
@@ -58,8 +65,9 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
         }
         return statement;
     };
-    if table.has_foreign_key || table.copies_identity {
-        *rest = Rest { table: table.name(), schema, copies_identity: table.copies_identity, ours };
+    let widens = table.has_foreign_key && gucs::widens_serial();
+    if widens || table.copies_identity {
+        *rest = Rest { table: table.name(), schema, copies_identity: table.copies_identity, widens, ours };
     }
     let chosen: Vec<&Column> = numbered().filter(|column| is_to_change(&table, column)).collect();
     if chosen.is_empty() {
@@ -89,8 +97,8 @@ pub unsafe extern "C-unwind" fn finish(rest: Rest) {
     let (table, ours) = unsafe {
         (pg_sys::get_relname_relid(rest.table, rest.schema), c_string(pg_sys::get_namespace_name(rest.ours)))
     };
-    let (table, copies) = (u32::from(table), rest.copies_identity);
-    let call = format!(".snowflake_finish_table({table}::pg_catalog.oid::pg_catalog.regclass, {copies})");
+    let (table, copies, widens) = (u32::from(table), rest.copies_identity, rest.widens);
+    let call = format!(".snowflake_finish_table({table}::pg_catalog.oid::pg_catalog.regclass, {copies}, {widens})");
     run(&[b"SELECT ".as_slice(), &identifier(&ours), call.as_bytes()]);
 }
 
@@ -98,7 +106,13 @@ pub unsafe extern "C-unwind" fn finish(rest: Rest) {
 fn is_to_change(table: &Statement, column: &Column) -> bool {
     let reason = column.option_of_sequence().map(|option| format!("Its identity is declared with {option}."));
     let reason = reason.or_else(|| {
-        let other = (!column.is_bigint()).then(|| table.merged_with(column)).flatten()?;
+        if column.is_bigint() {
+            return None;
+        }
+        if !gucs::widens_serial() {
+            return Some("It is narrower than a bigint, and snowflake_pg.widen_serial is off.".to_owned());
+        }
+        let other = table.merged_with(column)?;
         Some(format!("It is merged with the column of {other}, which is no bigint."))
     });
     let what = if reason.is_some() { "is numbered by a sequence" } else { "gets Snowflake IDs" };

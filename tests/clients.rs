@@ -5,6 +5,7 @@ mod django;
 mod json;
 mod objects;
 mod program;
+mod serial;
 mod within;
 
 use std::ffi::OsStr;

@@ -132,7 +132,7 @@ const CALLS: &[&str] = &[
     "snowflake_encrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_decrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_adopt_plan('numbered'::regclass, 'id'::name)",
-    "snowflake_finish_table('numbered'::regclass, true)",
+    "snowflake_finish_table('numbered'::regclass, true, true)",
     "snowflake_revert_plan('numbered'::regclass, 'id'::name)",
     "snowflake_to_text(1::bigint, 'base62'::text)",
     "snowflake_to_text(1::bigint, 'hex'::text, NULL::text)",

@@ -27,6 +27,19 @@ fn an_identity_whose_author_has_chosen_its_numbers_keeps_its_sequence() {
 }
 
 #[test]
+fn columns_stay_narrow_for_an_application_that_reads_keys_as_32_bits() {
+    let (_database, mut session) = database();
+    session.run("SET snowflake_pg.widen_serial = off; CREATE TABLE wide (id bigserial PRIMARY KEY)");
+    assert_eq!(session.columns("wide"), CHANGED);
+    let told = session.run("CREATE TABLE orders (id serial, wide_id integer REFERENCES wide)");
+    let notice = "NOTICE: column \"id\" of table \"orders\" is numbered by a sequence \
+        (It is narrower than a bigint, and snowflake_pg.widen_serial is off.)";
+    assert_eq!(told, [notice]);
+    let columns = "id integer NOT NULL nextval('orders_id_seq'::regclass), wide_id integer";
+    assert_eq!(session.columns("orders"), columns);
+}
+
+#[test]
 fn a_column_that_postgresql_merges_with_a_narrower_one_keeps_its_sequence() {
     let (_database, mut session) = database();
     session.run(

@@ -73,7 +73,7 @@ fn who_does_not_own_a_table_changes_nothing_of_it() {
     for statement in [
         "ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers",
         "ALTER TABLE orders ADD id serial",
-        "SELECT ids.snowflake_finish_table('orders', true)",
+        "SELECT ids.snowflake_finish_table('orders', true, true)",
     ] {
         // The last one has nothing to do.
         if statement.starts_with("SELECT") {
@@ -86,7 +86,7 @@ fn who_does_not_own_a_table_changes_nothing_of_it() {
     }
     session.run("RESET ROLE; ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers");
     session.run("ALTER TABLE orders ALTER customer TYPE integer; SET ROLE passer_by");
-    let told = session.run("SELECT ids.snowflake_finish_table('orders', true)");
+    let told = session.run("SELECT ids.snowflake_finish_table('orders', true, true)");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with("WARNING: column \"customer\" of table \"orders\" is too narrow"), "{told:?}");
     assert_eq!(session.columns("orders"), "customer integer");

@@ -1,4 +1,4 @@
-//! The parameter that gives Snowflake IDs to serial and identity columns.
+//! The parameters that give Snowflake IDs to serial and identity columns.
 
 use super::checks::text_of;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
@@ -6,8 +6,9 @@ use pgrx::{PgList, pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_char, c_void};
 
 static SERIAL_SCHEMAS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static WIDEN_SERIAL: GucSetting<bool> = GucSetting::<bool>::new(true);
 
-/// Defines it; see [`super::define`].
+/// Defines them; see [`super::define`].
 pub(super) fn define() {
     // SAFETY: the check is guarded against panics by #[pg_guard].
     unsafe {
@@ -24,6 +25,19 @@ pub(super) fn define() {
             None,
         );
     }
+    GucRegistry::define_bool_guc(
+        c"snowflake_pg.widen_serial",
+        c"Makes new smallint and integer columns bigint, where they are to have Snowflake IDs or refer to a bigint.",
+        c"off: such columns stay as they are, with their sequences, for applications that read keys as 32 bits.",
+        &WIDEN_SERIAL,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// Whether such columns become wider.
+pub fn widens_serial() -> bool {
+    WIDEN_SERIAL.get()
 }
 
 /// Refuses what is no list of names.

@@ -31,7 +31,7 @@ class Order(Base):
     user: Mapped[User] = relationship(back_populates="orders")
 
 
-engine = create_engine(sys.argv[2])
+engine = create_engine("postgresql+psycopg://")
 Base.metadata.create_all(engine)
 with Session(engine, expire_on_commit=False) as session:
     user = User(name="Ada", orders=[Order(n=n) for n in range(500)])

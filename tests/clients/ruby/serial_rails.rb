@@ -50,15 +50,17 @@ def dumped
   StringIO.new.tap { |out| ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.connection, out) }.string
 end
 
-# db/schema.rb, out of this database and into another schema.
+# db/schema.rb, as another machine loads it.
 schema = dumped
-ActiveRecord::Base.connection.execute("CREATE SCHEMA copy; SET search_path = copy, ids")
-ActiveRecord::Schema.verbose = false
-eval(schema)
-raise "another schema:\n#{dumped}" unless dumped == schema
+ActiveRecord::Base.transaction do
+  ActiveRecord::Base.connection.tables.each { |table| ActiveRecord::Base.connection.drop_table(table, force: :cascade) }
+  ActiveRecord::Schema.verbose = false
+  eval(schema)
+  raise "another schema:\n#{dumped}" unless dumped == schema
+  raise ActiveRecord::Rollback
+end
 
 drift = schema.lines.grep(/create_table/).grep(/snowflake/).map(&:strip).join("\n")
-ActiveRecord::Base.connection.execute("DROP SCHEMA copy CASCADE")
 puts JSON.generate(
   type: rows.map { |_, id| id.class.name }.uniq.join(", "), keys: rows.to_h { |n, id| [n, id.to_s] }, drift: drift
 )
