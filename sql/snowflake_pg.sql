@@ -565,19 +565,88 @@ REVOKE ALL ON FUNCTION
 
 -- Serial and identity columns of new tables ---------------------------------------------------------------------------
 
--- With the rights of who has just run CREATE TABLE or ALTER TABLE. search_path is fixed, so that names show their schemas.
-CREATE FUNCTION snowflake_finish_table(relation regclass, copies_identity boolean, widens boolean) RETURNS void
+-- With the rights of who runs CREATE TABLE or ALTER TABLE, which must not fail for this. search_path is fixed, so that names
+-- show their schemas.
+
+-- Before a foreign key is added. ALTER TABLE also rewrites children, and checks keys of tables that refer to this one: all must be
+-- empty and of one owner, since a CHECK or an index can call functions of the owner.
+CREATE FUNCTION snowflake_widen(relation regclass, columns text[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
+    name name := (SELECT relname FROM pg_class WHERE oid = relation);
     owner regrole;
-    name text;
-    copied record;
+    schema regnamespace;
     narrow record;
-    is_empty boolean;
+    commands text[] := '{}';
+    reason text;
+    command text;
+    column_name text;
 BEGIN
-    SELECT relowner, format('table "%s"', relname) INTO owner, name FROM pg_class WHERE oid = relation;
+    SELECT relowner, relnamespace INTO owner, schema FROM pg_class WHERE oid = relation;
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RETURN;  -- ALTER TABLE will refuse it.
+    END IF;
+    -- These columns, and what refers to them.
+    FOR narrow IN
+        WITH RECURSIVE wide(rel, num) AS (
+            SELECT attrelid, attnum FROM pg_attribute WHERE attrelid = relation AND attname::text = ANY (columns)
+            UNION
+            SELECT conrelid, k.own FROM wide JOIN pg_constraint ON contype = 'f' AND confrelid = rel
+            CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other) WHERE k.other = num),
+        members(rel, member) AS (
+            SELECT rel, rel FROM wide
+            UNION
+            SELECT rel, inhrelid FROM members JOIN pg_inherits ON inhparent = member)
+        SELECT rel::regclass,
+            (SELECT string_agg(format('ALTER COLUMN %I TYPE bigint', attname), ', ' ORDER BY attnum)
+                FROM wide JOIN pg_attribute ON attrelid = wide.rel AND attnum = num
+                WHERE wide.rel = of_rel.rel AND atttypid IN ('smallint'::regtype, 'integer'::regtype)) AS actions,
+            (SELECT CASE
+                WHEN sum(pg_relation_size(member)) > 0 THEN format('%s is not empty', of_rel.rel::regclass)
+                WHEN count(*) FILTER (WHERE relowner <> owner) > 0 THEN format('%s or a child of it has another owner', of_rel.rel::regclass)
+                WHEN count(*) FILTER (WHERE relnamespace <> schema) > 0 THEN format('%s or a child of it is in another schema', of_rel.rel::regclass)
+                END FROM members JOIN pg_class ON oid = member WHERE members.rel = of_rel.rel) AS reason
+        FROM (SELECT DISTINCT rel FROM wide) of_rel ORDER BY rel <> relation
+    LOOP
+        reason := coalesce(reason, narrow.reason);
+        commands := commands || (format('ALTER TABLE %s ', narrow.rel) || narrow.actions);
+    END LOOP;
+    IF reason IS NULL THEN
+        BEGIN
+            FOREACH command IN ARRAY array_remove(commands, NULL) LOOP
+                EXECUTE format('SELECT %s.snowflake_run_as($1, $2)', ours) USING owner, command;
+            END LOOP;
+        EXCEPTION WHEN OTHERS THEN
+            reason := SQLERRM;
+        END;
+    END IF;
+    FOREACH column_name IN ARRAY columns LOOP
+        IF reason IS NULL THEN
+            RAISE NOTICE USING MESSAGE = format('column "%s" of table "%s" becomes bigint', column_name, name),
+                DETAIL = 'It refers to a bigint.';
+        ELSE
+            RAISE WARNING USING MESSAGE = format('column "%s" of table "%s" is narrower than what it refers to', column_name, name),
+                DETAIL = format('It remains as it is: %s.', reason),
+                HINT = 'Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs.';
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_widen(regclass, text[]) IS
+    'not to be called: ALTER TABLE calls it, where snowflake_pg.serial_schemas is set';
+
+-- After CREATE TABLE, for columns that LIKE has copied: all but those that the statement declares.
+CREATE FUNCTION snowflake_finish_table(relation regclass, declared text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    name name := (SELECT relname FROM pg_class WHERE oid = relation);
+    copied record;
+    reason text;
+BEGIN
     FOR copied IN
         SELECT attname, CASE
             -- The copy is to be as the original is, and a change of the type could call code of the original's owner.
@@ -587,78 +656,222 @@ BEGIN
         FROM pg_attribute JOIN pg_depend d ON refobjid = attrelid AND refobjsubid = attnum AND deptype = 'i'
             AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
         JOIN pg_sequence ON seqrelid = d.objid
-        WHERE copies_identity AND attrelid = relation AND attidentity <> '' AND attinhcount = 0
+        WHERE attrelid = relation AND attidentity <> '' AND attinhcount = 0 AND attname::text <> ALL (declared)
         ORDER BY attnum
     LOOP
-        IF copied.reason IS NULL THEN
-            EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY, ALTER COLUMN %I SET DEFAULT %s.snowflake_id()',
-                relation, copied.attname, copied.attname, ours);
-            RAISE NOTICE 'column "%" of % gets Snowflake IDs', copied.attname, name;
-        ELSE
-            RAISE NOTICE USING MESSAGE = format('column "%s" of %s is numbered by a sequence', copied.attname, name),
-                DETAIL = copied.reason;
+        reason := copied.reason;
+        IF reason IS NULL THEN
+            BEGIN
+                EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY, ALTER COLUMN %I SET DEFAULT %s.snowflake_id()',
+                    relation, copied.attname, copied.attname, ours);
+                RAISE NOTICE 'column "%" of table "%" gets Snowflake IDs', copied.attname, name;
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                reason := SQLERRM || '.';
+            END;
         END IF;
-    END LOOP;
-
-    WITH RECURSIVE members(member) AS (
-        SELECT relation::oid
-        UNION
-        SELECT inhrelid FROM members JOIN pg_inherits ON inhparent = member)
-    SELECT sum(pg_relation_size(member)) = 0 INTO is_empty FROM members;
-    FOR narrow IN
-        SELECT a.attname, format('It refers to column "%s" of table "%s", which is a bigint.', f.attname, confrelid::regclass) AS reason
-        FROM pg_constraint CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
-        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
-        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other
-        WHERE widens AND conrelid = relation AND contype = 'f' AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
-            AND f.atttypid = 'bigint'::regtype
-        ORDER BY k.own
-    LOOP
-        BEGIN
-            IF NOT is_empty THEN
-                RAISE EXCEPTION USING MESSAGE = 'the table has rows';
-            END IF;
-            -- A CHECK or an index can call functions of the owner.
-            EXECUTE format('SELECT %s.snowflake_run_as($1, $2)', ours)
-                USING owner, format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint', relation, narrow.attname);
-            RAISE NOTICE USING MESSAGE = format('column "%s" of %s becomes bigint', narrow.attname, name), DETAIL = narrow.reason;
-        EXCEPTION WHEN OTHERS THEN
-            RAISE WARNING USING MESSAGE = format('column "%s" of %s is too narrow for Snowflake IDs', narrow.attname, name),
-                DETAIL = format('%s It remains as it is: %s.', narrow.reason, SQLERRM),
-                HINT = format('Run ALTER TABLE %s ALTER COLUMN %I TYPE bigint, which rewrites the table.', relation, narrow.attname);
-        END;
+        RAISE NOTICE USING MESSAGE = format('column "%s" of table "%s" is numbered by a sequence', copied.attname, name),
+            DETAIL = reason;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_finish_table(regclass, boolean, boolean) IS
-    'not to be called: CREATE TABLE and ALTER TABLE call it, where snowflake_pg.serial_schemas is set';
+COMMENT ON FUNCTION snowflake_finish_table(regclass, text[]) IS
+    'not to be called: CREATE TABLE calls it, where snowflake_pg.serial_schemas is set';
 
 -- Adopting existing tables --------------------------------------------------------------------------------------------
 --
 -- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.
 
 CREATE TYPE snowflake_step AS (step integer, command text, note text);
-COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan() and snowflake_revert_plan()';
-COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL if something stands in the way, or nothing is to be done';
-COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what stands in the way';
+COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan(), snowflake_adopt_schema_plan() and snowflake_revert_plan()';
+COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL for a remark, or if something stands in the way or nothing is to be done';
+COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what the plan leaves, or what stands in the way';
 
 CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
 COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
     'run a command as a role that you can become by SET ROLE, without a way back for code that it calls, as plans do for tables of others; returns its first value if that is a bigint';
 
-CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+-- The command that drops a view, a policy, a trigger or a function, and those that make it again as it was.
+CREATE FUNCTION snowflake_remake(class oid, object oid) RETURNS text[]
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- As commands name it.
+    kind text;
+    name text;
+    owner oid;
+    acl aclitem[];
+    makes text[];
+    more text[];
+BEGIN
+    IF class = 'pg_class'::regclass THEN
+        SELECT CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END, object::regclass, relowner, relacl,
+            ARRAY[concat('CREATE ', CASE relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END, object::regclass,
+                ' USING ' || quote_ident(amname), ' WITH (' || array_to_string(reloptions, ', ') || ')',
+                ' TABLESPACE ' || quote_ident(spcname), ' AS', chr(10), rtrim(pg_get_viewdef(object), ';'),
+                CASE relkind WHEN 'm' THEN ' WITH NO DATA' END)]
+            INTO kind, name, owner, acl, makes
+            FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam LEFT JOIN pg_tablespace t ON t.oid = reltablespace
+            WHERE c.oid = object;
+        SELECT array_agg(command ORDER BY place, command) INTO more FROM (
+            SELECT 1 AS place, pg_get_indexdef(indexrelid) AS command FROM pg_index WHERE indrelid = object
+            UNION ALL
+            SELECT 2, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = object AND NOT tgisinternal
+            UNION ALL
+            SELECT 3, pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class = object AND rulename <> '_RETURN'
+            UNION ALL
+            SELECT 4, format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s', name, attname, pg_get_expr(adbin, adrelid))
+            FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = object
+            UNION ALL
+            SELECT 6, format('REFRESH MATERIALIZED VIEW %s', name) FROM pg_class
+            WHERE oid = object AND relkind = 'm' AND relispopulated
+            UNION ALL
+            SELECT 5, format('COMMENT ON COLUMN %s.%I IS %L', name, attname, description)
+            FROM pg_description JOIN pg_attribute ON attrelid = objoid AND attnum = objsubid
+            WHERE classoid = class AND objoid = object AND objsubid > 0) commands;
+    ELSIF class = 'pg_proc'::regclass THEN
+        SELECT 'FUNCTION', object::regprocedure, proowner, proacl, ARRAY[pg_get_functiondef(object)]
+            INTO kind, name, owner, acl, makes FROM pg_proc WHERE oid = object;
+    ELSIF class = 'pg_policy'::regclass THEN
+        SELECT 'POLICY', format('%I ON %s', polname, polrelid::regclass), ARRAY[concat(
+                format('CREATE POLICY %I ON %s AS %s FOR %s TO %s', polname, polrelid::regclass,
+                    CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+                    CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+                    (SELECT string_agg(CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END, ', ') FROM unnest(polroles) role)),
+                ' USING (' || pg_get_expr(polqual, polrelid) || ')', ' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')]
+            INTO kind, name, makes FROM pg_policy WHERE oid = object;
+    ELSE
+        SELECT 'TRIGGER', format('%I ON %s', tgname, tgrelid::regclass), pg_get_triggerdef(object) || CASE tgenabled
+                WHEN 'O' THEN '{}' ELSE ARRAY[format('ALTER TABLE %s %s TRIGGER %I', tgrelid::regclass,
+                    CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tgname)] END
+            INTO kind, name, makes FROM pg_trigger WHERE oid = object;
+    END IF;
+    IF owner <> quote_ident(current_user)::regrole THEN
+        -- Before anything of it runs.
+        makes := makes || format('ALTER %s %s OWNER TO %s', kind, name, owner::regrole);
+    END IF;
+    makes := makes || more || (SELECT format('COMMENT ON %s %s IS %L', kind, name, description)
+        FROM pg_description WHERE classoid = class AND objoid = object AND objsubid = 0);
+    -- Neither more nor less, whatever ALTER DEFAULT PRIVILEGES gives to new objects.
+    IF owner IS NOT NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)) THEN
+        acl := coalesce(acl, acldefault(CASE kind WHEN 'FUNCTION' THEN 'f'::"char" ELSE 'r'::"char" END, owner));
+        SELECT makes || array_agg(format('REVOKE ALL ON %s%s FROM %s', CASE kind WHEN 'FUNCTION' THEN 'FUNCTION ' END, name, who) ORDER BY who)
+            INTO makes FROM (
+                SELECT 'PUBLIC' AS who
+                UNION
+                SELECT grantee::regrole::text FROM pg_default_acl CROSS JOIN LATERAL aclexplode(defaclacl)
+                WHERE grantee NOT IN (0, owner)) revoked;
+        SELECT makes || array_agg(format('GRANT %s ON %s%s TO %s%s', privileges, CASE kind WHEN 'FUNCTION' THEN 'FUNCTION ' END, name,
+                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+                ORDER BY grantee, is_grantable)
+            INTO makes FROM (
+                SELECT grantee, is_grantable, string_agg(privilege_type, ', ' ORDER BY privilege_type) AS privileges
+                FROM aclexplode(acl) WHERE grantee <> owner GROUP BY grantee, is_grantable) granted;
+    END IF;
+    IF class = 'pg_class'::regclass THEN
+        SELECT makes || array_agg(format('GRANT %s ON %s TO %s%s', privileges, name,
+                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+                ORDER BY privileges, grantee)
+            INTO makes FROM (
+                SELECT grantee, is_grantable, string_agg(format('%s (%I)', privilege_type, attname), ', ' ORDER BY privilege_type, attnum) AS privileges
+                FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl) WHERE attrelid = object AND attacl IS NOT NULL
+                GROUP BY grantee, is_grantable) granted;
+    END IF;
+    RETURN array_remove(format('DROP %s %s', kind, name) || makes, NULL);
+END
+$$;
+COMMENT ON FUNCTION snowflake_remake(oid, oid) IS
+    'not to be called: for snowflake_adopt_plan(), the command that drops a view, policy, trigger or function, and those that make it again';
+
+-- What reads these columns, and what reads that: the commands that drop it and make it again, in their order, or why not.
+CREATE FUNCTION snowflake_around(
+    relations oid[], columns name[], OUT drops text[], OUT makes text[], OUT obstacles text[])
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    reader record;
+    remade text[];
+BEGIN
+    drops := '{}';
+    makes := '{}';
+    obstacles := '{}';
+    FOR reader IN
+        WITH RECURSIVE members(member, col) AS (
+            SELECT rel, col FROM unnest(relations, columns) u(rel, col)
+            UNION
+            SELECT inhrelid, col FROM members JOIN pg_inherits ON inhparent = member),
+        readers(class, object, depth) AS (
+            SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), 1
+            FROM members JOIN pg_attribute a ON attrelid = member AND attname = col
+            JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = member AND d.refobjsubid = a.attnum
+            LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid AND rulename = '_RETURN'
+            LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+            WHERE w.oid IS NOT NULL OR d.classid IN ('pg_policy'::regclass, 'pg_proc'::regclass)
+                OR tgparentid = 0 AND NOT tgisinternal
+            UNION
+            SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), depth + 1
+            FROM readers r
+            LEFT JOIN pg_class v ON r.class = 'pg_class'::regclass AND v.oid = r.object
+            LEFT JOIN pg_type y ON y.oid = v.reltype
+            JOIN pg_depend d ON d.deptype = 'n' AND (d.refclassid = r.class AND d.refobjid = r.object
+                OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (y.oid, y.typarray))
+            LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+            WHERE w.ev_class IS DISTINCT FROM r.object AND depth < 100)
+        SELECT class, object, max(depth) AS depth,
+            class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
+                OR class = 'pg_class'::regclass AND (SELECT relkind NOT IN ('v', 'm') FROM pg_class WHERE oid = object)
+                OR EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e') AS is_obstacle
+        FROM readers GROUP BY class, object ORDER BY depth DESC, class, object
+    LOOP
+        IF reader.is_obstacle THEN
+            obstacles := obstacles || format('%s cannot be dropped and made again, and reads what must become bigint, or a view of it.',
+                pg_describe_object(reader.class, reader.object, 0));
+        ELSE
+            EXECUTE format('SELECT %s.snowflake_remake($1, $2)', ours) INTO remade USING reader.class, reader.object;
+            drops := drops || remade[1];
+            makes := remade[2:] || makes;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_around(oid[], name[]) IS
+    'not to be called: for snowflake_adopt_plan(), the commands for what reads columns that become bigint';
+
+-- Raises an error unless these columns are bigint, in the transaction that gives Snowflake IDs to those to which they refer.
+CREATE FUNCTION snowflake_must_be_bigint(relations regclass[], columns name[]) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    narrow text;
+BEGIN
+    SELECT string_agg(format('%I of %s', attname, rel), ', ' ORDER BY rel::text, attname) INTO narrow
+        FROM unnest(relations, columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
+        WHERE atttypid <> 'bigint'::regtype;
+    IF narrow IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'columns are not bigint yet',
+            DETAIL = format('They are %s.', narrow), HINT = 'Make the plan anew, and run it.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_must_be_bigint(regclass[], name[]) IS
+    'not to be called: for snowflake_adopt_schema_plan(), an error unless these columns are bigint';
+
+-- The plan for these columns of these tables, which all have numbers: in one transaction, or in one for each table that must be
+-- rewritten and a last one.
+CREATE FUNCTION snowflake_make_plan(relations regclass[], column_names name[], at_once boolean) RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
     -- An error rather than a part of the rows.
     SET row_security = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
-    id pg_attribute;
-    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
     me regrole := quote_ident(current_user)::regrole;
     -- Commands that can call code of the owner, if that is somebody else.
     run_as text := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
+    relation regclass;
+    column_name name;
+    id pg_attribute;
+    owner regrole;
     old_default text;
     -- That of an identity column or of a serial, or one that the default calls.
     old_sequence regclass;
@@ -669,16 +882,291 @@ DECLARE
     -- What could refuse the new IDs.
     checks text;
     is_key boolean;
+    narrow_relations oid[];
+    narrow_columns name[];
     widen record;
+    remarks text[];
+    defaults text[] := '{}';
+    default_notes text[] := '{}';
+    -- Commands and their notes, in the order in which they run.
     commands text[] := '{}';
     notes text[] := '{}';
+    more text[];
+    more_notes text[];
+    widenings text[] := '{}';
+    widening_notes text[] := '{}';
     command text;
+    of_command text;
     others text;
+    around record;
+    fixed_path text := 'SET LOCAL search_path = pg_catalog, pg_temp';
+    fixed_path_note text := 'What is made again is written for it.';
+    drop_note text := 'It reads a column that must become bigint, and is made again below.';
+    make_note text := 'As it was.';
     obstacles text[] := '{}';
     highest bigint;
+    greatest_id bigint;
     lowest bigint;
     is_ahead boolean;
     state text;
+BEGIN
+    -- The columns, and what refers to them by foreign keys, if narrower than a bigint.
+    WITH RECURSIVE refers(rel, col) AS (
+        SELECT r::oid, c FROM unnest(relations, column_names) u(r, c)
+        UNION
+        SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
+        FROM refers r
+        JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
+        CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
+        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
+        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col)
+    SELECT coalesce(array_agg(rel), '{}'), coalesce(array_agg(col), '{}') INTO narrow_relations, narrow_columns
+    FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col
+    WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype);
+    FOR widen IN
+        WITH RECURSIVE narrow AS (
+            SELECT rel, col, attinhcount FROM unnest(narrow_relations, narrow_columns) u(rel, col)
+            JOIN pg_attribute ON attrelid = rel AND attname = col),
+        members(rel, member) AS (
+            SELECT rel, rel FROM narrow
+            UNION
+            SELECT rel, inhrelid FROM members JOIN pg_inherits ON inhparent = member),
+        in_the_way(rel, note) AS (
+            SELECT rel, format('%I of %s cannot become bigint while there is: %s.', col, member::regclass,
+                pg_describe_object(d.classid, d.objid, d.objsubid))
+            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
+            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
+            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
+            LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+            WHERE g.attgenerated <> '' OR w.rulename <> '_RETURN' OR d.classid = 'pg_publication_rel'::regclass
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: it is in the partition key.', col, member::regclass)
+            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
+            JOIN pg_partitioned_table ON partrelid = member
+            WHERE a.attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                AND d.objid = member AND d.refclassid = 'pg_class'::regclass AND d.refobjid = member
+                AND d.refobjsubid = a.attnum)
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: the table is of type %s.', col, member::regclass,
+                reloftype::regtype)
+            FROM narrow JOIN members USING (rel) JOIN pg_class ON pg_class.oid = member
+            WHERE reloftype <> 0
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', col, rel::regclass,
+                r.relowner::regrole, m.relowner::regrole, member::regclass)
+            FROM narrow JOIN members USING (rel) JOIN pg_class r ON r.oid = rel JOIN pg_class m ON m.oid = member
+            WHERE m.relowner <> r.relowner
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
+                u.attname, u.attrelid::regclass)
+            FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
+            JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
+            JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
+            UNION
+            SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
+            FROM narrow WHERE attinhcount > 0)
+        SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions, array_agg(col) AS cols,
+            (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
+            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
+            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner
+        FROM narrow GROUP BY rel ORDER BY rel = ANY (relations::oid[]), rel::regclass::text
+    LOOP
+        obstacles := obstacles || coalesce(widen.in_the_way, '{}');
+        IF widen.rel <> ALL (relations) THEN
+            others := concat_ws(', ', others, widen.rel);
+        END IF;
+        command := format('ALTER TABLE %s %s', widen.rel, widen.actions);
+        IF widen.rel_owner <> me THEN
+            command := 'SELECT ' || format(run_as, widen.rel_owner, command);
+        END IF;
+        of_command := concat(
+            format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
+            CASE WHEN widen.rel_owner <> me THEN
+                format(' As its owner, %s, whose code it can run.', widen.rel_owner) END);
+        IF at_once THEN
+            widenings := widenings || command;
+            widening_notes := widening_notes || of_command;
+        ELSE
+            EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2)', ours) INTO around
+                USING array_fill(widen.rel::oid, ARRAY[cardinality(widen.cols)]), widen.cols;
+            obstacles := obstacles || around.obstacles;
+            SELECT commands || array_agg(c ORDER BY place, nth), notes || array_agg(n ORDER BY place, nth) INTO commands, notes FROM (
+                VALUES (1, 0::bigint, 'BEGIN', NULL),
+                    (2, 0, CASE WHEN around.makes <> '{}' THEN fixed_path END, fixed_path_note),
+                    (3, 0, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', widen.rel), NULL),
+                    (5, 0, command, of_command),
+                    (7, 0, 'COMMIT', NULL)
+                UNION ALL
+                SELECT 4, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+                UNION ALL
+                SELECT 6, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)) steps(place, nth, c, n)
+                WHERE c IS NOT NULL;
+        END IF;
+    END LOOP;
+    EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2)', ours) INTO around
+        USING CASE WHEN at_once THEN narrow_relations ELSE '{}' END, CASE WHEN at_once THEN narrow_columns ELSE '{}' END;
+    obstacles := obstacles || around.obstacles;
+
+    EXECUTE format('SELECT state FROM %s.snowflake_status', ours) INTO state;
+    IF state NOT IN ('ready', 'idle', 'waiting') THEN
+        obstacles := obstacles || format('This server issues no IDs at present: its state is %s.', state);
+    END IF;
+    EXECUTE format('SELECT %s.snowflake_min_id(clock_timestamp())', ours) INTO lowest;
+    FOR relation, column_name IN SELECT r, c FROM unnest(relations, column_names) u(r, c) LOOP
+        SELECT relowner INTO owner FROM pg_class WHERE oid = relation;
+        SELECT * INTO id FROM pg_attribute WHERE attrelid = relation AND attname = column_name;
+        SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
+        SELECT c.oid INTO old_sequence FROM pg_depend d
+            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            JOIN pg_class c ON c.relkind = 'S' AND c.oid = CASE WHEN f.oid IS NULL THEN d.objid ELSE d.refobjid END
+            WHERE (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                   AND d.refobjid = relation AND d.refobjsubid = id.attnum AND d.deptype IN ('a', 'i'))
+               OR (f.adrelid = relation AND f.adnum = id.attnum AND d.refclassid = 'pg_class'::regclass)
+            LIMIT 1;
+
+        SELECT string_agg(pg_get_constraintdef(c.oid), ', ' ORDER BY conname) INTO checks
+            FROM pg_constraint c WHERE conrelid = relation AND contype = 'c' AND id.attnum = ANY (conkey);
+        is_key := EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = relation AND id.attnum = ANY (partattrs));
+
+        IF id.attgenerated <> '' THEN
+            obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
+        END IF;
+        command := format('SELECT max(%I)::bigint FROM %s', column_name, relation);
+        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
+            command := 'SELECT ' || format(run_as, owner, command);
+        END IF;
+        EXECUTE command INTO highest;
+        IF highest >= lowest THEN
+            greatest_id := greatest(greatest_id, highest);
+            EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
+                INTO is_ahead USING highest, coalesce(current_setting('snowflake_pg.max_forward_jump', true), '1h');
+            IF is_ahead THEN
+                obstacles := obstacles || concat(format('The greatest ID, %s, is too far ahead of new ones.', highest),
+                    ' If these are IDs of another layout, set snowflake_pg.layout to that.',
+                    ' If they are no Snowflake IDs, give such rows lower ones, or add another column.');
+            END IF;
+        END IF;
+        SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
+            INTO old_name, kept, numbering
+            FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
+            WHERE c.oid = old_sequence;
+        -- As the owner, who could put a view in the place of the sequence.
+        numbers := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, last_value, is_called) FROM %s', kept, old_sequence);
+        SELECT array_agg(planned.command ORDER BY place), array_agg(planned.note ORDER BY place) INTO more, more_notes
+        FROM (
+            VALUES
+                (6.1, CASE WHEN id.attidentity <> '' THEN
+                        format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
+                    'Keeps the number of the identity for snowflake_revert_plan().'),
+                (6.2, CASE WHEN id.attidentity <> '' AND owner <> me THEN
+                        format('ALTER SEQUENCE %s OWNER TO %s', kept, owner) END,
+                    'A sequence can only belong to a table of the same owner.'),
+                (6.3, CASE WHEN id.attidentity <> '' THEN CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)
+                        ELSE numbers END END,
+                    'Nobody takes a number meanwhile.'),
+                (7, CASE WHEN id.attidentity <> '' THEN
+                        format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
+                    format('Drops the sequence %s.', old_sequence)),
+                (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
+                    'As it was called.'),
+                (8.2, CASE WHEN id.attidentity <> '' THEN
+                        format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
+                    'Dropped with the column.'),
+                (9, CASE WHEN id.attidentity <> '' THEN
+                        format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
+                            CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
+                    'For snowflake_revert_plan().'),
+                (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
+                        WHERE seqrelid = old_sequence AND seqtypid <> 'bigint'::regtype AND relowner = owner) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
+                    'Kept for snowflake_revert_plan().'),
+                (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
+                    concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
+                        ' The default was ' || old_default || '.', ' They must pass ' || checks || '.',
+                        CASE WHEN is_key THEN ' There must be partitions for them.' END))
+        ) planned(place, command, note)
+        WHERE planned.command IS NOT NULL;
+        defaults := defaults || more;
+        default_notes := default_notes || more_notes;
+    END LOOP;
+    IF obstacles <> '{}' THEN
+        RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
+        RETURN;
+    END IF;
+
+    -- What a plan does not change, and what then has no room for the new IDs.
+    SELECT coalesce(array_agg(remark ORDER BY place, remark), '{}') INTO remarks FROM (
+        SELECT 1 AS place, format('%s is published by %s: make the column a bigint on the subscribers first.', rel::regclass,
+            string_agg(quote_ident(pubname), ', ' ORDER BY pubname)) AS remark
+        FROM (SELECT DISTINCT rel FROM unnest(narrow_relations) rel) narrow JOIN pg_class ON oid = rel
+        JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_publication_tables ON schemaname = nspname AND tablename = relname
+        GROUP BY rel
+        UNION ALL
+        SELECT 2, format('%s of %s is of type %s, and may refer to %s without a foreign key: it remains as it is.', quote_ident(a.attname),
+            c.oid::regclass, format_type(a.atttypid, NULL), rel)
+        FROM unnest(relations) rel JOIN pg_class t ON t.oid = rel
+        JOIN pg_attribute a ON a.attname IN (t.relname, t.relname || '_id', regexp_replace(t.relname, 's$', '') || '_id',
+            regexp_replace(t.relname, 'ies$', 'y') || '_id', regexp_replace(t.relname, 'es$', '') || '_id')
+        JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT a.attisdropped
+            AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+            AND NOT EXISTS (SELECT FROM unnest(narrow_relations, narrow_columns) u(r, col) WHERE r = c.oid AND col = a.attname)
+            AND NOT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid AND a.attnum = ANY (conkey))
+        UNION ALL
+        SELECT 3, format('%s has a parameter of 32 bits or less, and mentions %s: see whether it takes its IDs.', p.oid::regprocedure,
+            string_agg(rel::text, ', ' ORDER BY rel::text))
+        FROM unnest(relations) rel JOIN pg_class t ON t.oid = rel
+        JOIN pg_proc p ON strpos(CASE WHEN prosqlbody IS NULL THEN prosrc ELSE pg_get_function_sqlbody(p.oid) END, t.relname) > 0
+            AND CASE WHEN prosqlbody IS NULL THEN prosrc ELSE pg_get_function_sqlbody(p.oid) END
+                ~ ('\m' || regexp_replace(t.relname, '\W', '\\\&', 'g') || '\M')
+        WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+            AND ARRAY['smallint'::regtype, 'integer'::regtype]::oid[] && p.proargtypes::oid[]
+            AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
+        GROUP BY p.oid) remarked;
+
+    RETURN QUERY
+    SELECT row_number() OVER (ORDER BY place, nth)::integer, planned.command, planned.note
+    FROM (
+        SELECT place, 0 AS nth, c, n FROM (
+            VALUES
+                (2, 'SET lock_timeout = ''500ms''',
+                    'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
+                (3, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s)', ours, greatest_id) END,
+                    'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
+                (5, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+                (6, CASE WHEN around.makes <> '{}' THEN fixed_path END, fixed_path_note),
+                (7, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
+                    'All locks first, in the order in which most transactions take them.'),
+                (8, CASE WHEN NOT at_once THEN format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
+                    ours, narrow_relations::regclass[], narrow_columns) END, 'An error if a transaction above has failed.'),
+                (13, 'COMMIT', 'Ends all locks.'),
+                (14, 'RESET lock_timeout', NULL)) fixed(place, c, n)
+        WHERE c IS NOT NULL
+        UNION ALL
+        SELECT 1, nth, NULL, n FROM unnest(remarks) WITH ORDINALITY u(n, nth)
+        UNION ALL
+        SELECT 4, nth, c, n FROM unnest(commands, notes) WITH ORDINALITY u(c, n, nth)
+        UNION ALL
+        SELECT 9, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+        UNION ALL
+        SELECT 10, nth, c, n FROM unnest(widenings, widening_notes) WITH ORDINALITY u(c, n, nth)
+        UNION ALL
+        SELECT 11, nth, c, n FROM unnest(defaults, default_notes) WITH ORDINALITY u(c, n, nth)
+        UNION ALL
+        SELECT 12, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)
+    ) planned(place, nth, command, note);
+END
+$$;
+COMMENT ON FUNCTION snowflake_make_plan(regclass[], name[], boolean) IS
+    'not to be called: the plan of snowflake_adopt_plan() and snowflake_adopt_schema_plan()';
+
+CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    id pg_attribute;
+    old_default text;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind IN ('r', 'p') AND NOT relispartition) THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
@@ -706,173 +1194,46 @@ BEGIN
                     relation, column_name, ours, ours)
                 ELSE 'Add a column of type bigint.' END;
     END IF;
-    SELECT c.oid INTO old_sequence FROM pg_depend d
-        LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-        JOIN pg_class c ON c.relkind = 'S' AND c.oid = CASE WHEN f.oid IS NULL THEN d.objid ELSE d.refobjid END
-        WHERE (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-               AND d.refobjid = relation AND d.refobjsubid = id.attnum AND d.deptype IN ('a', 'i'))
-           OR (f.adrelid = relation AND f.adnum = id.attnum AND d.refclassid = 'pg_class'::regclass)
-        LIMIT 1;
-
-    SELECT string_agg(pg_get_constraintdef(c.oid), ', ' ORDER BY conname) INTO checks
-        FROM pg_constraint c WHERE conrelid = relation AND contype = 'c' AND id.attnum = ANY (conkey);
-    is_key := EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = relation AND id.attnum = ANY (partattrs));
-
-    -- The column, and what refers to it by foreign keys, if narrower than a bigint.
-    FOR widen IN
-        WITH RECURSIVE refers(rel, col) AS (
-            SELECT relation::oid, column_name
-            UNION
-            SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
-            FROM refers r
-            JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
-            CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
-            JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
-            JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col),
-        narrow AS (
-            SELECT rel, col, attinhcount FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col
-            WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype)),
-        members(rel, member) AS (
-            SELECT rel, rel FROM narrow
-            UNION
-            SELECT rel, inhrelid FROM members JOIN pg_inherits ON inhparent = member),
-        in_the_way(rel, note) AS (
-            SELECT rel, format('%I of %s cannot become bigint while there is: %s.', col, member::regclass,
-                pg_describe_object(d.classid, d.objid, d.objsubid))
-            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
-            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
-            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
-            WHERE g.attgenerated <> '' OR d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass,
-                'pg_trigger'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass)
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: it is in the partition key.', col, member::regclass)
-            FROM narrow JOIN members m USING (rel) JOIN pg_attribute a ON a.attrelid = member AND a.attname = col
-            JOIN pg_partitioned_table ON partrelid = member
-            WHERE a.attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-                AND d.objid = member AND d.refclassid = 'pg_class'::regclass AND d.refobjid = member
-                AND d.refobjsubid = a.attnum)
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: the table is of type %s.', col, member::regclass,
-                reloftype::regtype)
-            FROM narrow JOIN members USING (rel) JOIN pg_class ON pg_class.oid = member
-            WHERE reloftype <> 0
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', col, rel::regclass,
-                r.relowner::regrole, m.relowner::regrole, member::regclass)
-            FROM narrow JOIN members USING (rel) JOIN pg_class r ON r.oid = rel JOIN pg_class m ON m.oid = member
-            WHERE m.relowner <> r.relowner
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
-                u.attname, u.attrelid::regclass)
-            FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
-            JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
-            JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
-            UNION
-            SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
-            FROM narrow WHERE attinhcount > 0)
-        SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions,
-            (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
-            (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
-            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner
-        FROM narrow GROUP BY rel ORDER BY rel = relation, rel::regclass::text
-    LOOP
-        obstacles := obstacles || coalesce(widen.in_the_way, '{}');
-        IF widen.rel <> relation THEN
-            others := concat_ws(', ', others, widen.rel);
-        END IF;
-        command := format('ALTER TABLE %s %s', widen.rel, widen.actions);
-        IF widen.rel_owner <> me THEN
-            command := 'SELECT ' || format(run_as, widen.rel_owner, command);
-        END IF;
-        commands := commands || command;
-        notes := notes || concat(
-            format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
-            CASE WHEN widen.rel_owner <> me THEN
-                format(' As its owner, %s, whose code it can run.', widen.rel_owner) END);
-    END LOOP;
-    IF id.attgenerated <> '' THEN
-        obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
-    END IF;
-    EXECUTE format('SELECT state FROM %s.snowflake_status', ours) INTO state;
-    IF state NOT IN ('ready', 'idle', 'waiting') THEN
-        obstacles := obstacles || format('This server issues no IDs at present: its state is %s.', state);
-    END IF;
-    command := format('SELECT max(%I)::bigint FROM %s', column_name, relation);
-    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
-        command := 'SELECT ' || format(run_as, owner, command);
-    END IF;
-    EXECUTE command INTO highest;
-    EXECUTE format('SELECT %s.snowflake_min_id(clock_timestamp())', ours) INTO lowest;
-    IF highest >= lowest THEN
-        EXECUTE format('SELECT $1 > %s.snowflake_min_id(clock_timestamp() + $2::interval)', ours)
-            INTO is_ahead USING highest, coalesce(current_setting('snowflake_pg.max_forward_jump', true), '1h');
-        IF is_ahead THEN
-            obstacles := obstacles || concat(format('The greatest ID, %s, is too far ahead of new ones.', highest),
-                ' If these are IDs of another layout, set snowflake_pg.layout to that.',
-                ' If they are no Snowflake IDs, give such rows lower ones, or add another column.');
-        END IF;
-    END IF;
-    SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
-        INTO old_name, kept, numbering
-        FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
-        WHERE c.oid = old_sequence;
-    -- As the owner, who could put a view in the place of the sequence.
-    numbers := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, last_value, is_called) FROM %s', kept, old_sequence);
-    IF obstacles <> '{}' THEN
-        RETURN QUERY SELECT 0, NULL::text, note FROM unnest(obstacles) note;
-        RETURN;
-    END IF;
-
-    RETURN QUERY
-    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
-    FROM (
-        VALUES
-            (1.0, 'SET lock_timeout = ''500ms''',
-                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
-            (2, CASE WHEN highest >= lowest THEN format('SELECT %s.snowflake_advance(%s)', ours, highest) END,
-                'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
-            (3, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
-            (4, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),
-                'All locks first, in the order in which most transactions take them.'),
-            (6.1, CASE WHEN id.attidentity <> '' THEN
-                    format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
-                'Keeps the number of the identity for snowflake_revert_plan().'),
-            (6.2, CASE WHEN id.attidentity <> '' AND owner <> me THEN
-                    format('ALTER SEQUENCE %s OWNER TO %s', kept, owner) END,
-                'A sequence can only belong to a table of the same owner.'),
-            (6.3, CASE WHEN id.attidentity <> '' THEN CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)
-                    ELSE numbers END END,
-                'Nobody takes a number meanwhile.'),
-            (7, CASE WHEN id.attidentity <> '' THEN
-                    format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
-                format('Drops the sequence %s.', old_sequence)),
-            (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
-                'As it was called.'),
-            (8.2, CASE WHEN id.attidentity <> '' THEN
-                    format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
-                'Dropped with the column.'),
-            (9, CASE WHEN id.attidentity <> '' THEN
-                    format('COMMENT ON SEQUENCE %s IS ''snowflake_pg: GENERATED %s AS IDENTITY''', old_sequence,
-                        CASE id.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END) END,
-                'For snowflake_revert_plan().'),
-            (10, CASE WHEN id.attidentity = '' AND EXISTS (SELECT FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
-                    WHERE seqrelid = old_sequence AND seqtypid <> 'bigint'::regtype AND relowner = owner) THEN format('ALTER SEQUENCE %s AS bigint', old_sequence) END,
-                'Kept for snowflake_revert_plan().'),
-            (11, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', relation, column_name, ours),
-                concat('New rows get Snowflake IDs. lastval() and currval() do not know them: use RETURNING.',
-                    ' The default was ' || old_default || '.', ' They must pass ' || checks || '.',
-                    CASE WHEN is_key THEN ' There must be partitions for them.' END)),
-            (12, 'COMMIT', 'Ends all locks.'),
-            (13, 'RESET lock_timeout', NULL)
-        UNION ALL
-        SELECT 5 + nth / 1000.0, c, n FROM unnest(commands, notes) WITH ORDINALITY AS u(c, n, nth)
-    ) planned(place, command, note)
-    WHERE planned.command IS NOT NULL;
+    RETURN QUERY EXECUTE format('SELECT * FROM %s.snowflake_make_plan($1, $2, true)', ours) USING ARRAY[relation], ARRAY[column_name];
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
     'commands for \gexec that give a column the default snowflake_nextval(), and make it and all that refers to it a bigint; changes nothing itself';
+
+CREATE FUNCTION snowflake_adopt_schema_plan(schema regnamespace) RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    relations regclass[];
+    columns name[];
+    others text[];
+BEGIN
+    WITH numbered AS (
+        SELECT c.oid::regclass AS relation, attname,
+            EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p' AND attnum = ANY (conkey)) AS is_key
+        FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attinhcount = 0
+        LEFT JOIN pg_attrdef f ON adrelid = c.oid AND adnum = attnum
+        WHERE relnamespace = schema AND relkind IN ('r', 'p') AND NOT relispartition
+            AND atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
+            AND (attidentity <> '' OR EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = refobjid AND s.relkind = 'S'
+                WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND refclassid = 'pg_class'::regclass))
+            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND deptype = 'e'))
+    SELECT array_agg(relation ORDER BY relation::text, attname) FILTER (WHERE is_key),
+        array_agg(attname ORDER BY relation::text, attname) FILTER (WHERE is_key),
+        array_agg(format('%I of %s is numbered by a sequence, and not in the primary key: it remains as it is.', attname, relation)
+            ORDER BY relation::text, attname) FILTER (WHERE NOT is_key)
+        INTO relations, columns, others FROM numbered;
+    IF relations IS NULL THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: no primary key in schema %s is numbered by a sequence.', schema));
+    ELSE
+        RETURN QUERY EXECUTE format('SELECT * FROM %s.snowflake_make_plan($1, $2, false)', ours) USING relations, columns;
+    END IF;
+    RETURN QUERY SELECT 0, NULL::text, note FROM unnest(others) note;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt_schema_plan(regnamespace) IS
+    'the commands of snowflake_adopt_plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; changes nothing itself';
 
 CREATE FUNCTION snowflake_revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$

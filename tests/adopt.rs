@@ -1,10 +1,12 @@
 //! Existing tables get Snowflake IDs by `snowflake_adopt_plan()`, and their own numbers back by
 //! `snowflake_revert_plan()`.
 
+mod around;
 mod made;
 mod obstacles;
 mod plans;
 mod recipe;
+mod schema;
 
 use testbed::postgres::{Client, SimpleQueryMessage};
 use testbed::{Cluster, Database, value};

@@ -30,7 +30,7 @@ use strict::{define_choice, define_number};
 use words::words;
 
 pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion, sequence_start};
-pub use serial::{has_serial_schema, widens_serial};
+pub use serial::{has_serial_schemas, is_serial_schema, widens_serial};
 pub use set::set_parameters;
 pub use strict::{InvalidSetting, invalid_setting};
 

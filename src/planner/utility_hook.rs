@@ -64,7 +64,10 @@ unsafe extern "C-unwind" fn process_utility(
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
     // SAFETY: PostgreSQL has passed all of this for a hook to pass on.
     unsafe {
-        let statement = serial::begin(statement, &mut rest);
+        // The commands into which PostgreSQL takes a statement apart say nothing new.
+        let is_part = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND
+            && (*(*statement).utilityStmt).type_ == NodeTag::T_AlterTableStmt;
+        let statement = if is_part { statement } else { serial::begin(statement, &mut rest) };
         next(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
         serial::finish(rest);
     }

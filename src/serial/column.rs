@@ -1,12 +1,12 @@
-//! A new column: whether PostgreSQL would number it, and how it becomes one with Snowflake IDs.
+//! A new column: whether PostgreSQL would number it, and how it becomes a bigint.
 
-use super::statement::{cast, nodes};
+use super::statement::{cast, nodes, strings};
 use crate::catalog::identifier;
-use crate::server_encoding::{characters, quoted};
+use crate::server_encoding::characters;
 use pgrx::PgList;
 use pgrx::pg_sys::{
-    self, AlterTableCmd, AlterTableStmt, ColumnDef, ConstrType, Constraint, DefElem, Node, NodeTag, Oid, RawStmt,
-    TypeName,
+    self, AlterTableCmd, AlterTableStmt, ColumnDef, ConstrType, Constraint, DefElem, FuncCall, Node, NodeTag, Oid,
+    RawStmt, TypeName,
 };
 use std::ffi::{CStr, CString};
 
@@ -23,9 +23,6 @@ pub struct Column {
 const SERIALS: [&[u8]; 6] = [b"smallserial", b"serial2", b"serial", b"serial4", b"bigserial", b"serial8"];
 const BIG_SERIALS: [&[u8]; 2] = [b"bigserial", b"serial8"];
 
-/// The greatest value of each type that can be numbered. A sequence that ends there was given no end.
-const ENDS: [i64; 3] = [i16::MAX as i64, i32::MAX as i64, i64::MAX];
-
 impl Column {
     /// # Safety
     ///
@@ -36,14 +33,14 @@ impl Column {
 
     /// Whether PostgreSQL would number it by a new sequence. No if it would refuse the column.
     pub fn is_numbered(&self) -> bool {
-        let has = |kind| self.constraint(kind).is_some();
-        if has(ConstrType::CONSTR_DEFAULT) || has(ConstrType::CONSTR_GENERATED) {
+        let count = |kind| self.constraints(kind).count();
+        if count(ConstrType::CONSTR_DEFAULT) > 0 || count(ConstrType::CONSTR_GENERATED) > 0 {
             return false;
         }
-        match (self.serial(), has(ConstrType::CONSTR_IDENTITY)) {
-            (Some(_), is_identity) => !is_identity,
-            (None, true) => [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID].contains(&self.type_id()),
-            (None, false) => false,
+        match (self.serial(), count(ConstrType::CONSTR_IDENTITY)) {
+            (Some(_), identities) => identities == 0,
+            (None, 1) => self.end().is_some(),
+            (None, _) => false,
         }
     }
 
@@ -52,22 +49,58 @@ impl Column {
         self.serial().map_or_else(|| self.type_id() == pg_sys::INT8OID, |name| BIG_SERIALS.contains(&name))
     }
 
+    /// Whether it is narrower than a bigint, and nobody numbers it.
+    pub fn is_narrow(&self) -> bool {
+        [pg_sys::INT2OID, pg_sys::INT4OID].contains(&self.type_id())
+            && self.constraint(ConstrType::CONSTR_IDENTITY).is_none()
+    }
+
+    /// The greatest value of its type, if that is a type that can be numbered.
+    fn end(&self) -> Option<i64> {
+        match self.type_id() {
+            pg_sys::INT2OID => Some(i16::MAX.into()),
+            pg_sys::INT4OID => Some(i32::MAX.into()),
+            pg_sys::INT8OID => Some(i64::MAX),
+            _ => None,
+        }
+    }
+
     /// The option of its identity that says which numbers the rows get, if its author has written one.
-    pub fn option_of_sequence(&self) -> Option<&'static str> {
-        let identity = self.constraint(ConstrType::CONSTR_IDENTITY)?;
+    pub fn option_of_sequence(&self) -> Option<String> {
+        let (identity, end) = (self.constraint(ConstrType::CONSTR_IDENTITY)?, self.end()?);
         // SAFETY: the options of an identity are a list of such nodes.
-        let mut options = unsafe { nodes((*identity).options).filter_map(|node| cast(node, NodeTag::T_DefElem)) };
-        // SAFETY: such a node.
-        options.find_map(|option| unsafe { option_that_counts(option) })
+        let options =
+            unsafe { nodes((*identity).options).filter_map(|node| cast::<DefElem>(node, NodeTag::T_DefElem)) };
+        let mut seen = Vec::new();
+        for option in options {
+            // SAFETY: such a node, whose name is a C string.
+            let (name, counts) = unsafe { (CStr::from_ptr((*option).defname).to_bytes(), counts(option, end)) };
+            // PostgreSQL refuses what is there twice.
+            if counts || seen.contains(&name) {
+                let name = match name {
+                    b"start" => "START WITH".to_owned(),
+                    b"increment" => "INCREMENT BY".to_owned(),
+                    name => characters(name).to_uppercase(),
+                };
+                return Some(name);
+            }
+            seen.push(name);
+        }
+        None
     }
 
     /// Its first constraint of a kind.
     pub fn constraint(&self, kind: ConstrType::Type) -> Option<*mut Constraint> {
+        self.constraints(kind).next()
+    }
+
+    /// Its constraints of a kind.
+    pub fn constraints(&self, kind: ConstrType::Type) -> impl Iterator<Item = *mut Constraint> {
         // SAFETY: the constraints of a column are a list of such nodes.
         unsafe {
-            let mut constraints = nodes((*self.definition).constraints)
+            let constraints = nodes((*self.definition).constraints)
                 .filter_map(|node| cast::<Constraint>(node, NodeTag::T_Constraint));
-            constraints.find(|&constraint| (*constraint).contype == kind)
+            constraints.filter(move |&constraint| (*constraint).contype == kind)
         }
     }
 
@@ -78,17 +111,31 @@ impl Column {
             return None;
         }
         // SAFETY: the parts of a name are a list of strings.
-        let mut parts = unsafe { nodes(of.names) };
-        let (Some(name), None) = (parts.next(), parts.next()) else { return None };
-        // SAFETY: a string.
-        let name = unsafe { CStr::from_ptr((*name.cast::<pg_sys::String>()).sval) };
+        let parts: Vec<_> = unsafe { strings(of.names) }.collect();
+        let [name] = parts[..] else { return None };
         SERIALS.into_iter().find(|&serial| serial == name.to_bytes())
     }
 
-    /// Its type; the invalid OID if there is none.
-    fn type_id(&self) -> Oid {
-        // SAFETY: takes such a node.
-        self.type_name().map_or(Oid::INVALID, |of| unsafe { pg_sys::LookupTypeNameOid(std::ptr::null_mut(), of, true) })
+    /// Its type, if it is an integer; else the invalid OID. The grammar names PostgreSQL's types with `pg_catalog`. Other
+    /// schemas are not looked into, where a lookup could fail with an error that has no position.
+    pub fn type_id(&self) -> Oid {
+        let Some(of) = self.type_name().filter(|of| !of.setof && !of.pct_type && of.arrayBounds.is_null()) else {
+            return Oid::INVALID;
+        };
+        // SAFETY: the parts of a name are a list of strings. The function takes such a node.
+        unsafe {
+            let parts: Vec<_> = strings(of.names).collect();
+            match parts[..] {
+                [_] => pg_sys::LookupTypeNameOid(std::ptr::null_mut(), of, true),
+                [schema, name] if schema == c"pg_catalog" => match name.to_bytes() {
+                    b"int2" => pg_sys::INT2OID,
+                    b"int4" => pg_sys::INT4OID,
+                    b"int8" => pg_sys::INT8OID,
+                    _ => Oid::INVALID,
+                },
+                _ => Oid::INVALID,
+            }
+        }
     }
 
     /// `None` for a column of a partition, or of a table of a composite type.
@@ -103,29 +150,35 @@ impl Column {
         unsafe { CStr::from_ptr((*self.definition).colname) }
     }
 
-    /// Its name, for messages.
-    pub fn display(&self) -> String {
-        quoted(&characters(self.name().to_bytes()))
-    }
-
     /// Becomes `bigint DEFAULT snowflake_id() NOT NULL`, with its other constraints.
     ///
     /// # Safety
     ///
     /// Nobody else reads the column at the same time. The function is in this schema.
-    pub unsafe fn become_bigint(&self, schema: &CStr) {
+    pub unsafe fn become_snowflake(&self, schema: &CStr) {
         // SAFETY: as the caller's. Lists of such nodes.
         unsafe {
             let other = parsed(schema);
             let mut constraints = PgList::<Node>::new();
-            let own = nodes((*self.definition).constraints).filter(|&node| {
+            let is_identity = |&node: &*mut Node| {
                 cast::<Constraint>(node, NodeTag::T_Constraint)
-                    .is_none_or(|constraint| (*constraint).contype != ConstrType::CONSTR_IDENTITY)
-            });
+                    .is_some_and(|constraint| (*constraint).contype == ConstrType::CONSTR_IDENTITY)
+            };
+            let own = nodes((*self.definition).constraints).filter(|node| !is_identity(node));
             own.chain(nodes((*other).constraints)).for_each(|constraint| constraints.push(constraint));
             (*self.definition).typeName = (*other).typeName;
             (*self.definition).constraints = constraints.into_pg();
         }
+    }
+
+    /// Becomes a bigint, and else remains as it is.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else reads the column at the same time.
+    pub unsafe fn become_bigint(&self) {
+        // SAFETY: as the caller's. Gives a node of this type.
+        unsafe { (*self.definition).typeName = pg_sys::SystemTypeName(c"int8".as_ptr().cast_mut()) };
     }
 }
 
@@ -134,33 +187,45 @@ fn parsed(schema: &CStr) -> *mut ColumnDef {
     let schema = identifier(schema);
     let text = [b"ALTER TABLE t ADD c pg_catalog.int8 DEFAULT ", schema.as_slice(), b".snowflake_id() NOT NULL"];
     let text = CString::new(text.concat()).expect("a name, which has no zero byte");
-    // SAFETY: takes a C string, and gives a list of one statement with one command, that with the column.
+    // SAFETY: takes a C string, and gives a list of one statement with one command, that with the column. Its default is a
+    // call.
     unsafe {
         let statement = nodes(pg_sys::raw_parser(text.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_DEFAULT)).next();
         let alter = (*statement.expect("a statement").cast::<RawStmt>()).stmt.cast::<AlterTableStmt>();
         let command = nodes((*alter).cmds).next().expect("a command").cast::<AlterTableCmd>();
-        (*command).def.cast()
+        let column = (*command).def.cast::<ColumnDef>();
+        // An error must not point to a place in the text of the user.
+        (*(*column).typeName).location = -1;
+        for constraint in nodes((*column).constraints) {
+            let constraint = constraint.cast::<Constraint>();
+            (*constraint).location = -1;
+            if let Some(call) = cast::<FuncCall>((*constraint).raw_expr, NodeTag::T_FuncCall) {
+                (*call).location = -1;
+            }
+        }
+        column
     }
 }
 
-/// The SQL of an option of an identity, unless it is as if it were not written. Some clients write all options.
+/// Whether an option of an identity says which numbers the rows get. No if it is as if it were not written: some clients
+/// write all options.
 ///
 /// # Safety
 ///
 /// An option of an identity.
-unsafe fn option_that_counts(option: *mut DefElem) -> Option<&'static str> {
+unsafe fn counts(option: *mut DefElem, end: i64) -> bool {
     // SAFETY: as the caller's. The argument is a number, a truth value, or null. An ERROR is that of the statement.
     unsafe {
         let number = || (!(*option).arg.is_null()).then(|| pg_sys::defGetInt64(option));
-        let (sql, counts) = match CStr::from_ptr((*option).defname).to_bytes() {
-            b"start" => ("START WITH", number() != Some(1)),
-            b"increment" => ("INCREMENT BY", number() != Some(1)),
-            b"minvalue" => ("MINVALUE", number().is_some_and(|number| number != 1)),
-            b"maxvalue" => ("MAXVALUE", number().is_some_and(|number| !ENDS.contains(&number))),
-            b"cycle" => ("CYCLE", pg_sys::defGetBoolean(option)),
-            // Its name, and how many numbers a session takes at once.
-            _ => return None,
-        };
-        counts.then_some(sql)
+        match CStr::from_ptr((*option).defname).to_bytes() {
+            b"start" | b"increment" => number() != Some(1),
+            b"minvalue" => number().is_some_and(|number| number != 1),
+            b"maxvalue" => number().is_some_and(|number| number != end),
+            b"cycle" => pg_sys::defGetBoolean(option),
+            // How many numbers a session takes at once.
+            b"cache" => number().is_none_or(|number| number < 1),
+            b"sequence_name" => false,
+            _ => true,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A CREATE TABLE or an ALTER TABLE that adds columns or constraints: what it says of them.
 
 use super::column::Column;
-use crate::catalog::{name_of_table, with_children};
+use crate::catalog::{name_of_table, relation_kind, with_children};
 use crate::server_encoding::{characters, quoted};
 use pgrx::PgList;
 use pgrx::pg_sys::{
@@ -15,12 +15,14 @@ pub struct Statement {
     relation: *mut RangeVar,
     /// New columns.
     pub columns: Vec<Column>,
+    /// Constraints of the table.
+    pub constraints: Vec<*mut Constraint>,
     /// The tables that it inherits from.
     parents: Vec<*mut RangeVar>,
-    pub has_foreign_key: bool,
     /// Whether it copies identities by LIKE.
     pub copies_identity: bool,
-    creates: bool,
+    /// Whether it makes the table.
+    pub creates: bool,
     if_not_exists: bool,
 }
 
@@ -35,62 +37,52 @@ impl Statement {
         unsafe {
             let command = (*statement).utilityStmt;
             match (*command).type_ {
-                NodeTag::T_CreateStmt => Some(Self::created_by(&*command.cast::<CreateStmt>())),
+                NodeTag::T_CreateStmt => {
+                    let create = &*command.cast::<CreateStmt>();
+                    let mut table = Self::new(create.relation);
+                    (table.creates, table.if_not_exists) = (true, create.if_not_exists);
+                    table.parents = PgList::from_pg(create.inhRelations).iter_ptr().collect();
+                    nodes(create.tableElts).for_each(|element| table.add(element, create.if_not_exists));
+                    Some(table)
+                }
                 NodeTag::T_AlterTableStmt => {
                     let alter = &*command.cast::<AlterTableStmt>();
-                    (alter.objtype == pg_sys::ObjectType::OBJECT_TABLE).then(|| Self::altered_by(alter))
+                    if alter.objtype != pg_sys::ObjectType::OBJECT_TABLE {
+                        return None;
+                    }
+                    let mut table = Self::new(alter.relation);
+                    for command in nodes(alter.cmds) {
+                        let command = &*command.cast::<AlterTableCmd>();
+                        if [AlterTableType::AT_AddColumn, AlterTableType::AT_AddConstraint].contains(&command.subtype) {
+                            table.add(command.def, command.missing_ok);
+                        }
+                    }
+                    Some(table)
                 }
                 _ => None,
             }
         }
     }
 
-    unsafe fn created_by(create: &CreateStmt) -> Self {
-        let mut table = Self {
-            relation: create.relation,
+    fn new(relation: *mut RangeVar) -> Self {
+        Self {
+            relation,
             columns: Vec::new(),
-            // SAFETY: a list of such nodes.
-            parents: unsafe { PgList::from_pg(create.inhRelations) }.iter_ptr().collect(),
-            has_foreign_key: false,
-            copies_identity: false,
-            creates: true,
-            if_not_exists: create.if_not_exists,
-        };
-        // SAFETY: as `of`.
-        unsafe { nodes(create.tableElts) }.for_each(|element| unsafe { table.add(element, create.if_not_exists) });
-        table
-    }
-
-    unsafe fn altered_by(alter: &AlterTableStmt) -> Self {
-        let mut table = Self {
-            relation: alter.relation,
-            columns: Vec::new(),
+            constraints: Vec::new(),
             parents: Vec::new(),
-            has_foreign_key: false,
             copies_identity: false,
             creates: false,
             if_not_exists: false,
-        };
-        // SAFETY: as `of`.
-        unsafe {
-            for command in nodes(alter.cmds).filter_map(|node| cast::<AlterTableCmd>(node, NodeTag::T_AlterTableCmd)) {
-                if [AlterTableType::AT_AddColumn, AlterTableType::AT_AddConstraint].contains(&(*command).subtype) {
-                    table.add((*command).def, (*command).missing_ok);
-                }
-            }
         }
-        table
     }
 
     unsafe fn add(&mut self, element: *mut Node, unless_exists: bool) {
         // SAFETY: as `of`.
         unsafe {
             if let Some(column) = cast(element, NodeTag::T_ColumnDef) {
-                let column = Column::new(column, self.columns.len(), unless_exists);
-                self.has_foreign_key |= column.constraint(ConstrType::CONSTR_FOREIGN).is_some();
-                self.columns.push(column);
-            } else if let Some(constraint) = cast::<Constraint>(element, NodeTag::T_Constraint) {
-                self.has_foreign_key |= (*constraint).contype == ConstrType::CONSTR_FOREIGN;
+                self.columns.push(Column::new(column, self.columns.len(), unless_exists));
+            } else if let Some(constraint) = cast(element, NodeTag::T_Constraint) {
+                self.constraints.push(constraint);
             } else if let Some(like) = cast::<TableLikeClause>(element, NodeTag::T_TableLikeClause) {
                 self.copies_identity |= (*like).options & TableLikeOption::CREATE_TABLE_LIKE_IDENTITY != 0;
             }
@@ -99,33 +91,70 @@ impl Statement {
 
     /// Whether it can have what this module changes.
     pub fn is_of_interest(&self) -> bool {
-        self.has_foreign_key || self.copies_identity || self.columns.iter().any(Column::is_numbered)
+        self.copies_identity
+            || self.columns.iter().any(|column| column.is_numbered() || column.constraint(FOREIGN_KEY).is_some())
+            // SAFETY: a constraint of the statement.
+            || self.constraints.iter().any(|&constraint| unsafe { (*constraint).contype } == FOREIGN_KEY)
     }
 
-    /// Whether it creates nothing, since the table is there.
-    pub fn is_there_already(&self) -> bool {
-        self.if_not_exists && self.schema().is_some_and(|schema| self.find(schema) != Oid::INVALID)
+    /// The schema that has the table, or will have it. `None` if PostgreSQL will refuse the statement, or make nothing
+    /// since the table is there.
+    pub fn schema(&self) -> Option<Oid> {
+        if !self.creates {
+            let table = self.table()?;
+            // SAFETY: takes the OID of a relation.
+            return Some(unsafe { pg_sys::get_rel_namespace(table) });
+        }
+        // Not RangeVarGetCreationNamespace(), whose errors would have no position.
+        // SAFETY: a node with these fields. The functions take C strings.
+        let schema = unsafe {
+            let relation = &*self.relation;
+            if relation.relpersistence.to_ne_bytes() == [pg_sys::RELPERSISTENCE_TEMP] {
+                return self.temporary_schema();
+            }
+            if relation.schemaname.is_null() {
+                PgList::<Oid>::from_pg(pg_sys::fetch_search_path(false)).iter_oid().next()?
+            } else if CStr::from_ptr(relation.schemaname) == c"pg_temp" {
+                return self.temporary_schema();
+            } else {
+                pg_sys::get_namespace_oid(relation.schemaname, true)
+            }
+        };
+        let is_there = self.if_not_exists && self.find_in(schema) != Oid::INVALID;
+        (schema != Oid::INVALID && !is_there).then_some(schema)
+    }
+
+    /// As [`Self::schema`], of a temporary table. PostgreSQL makes the schema when it needs one.
+    fn temporary_schema(&self) -> Option<Oid> {
+        // SAFETY: takes a node of this type, which names a temporary table.
+        let schema = unsafe { pg_sys::RangeVarGetCreationNamespace(self.relation) };
+        (!self.if_not_exists || self.find_in(schema) == Oid::INVALID).then_some(schema)
+    }
+
+    fn find_in(&self, schema: Oid) -> Oid {
+        // SAFETY: takes a C string and any OID.
+        unsafe { pg_sys::get_relname_relid(self.name(), schema) }
+    }
+
+    /// The table that it alters; `None` for another kind of relation.
+    pub fn table(&self) -> Option<Oid> {
+        Some(find(self.relation)).filter(|&table| is_table(table))
+    }
+
+    /// Whether it is a table of this statement to which a foreign key of it refers.
+    pub fn is_itself(&self, other: &RangeVar) -> bool {
+        // SAFETY: names are C strings, or null.
+        unsafe {
+            let own = &*self.relation;
+            let schema = |of: &RangeVar| (!of.schemaname.is_null()).then(|| CStr::from_ptr(of.schemaname));
+            CStr::from_ptr(own.relname) == CStr::from_ptr(other.relname)
+                && (schema(other).is_none() || schema(own) == schema(other))
+        }
     }
 
     /// Whether it does not add a column, since the table has it.
     pub fn has_already(&self, column: &Column) -> bool {
-        !self.creates && column.unless_exists && has(find(self.relation), column)
-    }
-
-    /// The schema that has the table, or will have it. `None` if there is no such table.
-    pub fn schema(&self) -> Option<Oid> {
-        if self.creates {
-            // SAFETY: takes such a node. An ERROR is that of the statement.
-            return Some(unsafe { pg_sys::RangeVarGetCreationNamespace(self.relation) });
-        }
-        let table = find(self.relation);
-        // SAFETY: takes the OID of a relation.
-        (table != Oid::INVALID).then(|| unsafe { pg_sys::get_rel_namespace(table) })
-    }
-
-    fn find(&self, schema: Oid) -> Oid {
-        // SAFETY: takes a C string and the OID of a schema.
-        unsafe { pg_sys::get_relname_relid(self.name(), schema) }
+        !self.creates && column.unless_exists && has(find(self.relation), column.name())
     }
 
     /// The name of the table.
@@ -137,20 +166,25 @@ impl Statement {
     /// The name of another table whose column PostgreSQL merges with this one, so that both must be of one type, and
     /// which is no bigint; `None` if there is none.
     pub fn merged_with(&self, column: &Column) -> Option<String> {
-        let narrow = |&table: &Oid| has(table, column) && type_of(table, column) != pg_sys::INT8OID;
+        let narrow = |&table: &Oid| has(table, column.name()) && type_of(table, column.name()) != pg_sys::INT8OID;
         let parents = self.parents.iter().map(|&parent| find(parent));
-        let children = if self.creates { Vec::new() } else { with_children(find(self.relation)) };
-        let other = parents.chain(children).find(narrow)?;
-        Some(characters(&name_of_table(other)?).into_owned())
+        // But for the table itself, which comes first.
+        let children = self.table().filter(|_| !self.creates).map(with_children).unwrap_or_default();
+        let other = parents.chain(children.into_iter().skip(1)).find(narrow)?;
+        Some(quoted(&characters(&name_of_table(other)?)))
     }
 
     /// A column, for messages.
-    pub fn display(&self, column: &Column) -> String {
+    pub fn display(&self, column: &CStr) -> String {
         // SAFETY: a C string.
         let table = unsafe { CStr::from_ptr(self.name()) };
-        format!("column {} of table {}", column.display(), quoted(&characters(table.to_bytes())))
+        let [column, table] = [column, table].map(|name| quoted(&characters(name.to_bytes())));
+        format!("column {column} of table {table}")
     }
 }
+
+/// The kind of constraint.
+pub const FOREIGN_KEY: ConstrType::Type = ConstrType::CONSTR_FOREIGN;
 
 /// The nodes of a list.
 ///
@@ -163,31 +197,57 @@ pub unsafe fn nodes(list: *mut List) -> impl Iterator<Item = *mut Node> {
     nodes.into_iter()
 }
 
+/// The strings of a list.
+///
+/// # Safety
+///
+/// A list of strings, or null.
+pub unsafe fn strings<'tree>(list: *mut List) -> impl Iterator<Item = &'tree CStr> {
+    // SAFETY: as the caller's.
+    unsafe { nodes(list).map(|node| CStr::from_ptr((*node.cast::<pg_sys::String>()).sval)) }
+}
+
 /// A node as the type that this tag names, if it is of that type.
 ///
 /// # Safety
 ///
-/// A node.
+/// A node, or null.
 pub unsafe fn cast<T>(node: *mut Node, tag: NodeTag) -> Option<*mut T> {
     // SAFETY: as the caller's.
     (!node.is_null() && unsafe { (*node).type_ } == tag).then(|| node.cast())
 }
 
-/// The table of this name; the invalid OID if there is none.
-fn find(relation: *mut RangeVar) -> Oid {
-    let (lock, flags) = (0, pg_sys::RVROption::RVR_MISSING_OK);
-    // SAFETY: takes such a node, and needs no callback.
-    unsafe { pg_sys::RangeVarGetRelidExtended(relation, lock, flags, None, std::ptr::null_mut()) }
+/// The relation of this name; the invalid OID if there is none, or if the user may not look into its schema.
+pub fn find(relation: *mut RangeVar) -> Oid {
+    // SAFETY: takes nodes of this type, C strings and OIDs. Needs no callback.
+    unsafe {
+        let schema = (*relation).schemaname;
+        if schema.is_null() {
+            return pg_sys::RelnameGetRelid((*relation).relname);
+        }
+        if CStr::from_ptr(schema) == c"pg_temp" {
+            let (lock, flags) = (0, pg_sys::RVROption::RVR_MISSING_OK);
+            return pg_sys::RangeVarGetRelidExtended(relation, lock, flags, None, std::ptr::null_mut());
+        }
+        pg_sys::get_relname_relid((*relation).relname, pg_sys::get_namespace_oid(schema, true))
+    }
+}
+
+/// Whether this is a table.
+pub fn is_table(relation: Oid) -> bool {
+    // SAFETY: takes any OID.
+    let kind = relation_kind(unsafe { pg_sys::get_rel_relkind(relation) });
+    [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
 }
 
 /// Whether a table has a column of this name.
-fn has(table: Oid, column: &Column) -> bool {
+pub fn has(table: Oid, column: &CStr) -> bool {
     // SAFETY: takes any OID and a C string.
-    unsafe { pg_sys::get_attnum(table, column.name().as_ptr()) != 0 }
+    unsafe { pg_sys::get_attnum(table, column.as_ptr()) != 0 }
 }
 
-/// The type of the column of this name, which the table has.
-fn type_of(table: Oid, column: &Column) -> Oid {
-    // SAFETY: takes any OID and a C string, and then the number of a column.
-    unsafe { pg_sys::get_atttype(table, pg_sys::get_attnum(table, column.name().as_ptr())) }
+/// The type of the column of this name; the invalid OID if there is none.
+pub fn type_of(table: Oid, column: &CStr) -> Oid {
+    // SAFETY: takes any OID and a C string, and then a number, which may be that of no column.
+    unsafe { pg_sys::get_atttype(table, pg_sys::get_attnum(table, column.as_ptr())) }
 }

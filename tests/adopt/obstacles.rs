@@ -11,14 +11,6 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
         .expect("a publication");
     for (obstacle, note) in [
         (
-            "CREATE VIEW shown AS SELECT id FROM orders",
-            "id of public.orders cannot become bigint while there is: rule _RETURN on view public.shown.",
-        ),
-        (
-            "CREATE MATERIALIZED VIEW kept AS SELECT id FROM orders",
-            "id of public.orders cannot become bigint while there is: rule _RETURN on materialized view public.kept.",
-        ),
-        (
             "CREATE RULE quiet AS ON UPDATE TO orders WHERE new.id = 5 DO INSTEAD NOTHING",
             "id of public.orders cannot become bigint while there is: rule quiet on table public.orders.",
         ),
@@ -27,28 +19,12 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
             "id of public.orders cannot become bigint while there is: default value for column twice of table public.orders.",
         ),
         (
-            "CREATE POLICY own ON orders USING (id > 0)",
-            "id of public.orders cannot become bigint while there is: policy own on table public.orders.",
-        ),
-        (
             "ALTER PUBLICATION rows ADD TABLE orders WHERE (id > 0)",
             "id of public.orders cannot become bigint while there is: publication of table public.orders in publication rows.",
         ),
         (
             "ALTER PUBLICATION rows ADD TABLE orders (id, n)",
             "id of public.orders cannot become bigint while there is: publication of table public.orders in publication rows.",
-        ),
-        (
-            "CREATE TRIGGER t BEFORE UPDATE OF id ON orders FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-            "id of public.orders cannot become bigint while there is: trigger t on table public.orders.",
-        ),
-        (
-            "CREATE FUNCTION f() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders; END",
-            "id of public.orders cannot become bigint while there is: function public.f().",
-        ),
-        (
-            "CREATE VIEW shown AS SELECT order_id FROM items",
-            "order_id of public.items cannot become bigint while there is: rule _RETURN on view public.shown.",
         ),
         (
             "DROP TABLE items; CREATE TABLE items (order_id integer REFERENCES orders) PARTITION BY RANGE (order_id)",
@@ -78,11 +54,9 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
         assert_eq!(found.notes, [note], "{obstacle}");
         assert!(found.commands.is_empty(), "{obstacle}: {found:?}");
         // PostgreSQL refuses it, too: the plan would have failed half way.
-        if !obstacle.contains("FUNCTION f") {
-            let table = if note.starts_with("id") { "orders ALTER id" } else { "items ALTER order_id" };
-            let refused = error(&mut client, &format!("ALTER TABLE {table} TYPE bigint"));
-            assert!(["0A000", "42P16", "42809"].contains(&refused.code().code()), "{obstacle}: {refused:?}");
-        }
+        let table = if note.starts_with("id") { "orders ALTER id" } else { "items ALTER order_id" };
+        let refused = error(&mut client, &format!("ALTER TABLE {table} TYPE bigint"));
+        assert!(["0A000", "42P16", "42809"].contains(&refused.code().code()), "{obstacle}: {refused:?}");
         client.batch_execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").expect("the end");
     }
 }

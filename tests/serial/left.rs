@@ -15,6 +15,9 @@ fn an_identity_whose_author_has_chosen_its_numbers_keeps_its_sequence() {
         ("MINVALUE 0 START WITH 1", "MINVALUE"),
         ("MAXVALUE 99", "MAXVALUE"),
         ("CYCLE", "CYCLE"),
+        ("RESTART WITH 100", "RESTART"),
+        // As for clients that read 32 bits.
+        ("MAXVALUE 2147483647", "MAXVALUE"),
     ] {
         let told = session.run(&format!("CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY ({options}))"));
         let notice = format!(
@@ -33,7 +36,7 @@ fn columns_stay_narrow_for_an_application_that_reads_keys_as_32_bits() {
     assert_eq!(session.columns("wide"), CHANGED);
     let told = session.run("CREATE TABLE orders (id serial, wide_id integer REFERENCES wide)");
     let notice = "NOTICE: column \"id\" of table \"orders\" is numbered by a sequence \
-        (It is narrower than a bigint, and snowflake_pg.widen_serial is off.)";
+        (It is narrower than bigint, and snowflake_pg.widen_serial is off.)";
     assert_eq!(told, [notice]);
     let columns = "id integer NOT NULL nextval('orders_id_seq'::regclass), wide_id integer";
     assert_eq!(session.columns("orders"), columns);
@@ -51,7 +54,7 @@ fn a_column_that_postgresql_merges_with_a_narrower_one_keeps_its_sequence() {
     ] {
         let told = session.run(statement);
         let notice = format!(
-            "NOTICE: column \"id\" of table \"{table}\" is numbered by a sequence (It is merged with the column of {other}, which is no bigint.)"
+            "NOTICE: column \"id\" of table \"{table}\" is numbered by a sequence (It is merged with the column of \"{other}\", which is not of type bigint.)"
         );
         assert_eq!(told.first(), Some(&notice), "{statement}: {told:?}");
         assert!(session.columns(table).contains("id integer NOT NULL nextval"), "{}", session.columns(table));
@@ -174,21 +177,46 @@ fn a_database_without_the_extension_warns_and_numbers_by_a_sequence() {
     let database = Cluster::builder().worker(7).database();
     let mut session = Session::of(database.config());
     session.run("SET snowflake_pg.serial_schemas = '*'");
-    let warning = |table: &str| {
-        format!(
-            "WARNING: column \"id\" of table \"{table}\" gets no Snowflake IDs (This database has no extension snowflake_pg, or you lack USAGE on its schema.)"
-        )
-    };
+    let warning = |detail: &str| format!("WARNING: column \"id\" of table \"orders\" gets no Snowflake IDs ({detail})");
+    let missing = "This database has no extension snowflake_pg, or another snowflake_id() beside its own.";
     let told = session.run("CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY, n integer)");
-    assert_eq!(told, [warning("orders")]);
+    assert_eq!(told, [warning(missing)]);
     assert_eq!(session.columns("orders"), "id bigint NOT NULL a, n integer");
     assert_eq!(session.run("CREATE TABLE items (of integer, n bigint)"), [""; 0]);
-    // Nor for a role that could not use the default.
-    session.run(
-        "CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; DROP ROLE IF EXISTS shut_out; CREATE ROLE shut_out;
-         CREATE SCHEMA theirs AUTHORIZATION shut_out; SET ROLE shut_out; SET search_path = theirs",
-    );
-    assert_eq!(session.run("CREATE TABLE orders (id serial)"), [warning("orders")]);
-    assert!(session.columns("orders").contains("nextval"));
-    session.run("RESET ROLE; DROP OWNED BY shut_out; DROP ROLE shut_out");
+}
+
+#[test]
+fn a_column_that_is_dropped_and_added_again_and_one_beside_a_copied_identity_are_new() {
+    let (_database, mut session) = database();
+    session.run("CREATE TABLE orders (id integer)");
+    assert_eq!(session.run("ALTER TABLE orders DROP COLUMN id, ADD COLUMN id serial"), [gets_ids("orders")]);
+    assert_eq!(session.columns("orders"), CHANGED);
+    session.run("SET snowflake_pg.serial_schemas = ''; CREATE TABLE source (id bigint GENERATED ALWAYS AS IDENTITY)");
+    session.run("SET snowflake_pg.serial_schemas = '*'");
+    let told = session
+        .run("CREATE TABLE copy (LIKE source INCLUDING ALL, own bigint GENERATED ALWAYS AS IDENTITY (START WITH 5))");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(session.columns("copy"), format!("{CHANGED}, own bigint NOT NULL a"));
+}
+
+/// A name in another encoding is no text of UTF-8.
+#[test]
+fn names_in_every_server_encoding_can_be_spoken_of() {
+    let cluster = Cluster::builder().worker(7).start();
+    for encoding in ["LATIN1", "EUC_JP", "SQL_ASCII", "UTF8"] {
+        let make = format!(
+            "CREATE DATABASE \"{encoding}\" ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        );
+        cluster.connect().batch_execute(&make).expect("a database");
+        let mut config = cluster.config();
+        let mut session = Session::of(config.dbname(encoding).clone());
+        let name = if encoding == "EUC_JP" { "\u{ff71}\u{ff72}" } else { "\u{e4}\u{f6}" };
+        session
+            .run("SET client_encoding = 'UTF8'; CREATE EXTENSION snowflake_pg; SET snowflake_pg.serial_schemas = '*'");
+        session.run(&format!("CREATE TABLE \"{name}\" (\"{name}\" integer); CREATE TABLE parent (); ALTER TABLE \"{name}\" INHERIT parent"));
+        let told = session.run(&format!("ALTER TABLE parent ADD \"{name}\" serial"));
+        assert!(told[0].starts_with("NOTICE: column "), "{encoding}: {told:?}");
+        session.run(&format!("CREATE TABLE made (\"{name}\" serial PRIMARY KEY); CREATE TABLE \"of {name}\" (\"{name}\" integer REFERENCES made)"));
+        assert_eq!(session.columns("made").matches("snowflake_id()").count(), 1, "{encoding}");
+    }
 }

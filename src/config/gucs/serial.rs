@@ -56,8 +56,13 @@ unsafe extern "C-unwind" fn check_schemas(
     false
 }
 
+/// Whether any schema is chosen.
+pub fn has_serial_schemas() -> bool {
+    SERIAL_SCHEMAS.get().is_some_and(|text| !text.is_empty())
+}
+
 /// Whether new serial and identity columns in this schema get Snowflake IDs. Temporary tables are in pg_temp.
-pub fn has_serial_schema(schema: pg_sys::Oid) -> bool {
+pub fn is_serial_schema(schema: pg_sys::Oid) -> bool {
     let names = SERIAL_SCHEMAS.get().and_then(|text| names(&text)).unwrap_or_default();
     names.iter().any(|name| match name.to_bytes() {
         b"*" => true,
@@ -68,7 +73,7 @@ pub fn has_serial_schema(schema: pg_sys::Oid) -> bool {
     })
 }
 
-/// The names in a list, as in `search_path`; `None` if it is not one.
+/// The names in a list; `None` if it is not one.
 fn names(text: &CStr) -> Option<Vec<CString>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: takes a copy of its own, writes into it, and gives a list of C strings in it.

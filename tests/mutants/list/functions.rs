@@ -69,13 +69,23 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "issuing:: the_next_client" },
     },
     Mutant {
-        name: "a plan to adopt a table does not see a view that stands in the way",
+        name: "a plan to adopt a table gives what it makes again the default privileges",
+        edits: &[("sql/snowflake_pg.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
+        against: Servers { tests: "adopt:: whatever_reads" },
+    },
+    Mutant {
+        name: "a plan for a schema gives a key Snowflake IDs while a column that refers is too narrow",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "d.classid IN ('pg_rewrite'::regclass, 'pg_policy'",
-            "d.classid IN ('pg_policy'",
+            "        WHERE atttypid <> 'bigint'::regtype;\n    IF narrow IS NOT NULL THEN",
+            "        WHERE atttypid <> 'bigint'::regtype;\n    IF false THEN",
         )],
-        against: Servers { tests: "adopt:: what_keeps_a_column" },
+        against: Servers { tests: "adopt:: a_plan_of_which" },
+    },
+    Mutant {
+        name: "tables of other owners are rewritten for a foreign key",
+        edits: &[("sql/snowflake_pg.sql", "count(*) FILTER (WHERE relowner <> owner) > 0", "false")],
+        against: Servers { tests: "serial:: rights" },
     },
     Mutant {
         name: "a plan to revert a table changes it with the caller's rights",
@@ -104,8 +114,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a plan to adopt a table reads it with the caller's rights",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "    IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n        command := 'SELECT '",
-            "    IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n        command := 'SELECT '",
+            "        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
+            "        IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
         )],
         against: Servers { tests: "adopt:: runs_code" },
     },
@@ -122,7 +132,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a plan to adopt a table reads the numbers of its owner with the caller's rights",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)\n                    ELSE numbers END END",
+            "CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)\n                        ELSE numbers END END",
             "numbers END",
         )],
         against: Servers { tests: "adopt:: swaps" },
@@ -161,12 +171,20 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the tables of an extension get Snowflake IDs, whatever its author wrote",
-        edits: &[("src/serial.rs", "pg_sys::creating_extension || ", "")],
+        edits: &[(
+            "src/serial.rs",
+            "unsafe { pg_sys::creating_extension }",
+            "unsafe { pg_sys::creating_extension && false }",
+        )],
         against: Servers { tests: "serial:: left" },
     },
     Mutant {
         name: "a dump restores columns that it does not have",
-        edits: &[("src/serial.rs", " || !pg_sys::check_function_bodies", "")],
+        edits: &[(
+            "src/serial.rs",
+            "unsafe { !pg_sys::check_function_bodies }",
+            "unsafe { false && pg_sys::check_function_bodies }",
+        )],
         against: Servers { tests: "serial:: left" },
     },
     Mutant {
@@ -196,7 +214,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a plan to adopt a table takes its locks as it comes to each table",
         edits: &[(
             "sql/snowflake_pg.sql",
-            "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', relation, others)),",
+            "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),",
             "CASE WHEN others = '' THEN '' END,",
         )],
         against: Servers { tests: "adopt:: a_plan_that_waits" },

@@ -1,0 +1,129 @@
+//! The foreign keys of a statement: columns that refer to a bigint, and are narrower.
+//!
+//! They become wider before there is a key. Afterwards, ALTER TABLE would make the key anew, and lock the table to which
+//! it refers against readers.
+
+use super::column::Column;
+use super::statement::{FOREIGN_KEY, Statement, find, has, is_table, strings, type_of};
+use pgrx::PgRelation;
+use pgrx::pg_sys::{self, ConstrType, Constraint, Oid};
+use std::ffi::{CStr, CString};
+
+/// Columns that refer.
+#[derive(Default)]
+pub struct Narrow {
+    /// New columns, by their place in the statement.
+    pub new: Vec<usize>,
+    /// Columns that the table has.
+    pub existing: Vec<CString>,
+}
+
+impl Narrow {
+    /// Those of a statement, whose columns at these places become bigint anyway.
+    pub fn of(table: &Statement, wide: &[usize]) -> Self {
+        let mut narrow = Self::default();
+        // A key can refer to a column of the same table that becomes wider by another key.
+        loop {
+            let before = narrow.new.len();
+            let wide = [wide, &narrow.new].concat();
+            for (own, of_type) in keys(table).flat_map(|key| key.pairs(table, &wide)) {
+                if of_type != pg_sys::INT8OID {
+                    continue;
+                }
+                if let Some(column) = table.columns.iter().find(|column| column.name() == own.as_c_str()) {
+                    let is_new = !wide.contains(&column.nth) && !narrow.new.contains(&column.nth);
+                    if is_new && !table.has_already(column) && column.is_narrow() && table.merged_with(column).is_none()
+                    {
+                        narrow.new.push(column.nth);
+                    }
+                } else if !table.creates && !narrow.existing.contains(&own) {
+                    let of_type = table.table().map_or(Oid::INVALID, |table| type_of(table, &own));
+                    if [pg_sys::INT2OID, pg_sys::INT4OID].contains(&of_type) {
+                        narrow.existing.push(own);
+                    }
+                }
+            }
+            if narrow.new.len() == before {
+                return narrow;
+            }
+        }
+    }
+}
+
+/// A foreign key: that of a column, or of the table.
+struct Key<'statement> {
+    constraint: &'statement Constraint,
+    column: Option<&'statement Column>,
+}
+
+fn keys(table: &Statement) -> impl Iterator<Item = Key<'_>> {
+    // SAFETY: constraints of the statement.
+    let of = |constraint: *mut Constraint, column| Key { constraint: unsafe { &*constraint }, column };
+    let of_columns = table
+        .columns
+        .iter()
+        .flat_map(move |column| column.constraints(FOREIGN_KEY).map(move |constraint| of(constraint, Some(column))));
+    let of_table = table.constraints.iter().map(move |&constraint| of(constraint, None));
+    of_columns.chain(of_table.filter(|key| key.constraint.contype == FOREIGN_KEY))
+}
+
+impl Key<'_> {
+    /// Each column that refers, and the type to which it does.
+    fn pairs(&self, table: &Statement, wide: &[usize]) -> Vec<(CString, Oid)> {
+        // SAFETY: the names in a constraint are strings, and it names a table.
+        let (own, named, other) = unsafe {
+            let own: Vec<_> = strings(self.constraint.fk_attrs).map(CStr::to_owned).collect();
+            let named: Vec<_> = strings(self.constraint.pk_attrs).map(CStr::to_owned).collect();
+            (own, named, &mut *self.constraint.pktable)
+        };
+        let own = self.column.map_or(own, |column| vec![column.name().to_owned()]);
+        let types: Vec<Oid> = if table.creates && table.is_itself(other) {
+            let named = if named.is_empty() { primary_key(table) } else { named };
+            let column = |name: &CString| table.columns.iter().find(|column| column.name() == name.as_c_str());
+            let type_now =
+                |column: &Column| if wide.contains(&column.nth) { pg_sys::INT8OID } else { column.type_id() };
+            named.iter().map(|name| column(name).map_or(Oid::INVALID, type_now)).collect()
+        } else {
+            let other = find(other);
+            if named.is_empty() {
+                types_of_primary_key(other)
+            } else {
+                named.iter().map(|name| if has(other, name) { type_of(other, name) } else { Oid::INVALID }).collect()
+            }
+        };
+        own.into_iter().zip(types).collect()
+    }
+}
+
+/// The columns of the primary key of a new table.
+fn primary_key(table: &Statement) -> Vec<CString> {
+    let kind = ConstrType::CONSTR_PRIMARY;
+    if let Some(column) = table.columns.iter().find(|column| column.constraint(kind).is_some()) {
+        return vec![column.name().to_owned()];
+    }
+    // SAFETY: constraints of the statement, with lists of strings.
+    let key = table.constraints.iter().map(|&constraint| unsafe { &*constraint }).find(|key| key.contype == kind);
+    // SAFETY: names.
+    key.map(|key| unsafe { strings(key.keys) }.map(CStr::to_owned).collect()).unwrap_or_default()
+}
+
+/// The types of the columns of the primary key of a table.
+fn types_of_primary_key(table: Oid) -> Vec<Oid> {
+    if !is_table(table) {
+        return Vec::new();
+    }
+    let lock = 1; // AccessShareLock
+    // SAFETY: a table, and its index. The list of its indexes tells which one is that of the primary key, if it has one.
+    unsafe {
+        let table = PgRelation::with_lock(table, lock);
+        pg_sys::RelationGetIndexList(table.as_ptr());
+        let index = (*table.as_ptr()).rd_pkindex;
+        if index == Oid::INVALID {
+            return Vec::new();
+        }
+        let index = PgRelation::with_lock(index, lock);
+        let index = &*(*index.as_ptr()).rd_index;
+        let columns = index.indkey.values.as_slice(usize::try_from(index.indnkeyatts).unwrap_or(0));
+        columns.iter().map(|&column| pg_sys::get_atttype(table.oid(), column)).collect()
+    }
+}
