@@ -694,7 +694,9 @@ COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
 
 -- The command that drops a view, a policy, a trigger or a function, and those that make it again as it was.
 CREATE FUNCTION snowflake_remake(class oid, object oid) RETURNS text[]
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    -- Texts as the plan runs them.
+    SET standard_conforming_strings = on AS $$
 DECLARE
     -- As commands name it.
     kind text;
@@ -707,7 +709,7 @@ BEGIN
     IF class = 'pg_class'::regclass THEN
         SELECT CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END, object::regclass, relowner, relacl,
             ARRAY[concat('CREATE ', CASE relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END, object::regclass,
-                ' USING ' || quote_ident(amname), ' WITH (' || array_to_string(reloptions, ', ') || ')',
+                ' USING ' || quote_ident(amname), ' WITH (' || (SELECT string_agg(format('%I = %L', option_name, option_value), ', ') FROM pg_options_to_table(reloptions)) || ')',
                 ' TABLESPACE ' || quote_ident(spcname), ' AS', chr(10), rtrim(pg_get_viewdef(object), ';'),
                 CASE relkind WHEN 'm' THEN ' WITH NO DATA' END)]
             INTO kind, name, owner, acl, makes
@@ -783,15 +785,72 @@ $$;
 COMMENT ON FUNCTION snowflake_remake(oid, oid) IS
     'not to be called: for snowflake_adopt_plan(), the command that drops a view, policy, trigger or function, and those that make it again';
 
--- What reads these columns, and what reads that: the commands that drop it and make it again, in their order, or why not.
+-- On what a view, a policy, a trigger or a function depends: what is made again, too, by its name, and all else by its OID.
+CREATE FUNCTION snowflake_dependencies(class oid, object oid, made_again text[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(string_agg(DISTINCT CASE WHEN name = ANY (made_again) THEN name ELSE concat_ws(' ', refclassid, refobjid, name) END, ', '), '')
+    FROM (
+        SELECT refclassid, refobjid, (SELECT concat_ws(' ', type, identity) FROM pg_identify_object(refclassid, refobjid, 0)) AS name
+        FROM pg_depend
+        WHERE deptype = 'n' AND (classid = class AND objid = object OR classid = 'pg_rewrite'::regclass AND class = 'pg_class'::regclass
+            AND objid IN (SELECT oid FROM pg_rewrite WHERE ev_class = object))) depends
+$$;
+COMMENT ON FUNCTION snowflake_dependencies(oid, oid, text[]) IS
+    'not to be called: for snowflake_adopt_plan(), on what an object depends';
+
+-- Raises an error unless an object is as it was when the plan was made; or, made again, depends on the same: a function of somebody
+-- else can fit bigint better.
+CREATE FUNCTION snowflake_must_be(kind text, names text[], arguments text[], planned text, made_again text[], is_before boolean) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    class oid;
+    object oid;
+    found text;
+BEGIN
+    SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
+    EXECUTE format('SELECT %s.snowflake_dependencies($1, $2, $3)', ours) INTO found USING class, object, made_again;
+    IF is_before THEN
+        EXECUTE format('SELECT md5(%s.snowflake_remake($1, $2)::text || $3)', ours) INTO found USING class, object, found;
+    END IF;
+    IF found <> planned AND is_before THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('%s has changed since the plan was made', pg_describe_object(class, object, 0)),
+            HINT = 'Make the plan anew, and run it.';
+    ELSIF found <> planned THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('%s depends on something else than before', pg_describe_object(class, object, 0)),
+            DETAIL = format('It depends on: %s. It did on: %s.', found, planned),
+            HINT = 'Drop it, run the plan, and create it as it is to be.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_must_be(text, text[], text[], text, text[], boolean) IS
+    'not to be called: for snowflake_adopt_plan(), an error if what is made again is not as it was';
+
+-- What reads these columns, and what reads that: the commands that drop it and make it again, in their order, or why not. All must
+-- be of one owner, whose code runs while policies and triggers are missing.
 CREATE FUNCTION snowflake_around(
     relations oid[], columns name[], OUT drops text[], OUT makes text[], OUT obstacles text[])
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
+    of_tables oid := (SELECT max(relowner) FROM pg_class WHERE pg_class.oid = ANY (relations) HAVING count(DISTINCT relowner) = 1);
+    check_as text := 'SELECT ' || ours || '.snowflake_must_be(%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.text[], '
+        '%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.bool)';
     reader record;
     remade text[];
+    made_again text[] := '{}';
+    -- In the order in which they are dropped.
+    readers oid[] := '{}';
+    classes oid[] := '{}';
+    checks text[] := '{}';
+    refresh text;
+    refreshes text[] := '{}';
+    address record;
+    depends text;
 BEGIN
     drops := '{}';
     makes := '{}';
@@ -801,8 +860,8 @@ BEGIN
             SELECT rel, col FROM unnest(relations, columns) u(rel, col)
             UNION
             SELECT inhrelid, col FROM members JOIN pg_inherits ON inhparent = member),
-        readers(class, object, depth) AS (
-            SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), 1
+        readers(class, object, by_type, depth) AS (
+            SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), false, 1
             FROM members JOIN pg_attribute a ON attrelid = member AND attname = col
             JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = member AND d.refobjsubid = a.attnum
             LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid AND rulename = '_RETURN'
@@ -810,29 +869,68 @@ BEGIN
             WHERE w.oid IS NOT NULL OR d.classid IN ('pg_policy'::regclass, 'pg_proc'::regclass)
                 OR tgparentid = 0 AND NOT tgisinternal
             UNION
-            SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), depth + 1
+            SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid),
+                d.refclassid <> r.class, depth + 1
             FROM readers r
             LEFT JOIN pg_class v ON r.class = 'pg_class'::regclass AND v.oid = r.object
             LEFT JOIN pg_type y ON y.oid = v.reltype
             JOIN pg_depend d ON d.deptype = 'n' AND (d.refclassid = r.class AND d.refobjid = r.object
                 OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (y.oid, y.typarray))
             LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-            WHERE w.ev_class IS DISTINCT FROM r.object AND depth < 100)
-        SELECT class, object, max(depth) AS depth,
-            class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
-                OR class = 'pg_class'::regclass AND (SELECT relkind NOT IN ('v', 'm') FROM pg_class WHERE oid = object)
-                OR EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e') AS is_obstacle
-        FROM readers GROUP BY class, object ORDER BY depth DESC, class, object
+            LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+            -- A view is made again with its rules and triggers.
+            WHERE w.ev_class IS DISTINCT FROM r.object AND t.tgrelid IS DISTINCT FROM r.object AND depth < 100)
+        SELECT class, object, max(depth) AS depth, CASE
+            WHEN bool_or(by_type) OR class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
+                OR min(c.relkind::text) NOT IN ('v', 'm') THEN 'it reads what must become bigint'
+            WHEN EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e') THEN 'an extension owns it'
+            WHEN min(c.relpersistence::text) = 't' THEN 'it is temporary'
+            WHEN min(p.prokind::text) <> 'f' THEN 'it is no function'
+            WHEN (min(o.owner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have several owners'
+            WHEN NOT pg_has_role(of_tables, 'USAGE') THEN 'it belongs to another role'
+            WHEN EXISTS (SELECT FROM aclexplode(min(o.acl::text)::aclitem[]) WHERE grantor <> of_tables)
+                OR EXISTS (SELECT privilege_type FROM aclexplode(acldefault(CASE WHEN class = 'pg_proc'::regclass THEN 'f'::"char" ELSE 'r'::"char" END, of_tables))
+                    WHERE grantee = of_tables AND min(o.acl::text) IS NOT NULL
+                    EXCEPT SELECT privilege_type FROM aclexplode(min(o.acl::text)::aclitem[]) WHERE grantee = of_tables)
+                THEN 'other roles have granted privileges on it, or its owner lacks some'
+            WHEN min(c.relkind::text) = 'm' AND (EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = object)
+                OR EXISTS (SELECT FROM pg_index WHERE indrelid = object AND indisclustered)
+                OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = object AND attnum > 0 AND (attstattarget >= 0 OR attoptions::text LIKE '%n_distinct%')))
+                THEN 'it has statistics or an order of its own'
+            WHEN class = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger WHERE tgparentid = object)
+                THEN 'its table is partitioned'
+            END AS reason
+        FROM readers
+        LEFT JOIN pg_class c ON class = 'pg_class'::regclass AND c.oid = object
+        LEFT JOIN pg_proc p ON class = 'pg_proc'::regclass AND p.oid = object
+        LEFT JOIN pg_policy l ON class = 'pg_policy'::regclass AND l.oid = object
+        LEFT JOIN pg_trigger g ON class = 'pg_trigger'::regclass AND g.oid = object
+        LEFT JOIN pg_class t ON t.oid IN (l.polrelid, g.tgrelid)
+        CROSS JOIN LATERAL (SELECT coalesce(c.relowner, p.proowner, t.relowner) AS owner, coalesce(c.relacl, p.proacl) AS acl) o
+        GROUP BY class, object ORDER BY depth DESC, class, object
     LOOP
-        IF reader.is_obstacle THEN
-            obstacles := obstacles || format('%s cannot be dropped and made again, and reads what must become bigint, or a view of it.',
-                pg_describe_object(reader.class, reader.object, 0));
+        IF reader.reason IS NOT NULL THEN
+            obstacles := obstacles || format('%s cannot be dropped and made again: %s.',
+                pg_describe_object(reader.class, reader.object, 0), reader.reason);
         ELSE
-            EXECUTE format('SELECT %s.snowflake_remake($1, $2)', ours) INTO remade USING reader.class, reader.object;
-            drops := drops || remade[1];
-            makes := remade[2:] || makes;
+            classes := classes || reader.class;
+            readers := readers || reader.object;
+            made_again := made_again || (SELECT concat_ws(' ', type, identity) FROM pg_identify_object(reader.class, reader.object, 0));
         END IF;
     END LOOP;
+    FOR reader IN SELECT class, object FROM unnest(classes, readers) u(class, object) LOOP
+        SELECT type, object_names, object_args INTO address FROM pg_identify_object_as_address(reader.class, reader.object, 0);
+        EXECUTE format('SELECT %s.snowflake_remake($1, $2), %s.snowflake_dependencies($1, $2, $3)', ours, ours)
+            INTO remade, depends USING reader.class, reader.object, made_again;
+        refresh := (SELECT c FROM unnest(remade) c WHERE c LIKE 'REFRESH MATERIALIZED VIEW %');
+        drops := drops || format(check_as, address.type, address.object_names, address.object_args, md5(remade::text || depends), made_again, true)
+            || remade[1];
+        makes := array_remove(remade[2:], refresh) || makes;
+        refreshes := refresh || refreshes;
+        checks := checks || format(check_as, address.type, address.object_names, address.object_args, depends, made_again, false);
+    END LOOP;
+    -- Only then what calls functions.
+    makes := makes || checks || array_remove(refreshes, NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_around(oid[], name[]) IS
@@ -860,6 +958,7 @@ COMMENT ON FUNCTION snowflake_must_be_bigint(regclass[], name[]) IS
 -- rewritten and a last one.
 CREATE FUNCTION snowflake_make_plan(relations regclass[], column_names name[], at_once boolean) RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on
     -- An error rather than a part of the rows.
     SET row_security = off AS $$
 DECLARE
@@ -899,9 +998,10 @@ DECLARE
     of_command text;
     others text;
     around record;
-    fixed_path text := 'SET LOCAL search_path = pg_catalog, pg_temp';
-    fixed_path_note text := 'What is made again is written for it.';
-    drop_note text := 'It reads a column that must become bigint, and is made again below.';
+    fixed text := 'SELECT pg_catalog.set_config(''search_path'', ''pg_catalog, pg_temp'', true), '
+        'pg_catalog.set_config(''check_function_bodies'', ''off'', true), pg_catalog.set_config(''standard_conforming_strings'', ''on'', true)';
+    fixed_note text := 'What is made again is written for this.';
+    drop_note text := 'What reads a column that must become bigint is made again below.';
     make_note text := 'As it was.';
     obstacles text[] := '{}';
     highest bigint;
@@ -920,9 +1020,12 @@ BEGIN
         CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
         JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
         JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col)
-    SELECT coalesce(array_agg(rel), '{}'), coalesce(array_agg(col), '{}') INTO narrow_relations, narrow_columns
-    FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col
-    WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype);
+    SELECT coalesce(array_agg(rel) FILTER (WHERE typtype = 'b'), '{}'), coalesce(array_agg(col) FILTER (WHERE typtype = 'b'), '{}'),
+        coalesce(array_agg(format('%I of %s cannot become bigint: its type is the domain %s.', col, rel::regclass, atttypid::regtype))
+            FILTER (WHERE typtype = 'd'), '{}')
+        INTO narrow_relations, narrow_columns, obstacles
+        FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col JOIN pg_type t ON t.oid = atttypid
+        WHERE ARRAY[atttypid, typbasetype] && ARRAY['smallint'::regtype, 'integer'::regtype]::oid[];
     FOR widen IN
         WITH RECURSIVE narrow AS (
             SELECT rel, col, attinhcount FROM unnest(narrow_relations, narrow_columns) u(rel, col)
@@ -969,7 +1072,10 @@ BEGIN
         SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions, array_agg(col) AS cols,
             (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM members m WHERE m.rel = narrow.rel) AS size,
             (SELECT array_agg(note ORDER BY note) FROM in_the_way w WHERE w.rel = narrow.rel) AS in_the_way,
-            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner
+            (SELECT relowner::regrole FROM pg_class WHERE oid = rel) AS rel_owner,
+            (SELECT string_agg(DISTINCT joined::regclass::text, ', ') FROM pg_constraint CROSS JOIN LATERAL (VALUES (conrelid), (confrelid)) j(joined)
+                WHERE contype = 'f' AND rel IN (conrelid, confrelid) AND joined <> rel
+                AND NOT (SELECT relispartition FROM pg_class WHERE oid = joined)) AS joined
         FROM narrow GROUP BY rel ORDER BY rel = ANY (relations::oid[]), rel::regclass::text
     LOOP
         obstacles := obstacles || coalesce(widen.in_the_way, '{}');
@@ -992,13 +1098,14 @@ BEGIN
                 USING array_fill(widen.rel::oid, ARRAY[cardinality(widen.cols)]), widen.cols;
             obstacles := obstacles || around.obstacles;
             SELECT commands || array_agg(c ORDER BY place, nth), notes || array_agg(n ORDER BY place, nth) INTO commands, notes FROM (
-                VALUES (1, 0::bigint, 'BEGIN', NULL),
-                    (2, 0, CASE WHEN around.makes <> '{}' THEN fixed_path END, fixed_path_note),
-                    (3, 0, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', widen.rel), NULL),
-                    (5, 0, command, of_command),
-                    (7, 0, 'COMMIT', NULL)
+                VALUES (1, 0::bigint, 'BEGIN', 'For one table, all or nothing.'),
+                    (3, 0, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', widen.rel, widen.joined)),
+                        'With the tables that foreign keys join to it. Readers and writers of them wait until COMMIT.'),
+                    (4, 0, command, of_command),
+                    (5, 0, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
+                    (7, 0, 'COMMIT', 'Ends these locks.')
                 UNION ALL
-                SELECT 4, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+                SELECT 2, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
                 UNION ALL
                 SELECT 6, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)) steps(place, nth, c, n)
                 WHERE c IS NOT NULL;
@@ -1113,14 +1220,14 @@ BEGIN
             AND NOT EXISTS (SELECT FROM unnest(narrow_relations, narrow_columns) u(r, col) WHERE r = c.oid AND col = a.attname)
             AND NOT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid AND a.attnum = ANY (conkey))
         UNION ALL
-        SELECT 3, format('%s has a parameter of 32 bits or less, and mentions %s: see whether it takes its IDs.', p.oid::regprocedure,
+        SELECT 3, format('%s has a parameter or a result of 32 bits or less, and mentions %s: see whether these are its IDs.', p.oid::regprocedure,
             string_agg(rel::text, ', ' ORDER BY rel::text))
         FROM unnest(relations) rel JOIN pg_class t ON t.oid = rel
         JOIN pg_proc p ON strpos(CASE WHEN prosqlbody IS NULL THEN prosrc ELSE pg_get_function_sqlbody(p.oid) END, t.relname) > 0
             AND CASE WHEN prosqlbody IS NULL THEN prosrc ELSE pg_get_function_sqlbody(p.oid) END
                 ~ ('\m' || regexp_replace(t.relname, '\W', '\\\&', 'g') || '\M')
         WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-            AND ARRAY['smallint'::regtype, 'integer'::regtype]::oid[] && p.proargtypes::oid[]
+            AND ARRAY['smallint'::regtype, 'integer'::regtype]::oid[] && (p.proargtypes::oid[] || p.prorettype || p.proallargtypes)
             AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
         GROUP BY p.oid) remarked;
 
@@ -1131,12 +1238,12 @@ BEGIN
             VALUES
                 (2, 'SET lock_timeout = ''500ms''',
                     'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
-                (3, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s)', ours, greatest_id) END,
+                (3, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', ours, greatest_id) END,
                     'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
                 (5, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
-                (6, CASE WHEN around.makes <> '{}' THEN fixed_path END, fixed_path_note),
+                (11.5, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
                 (7, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
-                    'All locks first, in the order in which most transactions take them.'),
+                    'Before it, only what reads these tables.'),
                 (8, CASE WHEN NOT at_once THEN format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
                     ours, narrow_relations::regclass[], narrow_columns) END, 'An error if a transaction above has failed.'),
                 (13, 'COMMIT', 'Ends all locks.'),
@@ -1147,7 +1254,7 @@ BEGIN
         UNION ALL
         SELECT 4, nth, c, n FROM unnest(commands, notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
-        SELECT 9, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+        SELECT 6, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
         UNION ALL
         SELECT 10, nth, c, n FROM unnest(widenings, widening_notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
@@ -1161,7 +1268,8 @@ COMMENT ON FUNCTION snowflake_make_plan(regclass[], name[], boolean) IS
     'not to be called: the plan of snowflake_adopt_plan() and snowflake_adopt_schema_plan()';
 
 CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
@@ -1201,7 +1309,8 @@ COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
     'commands for \gexec that give a column the default snowflake_nextval(), and make it and all that refers to it a bigint; changes nothing itself';
 
 CREATE FUNCTION snowflake_adopt_schema_plan(schema regnamespace) RETURNS SETOF snowflake_step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
@@ -1236,7 +1345,8 @@ COMMENT ON FUNCTION snowflake_adopt_schema_plan(regnamespace) IS
     'the commands of snowflake_adopt_plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; changes nothing itself';
 
 CREATE FUNCTION snowflake_revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');

@@ -43,7 +43,7 @@ fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
         [
             "public.orders is published by changes: make the column a bigint on the subscribers first.",
             "order_id of public.notes is of type integer, and may refer to public.orders without a foreign key: it remains as it is.",
-            "public.total(integer) has a parameter of 32 bits or less, and mentions public.orders: see whether it takes its IDs.",
+            "public.total(integer) has a parameter or a result of 32 bits or less, and mentions public.orders: see whether these are its IDs.",
             "place of public.orders is numbered by a sequence, and not in the primary key: it remains as it is.",
         ]
     );

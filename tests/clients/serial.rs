@@ -5,6 +5,7 @@ use super::program;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 use testbed::postgres::{Client, NoTls};
@@ -124,8 +125,8 @@ const fn of_js(
 }
 
 /// A server on which the databases of applications have the extension in a schema of its own.
-fn server(layout: &str, widens: &str) -> Cluster {
-    let builder = Cluster::builder().worker(7).set("snowflake_pg.layout", layout);
+fn server(worker: u32, layout: &str, widens: &str) -> Cluster {
+    let builder = Cluster::builder().worker(worker).set("snowflake_pg.layout", layout);
     let builder = builder.set("snowflake_pg.serial_schemas", "*").set("snowflake_pg.widen_serial", widens);
     let cluster = builder.set("log_statement", "all").set("log_line_prefix", "%d ").start();
     let mut template = cluster.config().dbname("template1").connect(NoTls).expect("a session");
@@ -173,7 +174,7 @@ fn numbered_tables(client: &mut Client) -> Vec<String> {
 
 impl Application {
     fn run(&self) {
-        let cluster = server(self.layout, "on");
+        let cluster = server(7, self.layout, "on");
         let mut command = program::command(self.program);
         if !self.argument.is_empty() {
             command.arg(self.argument);
@@ -229,33 +230,64 @@ fn applications_of_ruby_and_javascript_get_snowflake_ids_as_they_are_or_fail_as_
     OTHERS.iter().for_each(Application::run);
 }
 
+/// Adds the rows of another server's tables to those of the same names.
+fn merge(from: &Cluster, into: &Cluster, tables: &[&str]) {
+    let (mut from, mut into) = (connect(from), connect(into));
+    for table in tables {
+        let count = |client: &mut Client| -> i64 {
+            client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).expect("a count").get(0)
+        };
+        let both = count(&mut from) + count(&mut into);
+        let mut rows = from.copy_out(&format!("COPY {table} TO STDOUT")).expect("rows");
+        let mut copied = into.copy_in(&format!("COPY {table} FROM STDIN")).expect("a copy");
+        io::copy(&mut rows, &mut copied).expect("rows");
+        copied.finish().expect("no row whose key is there");
+        assert_eq!(count(&mut into), both, "{table}");
+    }
+}
+
 /// What comes with Django has keys of 32 bits, and stays so.
 #[test]
-fn a_project_of_django_gets_snowflake_ids_as_it_is_and_so_do_its_tests() {
-    let cluster = server("flat", "off");
-    let folder = cluster.make_directory("django");
-    copy(&project().join("tests/clients/python"), &folder);
-    let run = |arguments: &[&str]| {
-        let mut python = Command::new(program::command("python/manage.py").get_program());
-        python.current_dir(&folder).args(arguments).env("DJANGO_SETTINGS_MODULE", "polls_settings");
-        let output = run(python.env("PYTHONDONTWRITEBYTECODE", "yes"), &cluster);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        output.stdout
-    };
-    run(&["manage.py", "makemigrations", "polls"]);
-    run(&["manage.py", "migrate"]);
-    let before = cluster.log().len();
-    let printed: Value = serde_json::from_slice(&run(&["serial_django.py"])).expect("JSON");
-    let inserts = cluster.log().split_off(before).matches("INSERT INTO \"polls_choice\"").count();
-    assert_eq!((inserts, printed["drift"].as_str()), (1, Some("")));
-    let mut client = connect(&cluster);
-    assert!(has_keys(&printed, &mut client, "polls_choice", "votes"));
-    let narrow = ["auth_group", "auth_permission", "auth_user", "django_content_type"];
-    assert_eq!(numbered_tables(&mut client), narrow);
-    run(&["manage.py", "test", "polls", "--noinput"]);
+fn a_project_of_django_gets_snowflake_ids_as_it_is_and_the_rows_of_two_servers_fit_into_one_table() {
+    let servers = [7, 8].map(|worker| server(worker, "flat", "off"));
+    for cluster in &servers {
+        let folder = cluster.make_directory("django");
+        copy(&project().join("tests/clients/python"), &folder);
+        let run = |arguments: &[&str]| {
+            let mut python = Command::new(program::command("python/manage.py").get_program());
+            python.current_dir(&folder).args(arguments).env("DJANGO_SETTINGS_MODULE", "polls_settings");
+            let output = run(python.env("PYTHONDONTWRITEBYTECODE", "yes"), cluster);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{arguments:?}: {said}");
+            output.stdout
+        };
+        run(&["manage.py", "makemigrations", "polls"]);
+        run(&["manage.py", "migrate"]);
+        let before = cluster.log().len();
+        let printed: Value = serde_json::from_slice(&run(&["serial_django.py"])).expect("JSON");
+        let inserts = cluster.log().split_off(before).matches("INSERT INTO \"polls_choice\"").count();
+        assert_eq!((inserts, printed["drift"].as_str()), (1, Some("")));
+        let mut client = connect(cluster);
+        assert!(has_keys(&printed, &mut client, "polls_choice", "votes"));
+        let narrow = ["auth_group", "auth_permission", "auth_user", "django_content_type"];
+        assert_eq!(numbered_tables(&mut client), narrow);
+        run(&["manage.py", "test", "polls", "--noinput"]);
+    }
+    let [first, second] = &servers;
+    merge(second, first, &["polls_question", "polls_longquestion", "polls_choice", "polls_tag", "polls_tag_questions"]);
     let document = fs::read_to_string(project().join("docs/serial.md")).expect("a document");
     assert!(document.contains(DJANGO), "docs/serial.md lacks {DJANGO}");
+}
+
+#[test(By("make suite NAME=clients"))]
+fn the_rows_that_rails_has_made_on_two_servers_fit_into_one_table() {
+    let servers = [7, 8].map(|worker| server(worker, "flat", "on"));
+    for cluster in &servers {
+        let output = run(&mut program::command("ruby/serial_rails.rb"), cluster);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let [first, second] = &servers;
+    merge(second, first, &["articles", "comments"]);
 }
 
 fn copy(from: &Path, into: &Path) {

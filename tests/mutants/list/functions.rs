@@ -69,6 +69,21 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "issuing:: the_next_client" },
     },
     Mutant {
+        name: "a plan makes again what then calls the function of somebody else",
+        edits: &[("sql/snowflake_pg.sql", "    ELSIF found <> planned THEN", "    ELSIF false THEN")],
+        against: Servers { tests: "adopt:: what_is_made_again" },
+    },
+    Mutant {
+        name: "a plan gives back privileges that were revoked since it was made",
+        edits: &[("sql/snowflake_pg.sql", "    IF found <> planned AND is_before THEN", "    IF false THEN")],
+        against: Servers { tests: "adopt:: a_plan_that_is_older" },
+    },
+    Mutant {
+        name: "a plan makes again what belongs to others",
+        edits: &[("sql/snowflake_pg.sql", "(min(o.owner) <> of_tables) IS NOT FALSE", "false")],
+        against: Servers { tests: "adopt:: what_cannot_be_made_again" },
+    },
+    Mutant {
         name: "a plan to adopt a table gives what it makes again the default privileges",
         edits: &[("sql/snowflake_pg.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
         against: Servers { tests: "adopt:: whatever_reads" },
