@@ -785,23 +785,46 @@ $$;
 COMMENT ON FUNCTION snowflake_remake(oid, oid) IS
     'not to be called: for snowflake_adopt_plan(), the command that drops a view, policy, trigger or function, and those that make it again';
 
--- On what a view, a policy, a trigger or a function depends: what is made again, too, by its name, and all else by its OID.
-CREATE FUNCTION snowflake_dependencies(class oid, object oid, made_again text[]) RETURNS text
+-- On what a view, a policy, a trigger or a function depends: what can be made again, too, by its name, and all else by its OID.
+CREATE FUNCTION snowflake_dependencies(class oid, object oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(string_agg(DISTINCT CASE WHEN name = ANY (made_again) THEN name ELSE concat_ws(' ', refclassid, refobjid, name) END, ', '), '')
+    SELECT coalesce(string_agg(DISTINCT CASE WHEN relkind IN ('v', 'm') OR prosqlbody IS NOT NULL THEN name
+        ELSE concat_ws(' ', refclassid, refobjid, name) END, ', '), '')
     FROM (
         SELECT refclassid, refobjid, (SELECT concat_ws(' ', type, identity) FROM pg_identify_object(refclassid, refobjid, 0)) AS name
         FROM pg_depend
         WHERE deptype = 'n' AND (classid = class AND objid = object OR classid = 'pg_rewrite'::regclass AND class = 'pg_class'::regclass
             AND objid IN (SELECT oid FROM pg_rewrite WHERE ev_class = object))) depends
+    LEFT JOIN pg_class c ON refclassid = 'pg_class'::regclass AND c.oid = refobjid
+    LEFT JOIN pg_proc p ON refclassid = 'pg_proc'::regclass AND p.oid = refobjid
 $$;
-COMMENT ON FUNCTION snowflake_dependencies(oid, oid, text[]) IS
+COMMENT ON FUNCTION snowflake_dependencies(oid, oid) IS
     'not to be called: for snowflake_adopt_plan(), on what an object depends';
 
--- Raises an error unless an object is as it was when the plan was made; or, made again, depends on the same: a function of somebody
--- else can fit bigint better.
-CREATE FUNCTION snowflake_must_be(kind text, names text[], arguments text[], planned text, made_again text[], is_before boolean) RETURNS void
+-- How an object is made. Of what another part of the plan has made again, the text of the definition can differ, and is left out.
+CREATE FUNCTION snowflake_fingerprint(class oid, object oid, with_definition boolean) RETURNS text
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    made text[];
+    depends text;
+    columns text[];
+BEGIN
+    EXECUTE format('SELECT %s.snowflake_remake($1, $2), %s.snowflake_dependencies($1, $2)', ours, ours)
+        INTO made, depends USING class, object;
+    columns := ARRAY(SELECT attname FROM pg_attribute
+        WHERE class = 'pg_class'::regclass AND attrelid = object AND attnum > 0 ORDER BY attnum);
+    RETURN md5(concat(made[1], CASE WHEN with_definition THEN made[2] END, made[3:], depends, columns));
+END
+$$;
+COMMENT ON FUNCTION snowflake_fingerprint(oid, oid, boolean) IS
+    'not to be called: for snowflake_adopt_plan(), whether an object has changed';
+
+-- Raises an error unless an object is as it was when the plan was made; or, with NULL, made again, depends on the same: a function of somebody
+-- else can fit bigint better.
+CREATE FUNCTION snowflake_must_be(kind text, names text[], arguments text[], planned text, fingerprint_with_definition boolean) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
@@ -810,11 +833,12 @@ DECLARE
     found text;
 BEGIN
     SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
-    EXECUTE format('SELECT %s.snowflake_dependencies($1, $2, $3)', ours) INTO found USING class, object, made_again;
-    IF is_before THEN
-        EXECUTE format('SELECT md5(%s.snowflake_remake($1, $2)::text || $3)', ours) INTO found USING class, object, found;
+    IF fingerprint_with_definition IS NULL THEN
+        EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO found USING class, object;
+    ELSE
+        EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3)', ours) INTO found USING class, object, fingerprint_with_definition;
     END IF;
-    IF found <> planned AND is_before THEN
+    IF found <> planned AND fingerprint_with_definition IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = format('%s has changed since the plan was made', pg_describe_object(class, object, 0)),
             HINT = 'Make the plan anew, and run it.';
@@ -826,23 +850,23 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_must_be(text, text[], text[], text, text[], boolean) IS
+COMMENT ON FUNCTION snowflake_must_be(text, text[], text[], text, boolean) IS
     'not to be called: for snowflake_adopt_plan(), an error if what is made again is not as it was';
 
 -- What reads these columns, and what reads that: the commands that drop it and make it again, in their order, or why not. All must
 -- be of one owner, whose code runs while policies and triggers are missing.
 CREATE FUNCTION snowflake_around(
-    relations oid[], columns name[], OUT drops text[], OUT makes text[], OUT obstacles text[])
+    relations oid[], columns name[], at_once boolean, OUT drops text[], OUT makes text[], OUT obstacles text[])
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     of_tables oid := (SELECT max(relowner) FROM pg_class WHERE pg_class.oid = ANY (relations) HAVING count(DISTINCT relowner) = 1);
     check_as text := 'SELECT ' || ours || '.snowflake_must_be(%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.text[], '
-        '%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.bool)';
+        '%L::pg_catalog.text, %L::pg_catalog.bool)';
     reader record;
     remade text[];
-    made_again text[] := '{}';
+    fingerprint text;
     -- In the order in which they are dropped.
     readers oid[] := '{}';
     classes oid[] := '{}';
@@ -915,25 +939,24 @@ BEGIN
         ELSE
             classes := classes || reader.class;
             readers := readers || reader.object;
-            made_again := made_again || (SELECT concat_ws(' ', type, identity) FROM pg_identify_object(reader.class, reader.object, 0));
         END IF;
     END LOOP;
     FOR reader IN SELECT class, object FROM unnest(classes, readers) u(class, object) LOOP
         SELECT type, object_names, object_args INTO address FROM pg_identify_object_as_address(reader.class, reader.object, 0);
-        EXECUTE format('SELECT %s.snowflake_remake($1, $2), %s.snowflake_dependencies($1, $2, $3)', ours, ours)
-            INTO remade, depends USING reader.class, reader.object, made_again;
+        EXECUTE format('SELECT %s.snowflake_remake($1, $2), %s.snowflake_fingerprint($1, $2, $3), %s.snowflake_dependencies($1, $2)', ours, ours, ours)
+            INTO remade, fingerprint, depends USING reader.class, reader.object, at_once;
         refresh := (SELECT c FROM unnest(remade) c WHERE c LIKE 'REFRESH MATERIALIZED VIEW %');
-        drops := drops || format(check_as, address.type, address.object_names, address.object_args, md5(remade::text || depends), made_again, true)
+        drops := drops || format(check_as, address.type, address.object_names, address.object_args, fingerprint, at_once)
             || remade[1];
         makes := array_remove(remade[2:], refresh) || makes;
         refreshes := refresh || refreshes;
-        checks := checks || format(check_as, address.type, address.object_names, address.object_args, depends, made_again, false);
+        checks := checks || format(check_as, address.type, address.object_names, address.object_args, depends, NULL);
     END LOOP;
     -- Only then what calls functions.
     makes := makes || checks || array_remove(refreshes, NULL);
 END
 $$;
-COMMENT ON FUNCTION snowflake_around(oid[], name[]) IS
+COMMENT ON FUNCTION snowflake_around(oid[], name[], boolean) IS
     'not to be called: for snowflake_adopt_plan(), the commands for what reads columns that become bigint';
 
 -- Raises an error unless these columns are bigint, in the transaction that gives Snowflake IDs to those to which they refer.
@@ -1094,7 +1117,7 @@ BEGIN
             widenings := widenings || command;
             widening_notes := widening_notes || of_command;
         ELSE
-            EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2)', ours) INTO around
+            EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, false)', ours) INTO around
                 USING array_fill(widen.rel::oid, ARRAY[cardinality(widen.cols)]), widen.cols;
             obstacles := obstacles || around.obstacles;
             SELECT commands || array_agg(c ORDER BY place, nth), notes || array_agg(n ORDER BY place, nth) INTO commands, notes FROM (
@@ -1111,7 +1134,7 @@ BEGIN
                 WHERE c IS NOT NULL;
         END IF;
     END LOOP;
-    EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2)', ours) INTO around
+    EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, true)', ours) INTO around
         USING CASE WHEN at_once THEN narrow_relations ELSE '{}' END, CASE WHEN at_once THEN narrow_columns ELSE '{}' END;
     obstacles := obstacles || around.obstacles;
 

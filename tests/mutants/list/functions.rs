@@ -75,7 +75,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan gives back privileges that were revoked since it was made",
-        edits: &[("sql/snowflake_pg.sql", "    IF found <> planned AND is_before THEN", "    IF false THEN")],
+        edits: &[(
+            "sql/snowflake_pg.sql",
+            "    IF found <> planned AND fingerprint_with_definition IS NOT NULL THEN",
+            "    IF false THEN",
+        )],
         against: Servers { tests: "adopt:: a_plan_that_is_older" },
     },
     Mutant {
