@@ -11,6 +11,7 @@
 mod column;
 mod references;
 mod statement;
+mod tree;
 
 use crate::catalog::{beside, may_call};
 use crate::command::run;
@@ -177,7 +178,7 @@ fn ours() -> Result<Ours, (&'static str, &'static str)> {
     let Some(id) = id.and_then(|id| u32::try_from(id).ok()).map(Oid::from) else {
         return Err((
             "This database has no extension snowflake_pg, or another snowflake_id() beside its own.",
-            "Run CREATE EXTENSION snowflake_pg in this database.",
+            "Run CREATE EXTENSION snowflake_pg in this database, or drop the other function.",
         ));
     };
     let arguments = [pg_sys::REGCLASSOID, pg_sys::TEXTARRAYOID];

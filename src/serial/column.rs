@@ -1,6 +1,6 @@
 //! A new column: whether PostgreSQL would number it, and how it becomes a bigint.
 
-use super::statement::{cast, nodes, strings};
+use super::tree::{cast, nodes, strings};
 use crate::catalog::identifier;
 use crate::server_encoding::characters;
 use pgrx::PgList;

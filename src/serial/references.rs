@@ -4,7 +4,8 @@
 //! it refers against readers.
 
 use super::column::Column;
-use super::statement::{FOREIGN_KEY, Statement, find, has, is_table, strings, type_of};
+use super::statement::{FOREIGN_KEY, Statement, find, has, is_table, type_of};
+use super::tree::strings;
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, ConstrType, Constraint, Oid};
 use std::ffi::{CStr, CString};

@@ -1,11 +1,12 @@
 //! A CREATE TABLE or an ALTER TABLE that adds columns or constraints: what it says of them.
 
 use super::column::Column;
+use super::tree::{cast, nodes};
 use crate::catalog::{name_of_table, relation_kind, with_children};
 use crate::server_encoding::{characters, quoted};
 use pgrx::PgList;
 use pgrx::pg_sys::{
-    self, AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, CreateStmt, List, Node, NodeTag, Oid,
+    self, AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, CreateStmt, Node, NodeTag, Oid,
     PlannedStmt, RangeVar, TableLikeClause, TableLikeOption,
 };
 use std::ffi::{CStr, c_char};
@@ -185,37 +186,6 @@ impl Statement {
 
 /// The kind of constraint.
 pub const FOREIGN_KEY: ConstrType::Type = ConstrType::CONSTR_FOREIGN;
-
-/// The nodes of a list.
-///
-/// # Safety
-///
-/// A list of nodes, or null.
-pub unsafe fn nodes(list: *mut List) -> impl Iterator<Item = *mut Node> {
-    // SAFETY: as the caller's.
-    let nodes: Vec<_> = unsafe { PgList::<Node>::from_pg(list) }.iter_ptr().collect();
-    nodes.into_iter()
-}
-
-/// The strings of a list.
-///
-/// # Safety
-///
-/// A list of strings, or null.
-pub unsafe fn strings<'tree>(list: *mut List) -> impl Iterator<Item = &'tree CStr> {
-    // SAFETY: as the caller's.
-    unsafe { nodes(list).map(|node| CStr::from_ptr((*node.cast::<pg_sys::String>()).sval)) }
-}
-
-/// A node as the type that this tag names, if it is of that type.
-///
-/// # Safety
-///
-/// A node, or null.
-pub unsafe fn cast<T>(node: *mut Node, tag: NodeTag) -> Option<*mut T> {
-    // SAFETY: as the caller's.
-    (!node.is_null() && unsafe { (*node).type_ } == tag).then(|| node.cast())
-}
 
 /// The relation of this name; the invalid OID if there is none, or if the user may not look into its schema.
 pub fn find(relation: *mut RangeVar) -> Oid {
