@@ -63,10 +63,14 @@ pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 37] = {
     text
 };
 
-// For cargo-pgrx, which builds the script of the extension itself; `make install` copies this file. It uses names that
+// For cargo-pgrx, which builds the script of the extension itself; `make install` joins these files. They use names that
 // pgrx gives to functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them is
 // missing.
 extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
+extension_sql_file!("../sql/snowflake_pg/serial.sql", name = "serial", requires = ["snowflake_pg"]);
+extension_sql_file!("../sql/snowflake_pg/remake.sql", name = "remake", requires = ["serial"]);
+extension_sql_file!("../sql/snowflake_pg/adopt.sql", name = "adopt", requires = ["remake"]);
+extension_sql_file!("../sql/snowflake_pg/revert.sql", name = "revert", requires = ["adopt"]);
 
 /// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.
 ///

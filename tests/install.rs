@@ -14,7 +14,9 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "snowflake_pg.control", "sql/snowflake_pg.sql", "sql/snowflake_registry.sql"] {
+        let parts = ["serial", "remake", "adopt", "revert"].map(|part| format!("sql/snowflake_pg/{part}.sql"));
+        let others = ["Makefile", "snowflake_pg.control", "sql/snowflake_pg.sql", "sql/snowflake_registry.sql"];
+        for name in others.into_iter().chain(parts.iter().map(|part| &**part)) {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         tree.write("target/release/libsnowflake_pg.so", &fs::read(library()).expect("a library that is built"));

@@ -273,7 +273,14 @@ fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
 /// A database of another encoding could not read anything else.
 #[test]
 fn the_script_and_the_control_file_are_ascii() {
-    for text in [include_str!("../sql/snowflake_pg.sql"), include_str!("../snowflake_pg.control")] {
+    for text in [
+        include_str!("../sql/snowflake_pg.sql"),
+        include_str!("../sql/snowflake_pg/serial.sql"),
+        include_str!("../sql/snowflake_pg/remake.sql"),
+        include_str!("../sql/snowflake_pg/adopt.sql"),
+        include_str!("../sql/snowflake_pg/revert.sql"),
+        include_str!("../snowflake_pg.control"),
+    ] {
         assert_eq!(text.lines().find(|line| !line.is_ascii()), None);
     }
 }

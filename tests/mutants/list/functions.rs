@@ -70,13 +70,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan makes again what then calls the function of somebody else",
-        edits: &[("sql/snowflake_pg.sql", "    ELSIF found <> planned THEN", "    ELSIF false THEN")],
+        edits: &[("sql/snowflake_pg/remake.sql", "    ELSIF found <> planned THEN", "    ELSIF false THEN")],
         against: Servers { tests: "adopt:: what_is_made_again" },
     },
     Mutant {
         name: "a plan gives back privileges that were revoked since it was made",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/remake.sql",
             "    IF found <> planned AND fingerprint_with_definition IS NOT NULL THEN",
             "    IF false THEN",
         )],
@@ -84,18 +84,18 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan makes again what belongs to others",
-        edits: &[("sql/snowflake_pg.sql", "(min(o.owner) <> of_tables) IS NOT FALSE", "false")],
+        edits: &[("sql/snowflake_pg/remake.sql", "(min(o.owner) <> of_tables) IS NOT FALSE", "false")],
         against: Servers { tests: "adopt:: what_cannot_be_made_again" },
     },
     Mutant {
         name: "a plan to adopt a table gives what it makes again the default privileges",
-        edits: &[("sql/snowflake_pg.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
+        edits: &[("sql/snowflake_pg/remake.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
         against: Servers { tests: "adopt:: whatever_reads" },
     },
     Mutant {
         name: "a plan for a schema gives a key Snowflake IDs while a column that refers is too narrow",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/adopt.sql",
             "        WHERE atttypid <> 'bigint'::regtype;\n    IF narrow IS NOT NULL THEN",
             "        WHERE atttypid <> 'bigint'::regtype;\n    IF false THEN",
         )],
@@ -103,18 +103,18 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "tables of other owners are rewritten for a foreign key",
-        edits: &[("sql/snowflake_pg.sql", "count(*) FILTER (WHERE relowner <> owner) > 0", "false")],
+        edits: &[("sql/snowflake_pg/serial.sql", "count(*) FILTER (WHERE relowner <> owner) > 0", "false")],
         against: Servers { tests: "serial:: rights" },
     },
     Mutant {
         name: "a plan to revert a table changes it with the caller's rights",
-        edits: &[("sql/snowflake_pg.sql", "            narrow := format(run_as, owner, narrow);\n", "")],
+        edits: &[("sql/snowflake_pg/revert.sql", "            narrow := format(run_as, owner, narrow);\n", "")],
         against: Servers { tests: "adopt:: runs_code" },
     },
     Mutant {
         name: "a plan to revert a table does not see a view that stands in the way",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/revert.sql",
             "'pg_publication_rel'::regclass, 'pg_rewrite'::regclass, ",
             "'pg_publication_rel'::regclass, ",
         )],
@@ -123,7 +123,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table rewrites it with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/adopt.sql",
             "        IF widen.rel_owner <> me THEN\n",
             "        IF widen.rel_owner <> me AND false THEN\n",
         )],
@@ -132,7 +132,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table reads it with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/adopt.sql",
             "        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
             "        IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
         )],
@@ -141,7 +141,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table leaves the types of its calls to who may create in the schema",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/adopt.sql",
             " := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';",
             " := ours || '.snowflake_run_as(%L, %L)';",
         )],
@@ -150,7 +150,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table reads the numbers of its owner with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/adopt.sql",
             "CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)\n                        ELSE numbers END END",
             "numbers END",
         )],
@@ -226,13 +226,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan to adopt a table takes the rows that a policy shows for all",
-        edits: &[("sql/snowflake_pg.sql", "SET row_security = off AS $$", "AS $$")],
+        edits: &[("sql/snowflake_pg/adopt.sql", "SET row_security = off AS $$", "AS $$")],
         against: Servers { tests: "adopt:: policy" },
     },
     Mutant {
         name: "a plan to adopt a table takes its locks as it comes to each table",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/snowflake_pg/adopt.sql",
             "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),",
             "CASE WHEN others = '' THEN '' END,",
         )],

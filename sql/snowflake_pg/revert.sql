@@ -1,0 +1,116 @@
+-- The way back from an adopted table
+
+CREATE FUNCTION snowflake_revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
+    is_others boolean := owner <> quote_ident(current_user)::regrole AND pg_has_role(owner, 'MEMBER');
+    -- Commands that can call code of the owner, if that is somebody else.
+    run_as text := 'SELECT ' || ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
+    id pg_attribute;
+    old_default text;
+    kept regclass;
+    identity text;
+    increment bigint;
+    numbering text;
+    next_number bigint;
+    -- For a table that has always had Snowflake IDs.
+    is_snowflake boolean;
+    obstacle text;
+    narrow text;
+    numbers text;
+    command text;
+BEGIN
+    SELECT * INTO id FROM pg_attribute WHERE attrelid = relation AND attname = column_name;
+    SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
+    IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
+        RETURN;
+    END IF;
+    kept := pg_get_serial_sequence(relation::text, column_name);
+    identity := substring(obj_description(kept, 'pg_class') FROM '^snowflake_pg: GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY$');
+
+    IF identity IS NOT NULL THEN
+        SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
+            FROM pg_sequence WHERE seqrelid = kept;
+        command := format('SELECT last_value + is_called::pg_catalog.int4 * %s::pg_catalog.int8 FROM %s', increment, kept);
+        EXECUTE CASE WHEN is_others THEN format(run_as, owner, command) ELSE command END INTO next_number;
+    ELSIF kept IS NULL THEN
+        is_snowflake := id.atttypid IS NOT DISTINCT FROM to_regtype(ours || '.snowflake')::oid;
+        WITH RECURSIVE members(member) AS (
+            SELECT relation::oid
+            UNION
+            SELECT inhrelid FROM members JOIN pg_inherits ON inhparent = member),
+        in_the_way(what) AS (
+            SELECT 'the partition key of ' || member::regclass
+            FROM members JOIN pg_partitioned_table ON partrelid = member
+            JOIN pg_attribute ON attrelid = member AND attname = column_name AND attnum = ANY (partattrs)
+            UNION
+            SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+            FROM members JOIN pg_attribute a ON attrelid = member AND attname = column_name
+            JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = member AND refobjsubid = a.attnum
+            LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
+            WHERE g.attgenerated <> '' OR d.classid IN ('pg_policy'::regclass, 'pg_proc'::regclass,
+                'pg_publication_rel'::regclass, 'pg_rewrite'::regclass, 'pg_trigger'::regclass))
+        SELECT CASE
+            WHEN relispartition THEN 'the table is a partition'
+            WHEN NOT id.attnotnull THEN 'it can be NULL'
+            WHEN id.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype) THEN NULL
+            WHEN NOT is_snowflake OR id.attinhcount > 0 THEN format('it is of type %s', format_type(id.atttypid, id.atttypmod))
+            ELSE (SELECT format('it is of type %s, and must remain so for: %s', id.atttypid::regtype, string_agg(what, ', ' ORDER BY what))
+                FROM in_the_way HAVING count(*) > 0)
+            END
+            INTO obstacle FROM pg_class WHERE oid = relation;
+        IF obstacle IS NOT NULL THEN
+            RETURN QUERY VALUES (0, NULL, concat(
+                format('%I of %s cannot become an identity: %s.', column_name, relation, obstacle),
+                ' Change that, or set a default of your own, such as nextval() of a sequence above the greatest ID.'));
+            RETURN;
+        END IF;
+        narrow := format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint', relation, column_name);
+        numbers := format('SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence(%L, %L)::pg_catalog.regclass, '
+                'GREATEST(pg_catalog.max(%I), 0::pg_catalog.int8) OPERATOR(pg_catalog.+) 1::pg_catalog.int8, false) FROM %s',
+            relation, column_name, column_name, relation);
+        IF is_others THEN
+            narrow := format(run_as, owner, narrow);
+            numbers := format(run_as, owner, numbers);
+        END IF;
+    END IF;
+
+    RETURN QUERY
+    SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
+    FROM (
+        VALUES
+            (1, 'SET lock_timeout = ''500ms''',
+                'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
+            (2, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+            (3, CASE WHEN kept IS NULL OR identity IS NOT NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, column_name) END,
+                'Readers and writers wait until COMMIT.'),
+            (4, CASE WHEN identity IS NOT NULL THEN format('DROP SEQUENCE %s', kept) END, 'For that of the identity.'),
+            (5, CASE WHEN identity IS NOT NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s START %s %s)',
+                        relation, column_name, identity, kept, next_number, numbering) END,
+                format('New rows are numbered from %s on, below the Snowflake IDs.', next_number)),
+            (6, CASE WHEN kept IS NOT NULL AND identity IS NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT pg_catalog.nextval(%L::pg_catalog.regclass)', relation, column_name, kept) END,
+                'New rows are numbered from where the sequence was left, below the Snowflake IDs.'),
+            (7, CASE WHEN is_snowflake THEN narrow END,
+                'PostgreSQL has no identity of type snowflake. Does not rewrite the table.'),
+            (8, CASE WHEN kept IS NULL THEN
+                    format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY', relation, column_name) END,
+                'No sequence belongs to the column. If it had another default before, set that instead.'),
+            (9, CASE WHEN kept IS NULL THEN 'SET LOCAL row_security = off' END, 'An error rather than a part of the rows.'),
+            (10, CASE WHEN kept IS NULL THEN numbers END, 'New rows are numbered from above the greatest ID on.'),
+            (11, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
+            (12, 'RESET lock_timeout', NULL)
+    ) planned(place, command, note)
+    WHERE planned.command IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_revert_plan(regclass, name) IS
+    'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(), or else an identity above its greatest ID; changes nothing itself';
