@@ -7,6 +7,7 @@ mod obstacles;
 mod plans;
 mod recipe;
 mod schema;
+mod stale;
 
 use testbed::postgres::{Client, SimpleQueryMessage};
 use testbed::{Cluster, Database, value};

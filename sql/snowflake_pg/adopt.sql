@@ -12,15 +12,43 @@ CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
 COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
     'run a command as a role that you can become by SET ROLE, without a way back for code that it calls, as plans do for tables of others; returns its first value if that is a bigint';
 
--- Raises an error unless these columns are bigint, in the transaction that gives Snowflake IDs to those to which they refer.
+CREATE FUNCTION snowflake_all_or_nothing() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_all_or_nothing_wrapper';
+COMMENT ON FUNCTION snowflake_all_or_nothing() IS
+    'not to be called: for plans, an error also at COMMIT if the client sets a savepoint before each command';
+
+-- These columns, and those that refer to them by foreign keys.
+CREATE FUNCTION snowflake_referring(relations regclass[], columns name[], OUT relation oid, OUT column_name name) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE refers(rel, col) AS (
+        SELECT r::oid, c FROM unnest(relations, columns) u(r, c)
+        UNION
+        SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
+        FROM refers r
+        JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
+        CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
+        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
+        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col)
+    SELECT rel, col FROM refers
+$$;
+COMMENT ON FUNCTION snowflake_referring(regclass[], name[]) IS
+    'not to be called: for snowflake_adopt_plan(), columns and what refers to them';
+
+-- Before COMMIT: raises an error unless these columns are bigint, with those that refer to them by now.
 CREATE FUNCTION snowflake_must_be_bigint(relations regclass[], columns name[]) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+    found_relations regclass[];
+    found_columns name[];
     narrow text;
 BEGIN
+    EXECUTE format('SELECT array_agg(relation), array_agg(column_name) FROM %s.snowflake_referring($1, $2)', ours)
+        INTO found_relations, found_columns USING relations, columns;
     SELECT string_agg(format('%I of %s', attname, rel), ', ' ORDER BY rel::text, attname) INTO narrow
-        FROM unnest(relations, columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
-        WHERE atttypid <> 'bigint'::regtype;
+        FROM unnest(found_relations, found_columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
+        WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype);
     IF narrow IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'columns are not bigint yet',
             DETAIL = format('They are %s.', narrow), HINT = 'Make the plan anew, and run it.';
@@ -28,13 +56,13 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_must_be_bigint(regclass[], name[]) IS
-    'not to be called: for snowflake_adopt_schema_plan(), an error unless these columns are bigint';
+    'not to be called: for snowflake_adopt_plan(), an error unless these columns, and what refers to them, are bigint';
 
 -- The plan for these columns of these tables, which all have numbers: in one transaction, or in one for each table that must be
 -- rewritten and a last one.
 CREATE FUNCTION snowflake_make_plan(relations regclass[], column_names name[], at_once boolean) RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
     -- An error rather than a part of the rows.
     SET row_security = off AS $$
 DECLARE
@@ -42,7 +70,7 @@ DECLARE
         WHERE extname = 'snowflake_pg');
     me regrole := quote_ident(current_user)::regrole;
     -- Commands that can call code of the owner, if that is somebody else.
-    run_as text := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
+    run_as text := replace(ours, '%', '%%') || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
     relation regclass;
     column_name name;
     id pg_attribute;
@@ -53,7 +81,10 @@ DECLARE
     old_name name;
     kept text;
     numbering text;
+    start bigint;
     numbers text;
+    referring_relations oid[];
+    referring_columns name[];
     -- What could refuse the new IDs.
     checks text;
     is_key boolean;
@@ -74,9 +105,17 @@ DECLARE
     of_command text;
     others text;
     around record;
-    fixed text := 'SELECT pg_catalog.set_config(''search_path'', ''pg_catalog, pg_temp'', true), '
-        'pg_catalog.set_config(''check_function_bodies'', ''off'', true), pg_catalog.set_config(''standard_conforming_strings'', ''on'', true)';
+    -- What earlier transactions of the plan make again.
+    remade oid[] := '{}';
+    begins text[] := ARRAY['BEGIN ISOLATION LEVEL READ COMMITTED', format('SELECT %s.snowflake_all_or_nothing()', ours),
+        'SET LOCAL lock_timeout = ''500ms'''];
+    begin_notes text[] := ARRAY['All or nothing, also where psql continues after an error.', 'But not with ON_ERROR_ROLLBACK: an error then.',
+        'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'];
+    fixed text := 'SELECT ' || (SELECT string_agg(format('pg_catalog.set_config(%L, %L, true)', setting, value), ', ' ORDER BY nth)
+        FROM (VALUES (1, 'search_path', 'pg_catalog, pg_temp'), (2, 'standard_conforming_strings', 'on'), (3, 'check_function_bodies', 'off'),
+            (4, 'datestyle', 'ISO, YMD'), (5, 'intervalstyle', 'postgres'), (6, 'default_tablespace', '')) settings(nth, setting, value));
     fixed_note text := 'What is made again is written for this.';
+    lock_note text := 'Against changes of it until COMMIT. Changes nothing itself.';
     drop_note text := 'What reads a column that must become bigint is made again below.';
     make_note text := 'As it was.';
     obstacles text[] := '{}';
@@ -87,20 +126,14 @@ DECLARE
     state text;
 BEGIN
     -- The columns, and what refers to them by foreign keys, if narrower than a bigint.
-    WITH RECURSIVE refers(rel, col) AS (
-        SELECT r::oid, c FROM unnest(relations, column_names) u(r, c)
-        UNION
-        SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
-        FROM refers r
-        JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
-        CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
-        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
-        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col)
+    EXECUTE format('SELECT array_agg(relation), array_agg(column_name) FROM %s.snowflake_referring($1, $2)', ours)
+        INTO referring_relations, referring_columns USING relations, column_names;
     SELECT coalesce(array_agg(rel) FILTER (WHERE typtype = 'b'), '{}'), coalesce(array_agg(col) FILTER (WHERE typtype = 'b'), '{}'),
         coalesce(array_agg(format('%I of %s cannot become bigint: its type is the domain %s.', col, rel::regclass, atttypid::regtype))
             FILTER (WHERE typtype = 'd'), '{}')
         INTO narrow_relations, narrow_columns, obstacles
-        FROM refers JOIN pg_attribute ON attrelid = rel AND attname = col JOIN pg_type t ON t.oid = atttypid
+        FROM unnest(referring_relations, referring_columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
+        JOIN pg_type t ON t.oid = atttypid
         WHERE ARRAY[atttypid, typbasetype] && ARRAY['smallint'::regtype, 'integer'::regtype]::oid[];
     FOR widen IN
         WITH RECURSIVE narrow AS (
@@ -143,6 +176,12 @@ BEGIN
             JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
             JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
             UNION
+            SELECT rel, format('%I of %s cannot become bigint while there is: %s, which needs the index of a partition.', col, rel::regclass,
+                pg_describe_object('pg_constraint'::regclass, k.oid, 0))
+            FROM narrow JOIN members m USING (rel) JOIN pg_constraint k ON contype = 'f' AND confrelid = member AND conparentid = 0
+            JOIN pg_attribute a ON a.attrelid = member AND a.attname = col AND a.attnum = ANY (confkey)
+            WHERE EXISTS (SELECT FROM pg_inherits WHERE inhrelid = conindid)
+            UNION
             SELECT rel, format('%I of %s cannot become bigint: it is inherited from another table.', col, rel::regclass)
             FROM narrow WHERE attinhcount > 0)
         SELECT rel::regclass, string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ' ORDER BY col) AS actions, array_agg(col) AS cols,
@@ -170,24 +209,28 @@ BEGIN
             widenings := widenings || command;
             widening_notes := widening_notes || of_command;
         ELSE
-            EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, false)', ours) INTO around
-                USING array_fill(widen.rel::oid, ARRAY[cardinality(widen.cols)]), widen.cols;
+            EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, $3)', ours) INTO around
+                USING array_fill(widen.rel::oid, ARRAY[cardinality(widen.cols)]), widen.cols, remade;
             obstacles := obstacles || around.obstacles;
+            remade := remade || around.objects;
             SELECT commands || array_agg(c ORDER BY place, nth), notes || array_agg(n ORDER BY place, nth) INTO commands, notes FROM (
-                VALUES (1, 0::bigint, 'BEGIN', 'For one table, all or nothing.'),
-                    (3, 0, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', widen.rel, widen.joined)),
+                SELECT 1, nth, c, n FROM unnest(begins, begin_notes) WITH ORDINALITY u(c, n, nth)
+                UNION ALL
+                VALUES (2, 0::bigint, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
+                    (5, 0, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', widen.rel, widen.joined)),
                         'With the tables that foreign keys join to it. Readers and writers of them wait until COMMIT.'),
-                    (4, 0, command, of_command),
-                    (5, 0, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
-                    (7, 0, 'COMMIT', 'Ends these locks.')
+                    (6, 0, command, of_command),
+                    (8, 0, 'COMMIT', 'Ends these locks.')
                 UNION ALL
-                SELECT 2, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+                SELECT 3, nth, c, lock_note FROM unnest(around.locks) WITH ORDINALITY u(c, nth)
                 UNION ALL
-                SELECT 6, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)) steps(place, nth, c, n)
+                SELECT 4, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+                UNION ALL
+                SELECT 7, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)) steps(place, nth, c, n)
                 WHERE c IS NOT NULL;
         END IF;
     END LOOP;
-    EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, true)', ours) INTO around
+    EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, ''{}'')', ours) INTO around
         USING CASE WHEN at_once THEN narrow_relations ELSE '{}' END, CASE WHEN at_once THEN narrow_columns ELSE '{}' END;
     obstacles := obstacles || around.obstacles;
 
@@ -230,8 +273,12 @@ BEGIN
                     ' If they are no Snowflake IDs, give such rows lower ones, or add another column.');
             END IF;
         END IF;
-        SELECT relname, format('%I.%I', nspname, left(relname, 55) || '_kept'), format('INCREMENT %s CACHE %s', seqincrement, seqcache)
-            INTO old_name, kept, numbering
+        -- Bounds that are those of a type by default become those of bigint.
+        SELECT relname, format('%I.snowflake_kept', nspname), seqstart, concat(format('INCREMENT %s', seqincrement),
+                CASE WHEN seqmin NOT IN (1, -32768, -2147483648, -9223372036854775808) THEN format(' MINVALUE %s', seqmin) END,
+                CASE WHEN seqmax NOT IN (-1, 32767, 2147483647, 9223372036854775807) THEN format(' MAXVALUE %s', seqmax) END,
+                format(' CACHE %s', seqcache), CASE WHEN seqcycle THEN ' CYCLE' END)
+            INTO old_name, kept, start, numbering
             FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
             WHERE c.oid = old_sequence;
         -- As the owner, who could put a view in the place of the sequence.
@@ -240,7 +287,7 @@ BEGIN
         FROM (
             VALUES
                 (6.1, CASE WHEN id.attidentity <> '' THEN
-                        format('CREATE SEQUENCE %s AS bigint %s', kept, numbering) END,
+                        format('CREATE SEQUENCE %s AS bigint %s START %s', kept, numbering, start) END,
                     'Keeps the number of the identity for snowflake_revert_plan().'),
                 (6.2, CASE WHEN id.attidentity <> '' AND owner <> me THEN
                         format('ALTER SEQUENCE %s OWNER TO %s', kept, owner) END,
@@ -312,25 +359,25 @@ BEGIN
     FROM (
         SELECT place, 0 AS nth, c, n FROM (
             VALUES
-                (2, 'SET lock_timeout = ''500ms''',
-                    'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
-                (3, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', ours, greatest_id) END,
+                (5.1, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
+                (5.2, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', ours, greatest_id) END,
                     'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
-                (5, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
-                (11.5, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
-                (7, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
+                (8, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
                     'Before it, only what reads these tables.'),
-                (8, CASE WHEN NOT at_once THEN format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
-                    ours, narrow_relations::regclass[], narrow_columns) END, 'An error if a transaction above has failed.'),
-                (13, 'COMMIT', 'Ends all locks.'),
-                (14, 'RESET lock_timeout', NULL)) fixed(place, c, n)
+                (13, CASE WHEN narrow_relations <> '{}' THEN format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
+                    ours, relations, column_names) END, 'An error if something refers to them that is not a bigint.'),
+                (14, 'COMMIT', 'Ends all locks.')) fixed(place, c, n)
         WHERE c IS NOT NULL
         UNION ALL
         SELECT 1, nth, NULL, n FROM unnest(remarks) WITH ORDINALITY u(n, nth)
         UNION ALL
         SELECT 4, nth, c, n FROM unnest(commands, notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
-        SELECT 6, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+        SELECT 5, nth, c, n FROM unnest(begins, begin_notes) WITH ORDINALITY u(c, n, nth)
+        UNION ALL
+        SELECT 6, nth, c, lock_note FROM unnest(around.locks) WITH ORDINALITY u(c, nth)
+        UNION ALL
+        SELECT 7, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
         UNION ALL
         SELECT 10, nth, c, n FROM unnest(widenings, widening_notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
@@ -345,7 +392,7 @@ COMMENT ON FUNCTION snowflake_make_plan(regclass[], name[], boolean) IS
 
 CREATE FUNCTION snowflake_adopt_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
@@ -386,7 +433,7 @@ COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
 
 CREATE FUNCTION snowflake_adopt_schema_plan(schema regnamespace) RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
@@ -409,12 +456,12 @@ BEGIN
         array_agg(format('%I of %s is numbered by a sequence, and not in the primary key: it remains as it is.', attname, relation)
             ORDER BY relation::text, attname) FILTER (WHERE NOT is_key)
         INTO relations, columns, others FROM numbered;
+    RETURN QUERY SELECT 0, NULL::text, note FROM unnest(others) note;
     IF relations IS NULL THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: no primary key in schema %s is numbered by a sequence.', schema));
     ELSE
         RETURN QUERY EXECUTE format('SELECT * FROM %s.snowflake_make_plan($1, $2, false)', ours) USING relations, columns;
     END IF;
-    RETURN QUERY SELECT 0, NULL::text, note FROM unnest(others) note;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt_schema_plan(regnamespace) IS

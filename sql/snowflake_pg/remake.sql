@@ -1,17 +1,19 @@
 -- Making again what reads the columns that a plan widens
 
--- The command that drops a view, a policy, a trigger or a function, and those that make it again as it was.
-CREATE FUNCTION snowflake_remake(class oid, object oid) RETURNS text[]
+-- Definitions are texts, and the plan is run by another session: nothing of this may depend on a session's settings. Of views,
+-- policies, triggers and functions, `class` is the catalog and `object` the OID.
+
+-- The command that drops a view, a policy, a trigger or a function, those that make it again as it was, and the last one, which fills
+-- a materialized view.
+CREATE FUNCTION snowflake_remake(class oid, object oid, OUT owner oid, OUT drops text, OUT makes text[], OUT refresh text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    -- Texts as the plan runs them.
-    SET standard_conforming_strings = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 AS $$
 DECLARE
     -- As commands name it.
     kind text;
     name text;
-    owner oid;
     acl aclitem[];
-    makes text[];
     more text[];
 BEGIN
     IF class = 'pg_class'::regclass THEN
@@ -19,8 +21,9 @@ BEGIN
             ARRAY[concat('CREATE ', CASE relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END, object::regclass,
                 ' USING ' || quote_ident(amname), ' WITH (' || (SELECT string_agg(format('%I = %L', option_name, option_value), ', ') FROM pg_options_to_table(reloptions)) || ')',
                 ' TABLESPACE ' || quote_ident(spcname), ' AS', chr(10), rtrim(pg_get_viewdef(object), ';'),
-                CASE relkind WHEN 'm' THEN ' WITH NO DATA' END)]
-            INTO kind, name, owner, acl, makes
+                CASE relkind WHEN 'm' THEN ' WITH NO DATA' END)],
+            CASE WHEN relkind = 'm' AND relispopulated THEN format('REFRESH MATERIALIZED VIEW %s', object::regclass) END
+            INTO kind, name, owner, acl, makes, refresh
             FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam LEFT JOIN pg_tablespace t ON t.oid = reltablespace
             WHERE c.oid = object;
         SELECT array_agg(command ORDER BY place, command) INTO more FROM (
@@ -32,9 +35,6 @@ BEGIN
             UNION ALL
             SELECT 4, format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s', name, attname, pg_get_expr(adbin, adrelid))
             FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = object
-            UNION ALL
-            SELECT 6, format('REFRESH MATERIALIZED VIEW %s', name) FROM pg_class
-            WHERE oid = object AND relkind = 'm' AND relispopulated
             UNION ALL
             SELECT 5, format('COMMENT ON COLUMN %s.%I IS %L', name, attname, description)
             FROM pg_description JOIN pg_attribute ON attrelid = objoid AND attnum = objsubid
@@ -56,27 +56,24 @@ BEGIN
                     CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tgname)] END
             INTO kind, name, makes FROM pg_trigger WHERE oid = object;
     END IF;
-    IF owner <> quote_ident(current_user)::regrole THEN
-        -- Before anything of it runs.
-        makes := makes || format('ALTER %s %s OWNER TO %s', kind, name, owner::regrole);
-    END IF;
+    drops := format('DROP %s %s', kind, name);
     makes := makes || more || (SELECT format('COMMENT ON %s %s IS %L', kind, name, description)
         FROM pg_description WHERE classoid = class AND objoid = object AND objsubid = 0);
-    -- Neither more nor less, whatever ALTER DEFAULT PRIVILEGES gives to new objects.
+    -- Neither more nor less, whatever ALTER DEFAULT PRIVILEGES gives to new objects or takes from their owner.
     IF owner IS NOT NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)) THEN
         acl := coalesce(acl, acldefault(CASE kind WHEN 'FUNCTION' THEN 'f'::"char" ELSE 'r'::"char" END, owner));
         SELECT makes || array_agg(format('REVOKE ALL ON %s%s FROM %s', CASE kind WHEN 'FUNCTION' THEN 'FUNCTION ' END, name, who) ORDER BY who)
             INTO makes FROM (
-                SELECT 'PUBLIC' AS who
+                SELECT unnest(ARRAY['PUBLIC', owner::regrole::text]) AS who
                 UNION
                 SELECT grantee::regrole::text FROM pg_default_acl CROSS JOIN LATERAL aclexplode(defaclacl)
-                WHERE grantee NOT IN (0, owner)) revoked;
+                WHERE grantee <> 0) revoked;
         SELECT makes || array_agg(format('GRANT %s ON %s%s TO %s%s', privileges, CASE kind WHEN 'FUNCTION' THEN 'FUNCTION ' END, name,
                 CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
                 ORDER BY grantee, is_grantable)
             INTO makes FROM (
                 SELECT grantee, is_grantable, string_agg(privilege_type, ', ' ORDER BY privilege_type) AS privileges
-                FROM aclexplode(acl) WHERE grantee <> owner GROUP BY grantee, is_grantable) granted;
+                FROM aclexplode(acl) GROUP BY grantee, is_grantable) granted;
     END IF;
     IF class = 'pg_class'::regclass THEN
         SELECT makes || array_agg(format('GRANT %s ON %s TO %s%s', privileges, name,
@@ -87,15 +84,15 @@ BEGIN
                 FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl) WHERE attrelid = object AND attacl IS NOT NULL
                 GROUP BY grantee, is_grantable) granted;
     END IF;
-    RETURN array_remove(format('DROP %s %s', kind, name) || makes, NULL);
+    makes := array_remove(makes, NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_remake(oid, oid) IS
     'not to be called: for snowflake_adopt_plan(), the command that drops a view, policy, trigger or function, and those that make it again';
 
--- On what a view, a policy, a trigger or a function depends: what can be made again, too, by its name, and all else by its OID.
+-- On what it depends: what can be made again, too, by its name, and all else by its OID.
 CREATE FUNCTION snowflake_dependencies(class oid, object oid) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT coalesce(string_agg(DISTINCT CASE WHEN relkind IN ('v', 'm') OR prosqlbody IS NOT NULL THEN name
         ELSE concat_ws(' ', refclassid, refobjid, name) END, ', '), '')
     FROM (
@@ -109,30 +106,29 @@ $$;
 COMMENT ON FUNCTION snowflake_dependencies(oid, oid) IS
     'not to be called: for snowflake_adopt_plan(), on what an object depends';
 
--- How an object is made. Of what another part of the plan has made again, the text of the definition can differ, and is left out.
+-- How it is made. The text of its definition can differ after an earlier transaction of the plan has made it again, and is left out then.
 CREATE FUNCTION snowflake_fingerprint(class oid, object oid, with_definition boolean) RETURNS text
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
-    made text[];
+    remade record;
     depends text;
     columns text[];
 BEGIN
-    EXECUTE format('SELECT %s.snowflake_remake($1, $2), %s.snowflake_dependencies($1, $2)', ours, ours)
-        INTO made, depends USING class, object;
+    EXECUTE format('SELECT * FROM %s.snowflake_remake($1, $2)', ours) INTO remade USING class, object;
+    EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO depends USING class, object;
     columns := ARRAY(SELECT attname FROM pg_attribute
         WHERE class = 'pg_class'::regclass AND attrelid = object AND attnum > 0 ORDER BY attnum);
-    RETURN md5(concat(made[1], CASE WHEN with_definition THEN made[2] END, made[3:], depends, columns));
+    RETURN md5(concat(remade.owner, CASE WHEN with_definition THEN remade.makes[1] END, remade.makes[2:], remade.refresh, depends, columns));
 END
 $$;
 COMMENT ON FUNCTION snowflake_fingerprint(oid, oid, boolean) IS
     'not to be called: for snowflake_adopt_plan(), whether an object has changed';
 
--- Raises an error unless an object is as it was when the plan was made; or, with NULL, made again, depends on the same: a function of somebody
--- else can fit bigint better.
-CREATE FUNCTION snowflake_must_be(kind text, names text[], arguments text[], planned text, fingerprint_with_definition boolean) RETURNS void
-    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- Before it is dropped: raises an error unless it is as it was when the plan was made.
+CREATE FUNCTION snowflake_must_be(kind text, names text[], arguments text[], fingerprint text, with_definition boolean) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
@@ -141,51 +137,119 @@ DECLARE
     found text;
 BEGIN
     SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
-    IF fingerprint_with_definition IS NULL THEN
-        EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO found USING class, object;
-    ELSE
-        EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3)', ours) INTO found USING class, object, fingerprint_with_definition;
-    END IF;
-    IF found <> planned AND fingerprint_with_definition IS NOT NULL THEN
+    EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3)', ours) INTO found USING class, object, with_definition;
+    IF found IS DISTINCT FROM fingerprint THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = format('%s has changed since the plan was made', pg_describe_object(class, object, 0)),
             HINT = 'Make the plan anew, and run it.';
-    ELSIF found <> planned THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = format('%s depends on something else than before', pg_describe_object(class, object, 0)),
-            DETAIL = format('It depends on: %s. It did on: %s.', found, planned),
-            HINT = 'Drop it, run the plan, and create it as it is to be.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_must_be(text, text[], text[], text, boolean) IS
-    'not to be called: for snowflake_adopt_plan(), an error if what is made again is not as it was';
+    'not to be called: for snowflake_adopt_plan(), an error if what is to be made again has changed';
 
--- What reads these columns, and what reads that: the commands that drop it and make it again, in their order, or why not. All must
--- be of one owner, whose code runs while policies and triggers are missing.
-CREATE FUNCTION snowflake_around(
-    relations oid[], columns name[], at_once boolean, OUT drops text[], OUT makes text[], OUT obstacles text[])
+-- After it was made again: raises an error unless it depends on the same. A function of somebody else can fit bigint better.
+CREATE FUNCTION snowflake_must_depend(kind text, names text[], arguments text[], dependencies text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
+    class oid;
+    object oid;
+    found text;
+BEGIN
+    SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
+    EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO found USING class, object;
+    IF found IS DISTINCT FROM dependencies THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('%s depends on something else than before', pg_describe_object(class, object, 0)),
+            DETAIL = format('It depends on: %s. It did on: %s.', found, dependencies),
+            HINT = 'Drop it, run the plan, and create it as it is to be.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_must_depend(text, text[], text[], text) IS
+    'not to be called: for snowflake_adopt_plan(), an error if what was made again depends on something else';
+
+-- Why it cannot be dropped and made again as it was; NULL if it can. Its owner must be that of the tables, whose code runs while
+-- policies and triggers are missing.
+CREATE FUNCTION snowflake_hindrance(class oid, object oid, of_tables oid) RETURNS text
+    LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE used(type) AS (
+        -- A CHECK of a domain runs as soon as a literal of it is read.
+        SELECT refobjid FROM pg_depend
+        WHERE refclassid = 'pg_type'::regclass AND (classid = class AND objid = object
+            OR classid = 'pg_rewrite'::regclass AND class = 'pg_class'::regclass AND objid IN (SELECT oid FROM pg_rewrite WHERE ev_class = object))
+        UNION
+        SELECT inner_type FROM used JOIN pg_type t ON t.oid = type
+        LEFT JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped
+        CROSS JOIN LATERAL (VALUES (typbasetype), (typelem), (atttypid)) of_type(inner_type) WHERE inner_type <> 0)
+    SELECT CASE
+        WHEN class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
+            OR c.relkind NOT IN ('v', 'm') THEN 'it reads what must become bigint'
+        WHEN EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype IN ('e', 'x')) THEN 'it belongs to an extension'
+        WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = class AND objoid = object) THEN 'it has a security label'
+        WHEN c.relpersistence = 't' THEN 'it is temporary'
+        WHEN p.prokind <> 'f' OR prosqlbody IS NULL AND p.oid IS NOT NULL THEN 'it is no function in SQL'
+        WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have several owners'
+        WHEN NOT pg_has_role(of_tables, 'USAGE') THEN 'it belongs to another role'
+        WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE') THEN 'its owner cannot create in its schema'
+        WHEN p.proleakproof AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = of_tables) THEN 'its owner cannot make a leakproof function'
+        WHEN EXISTS (SELECT FROM used JOIN pg_type y ON y.oid = type WHERE typowner NOT IN (of_tables, 10)) THEN 'it uses a type of another role'
+        WHEN EXISTS (SELECT FROM aclexplode(coalesce(c.relacl, p.proacl)) WHERE grantor <> of_tables)
+            OR EXISTS (SELECT FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl) WHERE attrelid = c.oid AND grantor <> of_tables)
+            THEN 'other roles have granted privileges on it'
+        WHEN c.relkind = 'm' AND (c.relreplident <> 'd' OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = object)
+            OR EXISTS (SELECT FROM pg_index WHERE indrelid = object AND indisclustered)
+            OR EXISTS (SELECT FROM pg_class o WHERE o.oid = c.reltoastrelid AND o.reloptions IS NOT NULL)
+            OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type y ON y.oid = atttypid
+                WHERE attrelid IN (SELECT object UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = object) AND attnum > 0
+                AND (attstattarget >= 0 OR attoptions::text LIKE '%n_distinct%' OR attrelid = object AND (attstorage <> typstorage OR attcompression <> ''))))
+            THEN 'it has statistics, storage or an order of its own'
+        WHEN c.relkind = 'm' AND c.relispopulated AND EXISTS (SELECT FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+            JOIN pg_class m ON d.refclassid = 'pg_class'::regclass AND m.oid = d.refobjid AND m.oid <> object AND m.relkind = 'm' AND NOT m.relispopulated
+            WHERE w.ev_class = object) THEN 'it has rows, and reads a materialized view that has not been populated'
+        WHEN EXISTS (SELECT FROM pg_trigger WHERE class = 'pg_trigger'::regclass AND tgparentid = object) THEN 'its table is partitioned'
+        END
+    FROM (VALUES (class, object)) o(class, object)
+    LEFT JOIN pg_class c ON class = 'pg_class'::regclass AND c.oid = object
+    LEFT JOIN pg_proc p ON class = 'pg_proc'::regclass AND p.oid = object
+    LEFT JOIN pg_policy l ON class = 'pg_policy'::regclass AND l.oid = object
+    LEFT JOIN pg_trigger g ON class = 'pg_trigger'::regclass AND g.oid = object
+    LEFT JOIN pg_class t ON t.oid IN (l.polrelid, g.tgrelid)
+$$;
+COMMENT ON FUNCTION snowflake_hindrance(oid, oid, oid) IS
+    'not to be called: for snowflake_adopt_plan(), why an object cannot be dropped and made again';
+
+-- For what reads these columns, and what reads that: the commands that lock it, drop it and make it again, in their order, or why not.
+-- `before` has what an earlier transaction of the plan makes again.
+CREATE FUNCTION snowflake_around(
+    relations oid[], columns name[], before oid[],
+    OUT locks text[], OUT drops text[], OUT makes text[], OUT objects oid[], OUT obstacles text[])
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
     of_tables oid := (SELECT max(relowner) FROM pg_class WHERE pg_class.oid = ANY (relations) HAVING count(DISTINCT relowner) = 1);
-    check_as text := 'SELECT ' || ours || '.snowflake_must_be(%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.text[], '
-        '%L::pg_catalog.text, %L::pg_catalog.bool)';
+    must text := 'SELECT ' || replace(ours, '%', '%%') || '.%s(%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.text[], %L::pg_catalog.text';
+    -- Reading a definition can run code of the owner, such as a CHECK of a domain.
+    of_owner text := CASE WHEN of_tables = quote_ident(current_user)::regrole THEN '%s' ELSE
+        replace(format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, ', ours, of_tables::regrole), '%', '%%') || '%L::pg_catalog.text)' END;
     reader record;
-    remade text[];
+    reason text;
+    remade record;
     fingerprint text;
+    depends text;
     -- In the order in which they are dropped.
-    readers oid[] := '{}';
     classes oid[] := '{}';
     checks text[] := '{}';
-    refresh text;
     refreshes text[] := '{}';
     address record;
-    depends text;
 BEGIN
+    locks := '{}';
     drops := '{}';
     makes := '{}';
+    objects := '{}';
     obstacles := '{}';
     FOR reader IN
         WITH RECURSIVE members(member, col) AS (
@@ -212,57 +276,46 @@ BEGIN
             LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
             -- A view is made again with its rules and triggers.
             WHERE w.ev_class IS DISTINCT FROM r.object AND t.tgrelid IS DISTINCT FROM r.object AND depth < 100)
-        SELECT class, object, max(depth) AS depth, CASE
-            WHEN bool_or(by_type) OR class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
-                OR min(c.relkind::text) NOT IN ('v', 'm') THEN 'it reads what must become bigint'
-            WHEN EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e') THEN 'an extension owns it'
-            WHEN min(c.relpersistence::text) = 't' THEN 'it is temporary'
-            WHEN min(p.prokind::text) <> 'f' THEN 'it is no function'
-            WHEN (min(o.owner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have several owners'
-            WHEN NOT pg_has_role(of_tables, 'USAGE') THEN 'it belongs to another role'
-            WHEN EXISTS (SELECT FROM aclexplode(min(o.acl::text)::aclitem[]) WHERE grantor <> of_tables)
-                OR EXISTS (SELECT privilege_type FROM aclexplode(acldefault(CASE WHEN class = 'pg_proc'::regclass THEN 'f'::"char" ELSE 'r'::"char" END, of_tables))
-                    WHERE grantee = of_tables AND min(o.acl::text) IS NOT NULL
-                    EXCEPT SELECT privilege_type FROM aclexplode(min(o.acl::text)::aclitem[]) WHERE grantee = of_tables)
-                THEN 'other roles have granted privileges on it, or its owner lacks some'
-            WHEN min(c.relkind::text) = 'm' AND (EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = object)
-                OR EXISTS (SELECT FROM pg_index WHERE indrelid = object AND indisclustered)
-                OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = object AND attnum > 0 AND (attstattarget >= 0 OR attoptions::text LIKE '%n_distinct%')))
-                THEN 'it has statistics or an order of its own'
-            WHEN class = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger WHERE tgparentid = object)
-                THEN 'its table is partitioned'
-            END AS reason
-        FROM readers
-        LEFT JOIN pg_class c ON class = 'pg_class'::regclass AND c.oid = object
-        LEFT JOIN pg_proc p ON class = 'pg_proc'::regclass AND p.oid = object
-        LEFT JOIN pg_policy l ON class = 'pg_policy'::regclass AND l.oid = object
-        LEFT JOIN pg_trigger g ON class = 'pg_trigger'::regclass AND g.oid = object
-        LEFT JOIN pg_class t ON t.oid IN (l.polrelid, g.tgrelid)
-        CROSS JOIN LATERAL (SELECT coalesce(c.relowner, p.proowner, t.relowner) AS owner, coalesce(c.relacl, p.proacl) AS acl) o
-        GROUP BY class, object ORDER BY depth DESC, class, object
+        SELECT class, object, bool_or(by_type) AS by_type, max(depth) AS depth
+        FROM readers GROUP BY class, object ORDER BY depth DESC, class, object
     LOOP
-        IF reader.reason IS NOT NULL THEN
-            obstacles := obstacles || format('%s cannot be dropped and made again: %s.',
-                pg_describe_object(reader.class, reader.object, 0), reader.reason);
-        ELSE
+        EXECUTE format('SELECT %s.snowflake_hindrance($1, $2, $3)', ours) INTO reason USING reader.class, reader.object, of_tables;
+        reason := CASE WHEN reader.by_type THEN 'it reads what must become bigint'
+            WHEN reader.depth = 100 THEN 'it reads itself, or what reads a hundred others'
+            ELSE reason END;
+        IF reason IS NULL THEN
             classes := classes || reader.class;
-            readers := readers || reader.object;
+            objects := objects || reader.object;
+        ELSE
+            obstacles := obstacles || format('%s cannot be dropped and made again: %s.',
+                pg_describe_object(reader.class, reader.object, 0), reason);
         END IF;
     END LOOP;
-    FOR reader IN SELECT class, object FROM unnest(classes, readers) u(class, object) LOOP
+    -- Against other DDL, until COMMIT. Of a view, LOCK would lock all that it reads, and does not take a materialized one.
+    SELECT coalesce(array_agg(command ORDER BY nth), '{}') INTO locks FROM (
+        SELECT CASE WHEN c.relkind IN ('v', 'm') THEN format('ALTER %s %s OWNER TO %s', CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END,
+                c.oid::regclass, c.relowner::regrole) ELSE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', c.oid::regclass) END AS command, min(nth) AS nth
+        FROM unnest(classes, objects) WITH ORDINALITY u(class, object, nth)
+        LEFT JOIN pg_policy l ON class = 'pg_policy'::regclass AND l.oid = object
+        LEFT JOIN pg_trigger g ON class = 'pg_trigger'::regclass AND g.oid = object
+        JOIN pg_class c ON c.oid = coalesce(l.polrelid, g.tgrelid, CASE class WHEN 'pg_class'::regclass THEN object END)
+        GROUP BY c.oid) locked;
+    FOR reader IN SELECT class, object FROM unnest(classes, objects) u(class, object) LOOP
         SELECT type, object_names, object_args INTO address FROM pg_identify_object_as_address(reader.class, reader.object, 0);
-        EXECUTE format('SELECT %s.snowflake_remake($1, $2), %s.snowflake_fingerprint($1, $2, $3), %s.snowflake_dependencies($1, $2)', ours, ours, ours)
-            INTO remade, fingerprint, depends USING reader.class, reader.object, at_once;
-        refresh := (SELECT c FROM unnest(remade) c WHERE c LIKE 'REFRESH MATERIALIZED VIEW %');
-        drops := drops || format(check_as, address.type, address.object_names, address.object_args, fingerprint, at_once)
-            || remade[1];
-        makes := array_remove(remade[2:], refresh) || makes;
-        refreshes := refresh || refreshes;
-        checks := checks || format(check_as, address.type, address.object_names, address.object_args, depends, NULL);
+        EXECUTE format('SELECT * FROM %s.snowflake_remake($1, $2)', ours) INTO remade USING reader.class, reader.object;
+        EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3), %s.snowflake_dependencies($1, $2)', ours, ours)
+            INTO fingerprint, depends USING reader.class, reader.object, reader.object <> ALL (before);
+        drops := drops || (format(must, 'snowflake_must_be', address.type, address.object_names, address.object_args, fingerprint)
+            || format(', %L::pg_catalog.bool)', reader.object <> ALL (before))) || remade.drops;
+        makes := ARRAY(SELECT format(of_owner, command) FROM unnest(remade.makes) WITH ORDINALITY u(command, nth) ORDER BY nth) || makes;
+        IF remade.refresh IS NOT NULL THEN
+            refreshes := format(of_owner, remade.refresh) || refreshes;
+        END IF;
+        checks := checks || (format(must, 'snowflake_must_depend', address.type, address.object_names, address.object_args, depends) || ')');
     END LOOP;
     -- Only then what calls functions.
-    makes := makes || checks || array_remove(refreshes, NULL);
+    makes := makes || checks || refreshes;
 END
 $$;
-COMMENT ON FUNCTION snowflake_around(oid[], name[], boolean) IS
+COMMENT ON FUNCTION snowflake_around(oid[], name[], oid[]) IS
     'not to be called: for snowflake_adopt_plan(), the commands for what reads columns that become bigint';

@@ -2,14 +2,14 @@
 
 CREATE FUNCTION snowflake_revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on AS $$
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
     is_others boolean := owner <> quote_ident(current_user)::regrole AND pg_has_role(owner, 'MEMBER');
     -- Commands that can call code of the owner, if that is somebody else.
-    run_as text := 'SELECT ' || ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
+    run_as text := 'SELECT ' || replace(ours, '%', '%%') || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
     id pg_attribute;
     old_default text;
     kept regclass;
@@ -24,7 +24,11 @@ DECLARE
     numbers text;
     command text;
 BEGIN
-    SELECT * INTO id FROM pg_attribute WHERE attrelid = relation AND attname = column_name;
+    SELECT * INTO id FROM pg_attribute WHERE attrelid = relation AND attname = column_name AND attnum > 0 AND NOT attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('column "%s" of relation %s does not exist', column_name, relation);
+    END IF;
     SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
     IF old_default IS NULL OR old_default !~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', coalesce(old_default, 'not set')));
@@ -34,8 +38,9 @@ BEGIN
     identity := substring(obj_description(kept, 'pg_class') FROM '^snowflake_pg: GENERATED (ALWAYS|BY DEFAULT) AS IDENTITY$');
 
     IF identity IS NOT NULL THEN
-        SELECT seqincrement, format('INCREMENT %s CACHE %s', seqincrement, seqcache) INTO increment, numbering
-            FROM pg_sequence WHERE seqrelid = kept;
+        SELECT seqincrement, concat(format('INCREMENT %s MINVALUE %s MAXVALUE %s CACHE %s', seqincrement, seqmin, seqmax, seqcache),
+                CASE WHEN seqcycle THEN ' CYCLE' END)
+            INTO increment, numbering FROM pg_sequence WHERE seqrelid = kept;
         command := format('SELECT last_value + is_called::pg_catalog.int4 * %s::pg_catalog.int8 FROM %s', increment, kept);
         EXECUTE CASE WHEN is_others THEN format(run_as, owner, command) ELSE command END INTO next_number;
     ELSIF kept IS NULL THEN
@@ -85,9 +90,10 @@ BEGIN
     SELECT row_number() OVER (ORDER BY place)::integer, planned.command, planned.note
     FROM (
         VALUES
-            (1, 'SET lock_timeout = ''500ms''',
+            (1, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
+            (1.1, format('SELECT %s.snowflake_all_or_nothing()', ours), 'But not with ON_ERROR_ROLLBACK: an error then.'),
+            (2, 'SET LOCAL lock_timeout = ''500ms''',
                 'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'),
-            (2, 'BEGIN', 'All or nothing, also where psql continues after an error.'),
             (3, CASE WHEN kept IS NULL OR identity IS NOT NULL THEN
                     format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, column_name) END,
                 'Readers and writers wait until COMMIT.'),
@@ -106,8 +112,7 @@ BEGIN
                 'No sequence belongs to the column. If it had another default before, set that instead.'),
             (9, CASE WHEN kept IS NULL THEN 'SET LOCAL row_security = off' END, 'An error rather than a part of the rows.'),
             (10, CASE WHEN kept IS NULL THEN numbers END, 'New rows are numbered from above the greatest ID on.'),
-            (11, 'COMMIT', 'The column remains a bigint, and all IDs remain.'),
-            (12, 'RESET lock_timeout', NULL)
+            (11, 'COMMIT', 'The column remains a bigint, and all IDs remain.')
     ) planned(place, command, note)
     WHERE planned.command IS NOT NULL;
 END

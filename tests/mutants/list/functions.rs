@@ -69,92 +69,9 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "issuing:: the_next_client" },
     },
     Mutant {
-        name: "a plan makes again what then calls the function of somebody else",
-        edits: &[("sql/snowflake_pg/remake.sql", "    ELSIF found <> planned THEN", "    ELSIF false THEN")],
-        against: Servers { tests: "adopt:: what_is_made_again" },
-    },
-    Mutant {
-        name: "a plan gives back privileges that were revoked since it was made",
-        edits: &[(
-            "sql/snowflake_pg/remake.sql",
-            "    IF found <> planned AND fingerprint_with_definition IS NOT NULL THEN",
-            "    IF false THEN",
-        )],
-        against: Servers { tests: "adopt:: a_plan_that_is_older" },
-    },
-    Mutant {
-        name: "a plan makes again what belongs to others",
-        edits: &[("sql/snowflake_pg/remake.sql", "(min(o.owner) <> of_tables) IS NOT FALSE", "false")],
-        against: Servers { tests: "adopt:: what_cannot_be_made_again" },
-    },
-    Mutant {
-        name: "a plan to adopt a table gives what it makes again the default privileges",
-        edits: &[("sql/snowflake_pg/remake.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
-        against: Servers { tests: "adopt:: whatever_reads" },
-    },
-    Mutant {
-        name: "a plan for a schema gives a key Snowflake IDs while a column that refers is too narrow",
-        edits: &[(
-            "sql/snowflake_pg/adopt.sql",
-            "        WHERE atttypid <> 'bigint'::regtype;\n    IF narrow IS NOT NULL THEN",
-            "        WHERE atttypid <> 'bigint'::regtype;\n    IF false THEN",
-        )],
-        against: Servers { tests: "adopt:: a_plan_of_which" },
-    },
-    Mutant {
         name: "tables of other owners are rewritten for a foreign key",
         edits: &[("sql/snowflake_pg/serial.sql", "count(*) FILTER (WHERE relowner <> owner) > 0", "false")],
         against: Servers { tests: "serial:: rights" },
-    },
-    Mutant {
-        name: "a plan to revert a table changes it with the caller's rights",
-        edits: &[("sql/snowflake_pg/revert.sql", "            narrow := format(run_as, owner, narrow);\n", "")],
-        against: Servers { tests: "adopt:: runs_code" },
-    },
-    Mutant {
-        name: "a plan to revert a table does not see a view that stands in the way",
-        edits: &[(
-            "sql/snowflake_pg/revert.sql",
-            "'pg_publication_rel'::regclass, 'pg_rewrite'::regclass, ",
-            "'pg_publication_rel'::regclass, ",
-        )],
-        against: Servers { tests: "adopt:: a_column_that_cannot" },
-    },
-    Mutant {
-        name: "a plan to adopt a table rewrites it with the caller's rights",
-        edits: &[(
-            "sql/snowflake_pg/adopt.sql",
-            "        IF widen.rel_owner <> me THEN\n",
-            "        IF widen.rel_owner <> me AND false THEN\n",
-        )],
-        against: Servers { tests: "adopt:: runs_code" },
-    },
-    Mutant {
-        name: "a plan to adopt a table reads it with the caller's rights",
-        edits: &[(
-            "sql/snowflake_pg/adopt.sql",
-            "        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
-            "        IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
-        )],
-        against: Servers { tests: "adopt:: runs_code" },
-    },
-    Mutant {
-        name: "a plan to adopt a table leaves the types of its calls to who may create in the schema",
-        edits: &[(
-            "sql/snowflake_pg/adopt.sql",
-            " := ours || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';",
-            " := ours || '.snowflake_run_as(%L, %L)';",
-        )],
-        against: Servers { tests: "hostile:: a_plan_for_adopting" },
-    },
-    Mutant {
-        name: "a plan to adopt a table reads the numbers of its owner with the caller's rights",
-        edits: &[(
-            "sql/snowflake_pg/adopt.sql",
-            "CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)\n                        ELSE numbers END END",
-            "numbers END",
-        )],
-        against: Servers { tests: "adopt:: swaps" },
     },
     Mutant {
         name: "code that a command of another role calls finds a way back",
@@ -169,15 +86,6 @@ pub const MUTANTS: &[Mutant] = &[
             "GUC_ACTION_SAVE,\n                false,",
         )],
         against: Servers { tests: "partitions:: owner" },
-    },
-    Mutant {
-        name: "anybody can run a command as anybody",
-        edits: &[(
-            "src/functions/run_as.rs",
-            "pg_sys::check_is_member_of_role(user, role)",
-            "pg_sys::check_is_member_of_role(user, user)",
-        )],
-        against: Servers { tests: "adopt:: runs_code" },
     },
     Mutant {
         name: "a column that refers to Snowflake IDs is widened with the caller's rights",
@@ -223,20 +131,6 @@ pub const MUTANTS: &[Mutant] = &[
             "column.option_of_sequence().filter(|_| false).map(",
         )],
         against: Servers { tests: "serial:: left" },
-    },
-    Mutant {
-        name: "a plan to adopt a table takes the rows that a policy shows for all",
-        edits: &[("sql/snowflake_pg/adopt.sql", "SET row_security = off AS $$", "AS $$")],
-        against: Servers { tests: "adopt:: policy" },
-    },
-    Mutant {
-        name: "a plan to adopt a table takes its locks as it comes to each table",
-        edits: &[(
-            "sql/snowflake_pg/adopt.sql",
-            "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),",
-            "CASE WHEN others = '' THEN '' END,",
-        )],
-        against: Servers { tests: "adopt:: a_plan_that_waits" },
     },
     Mutant {
         name: "a partition is dropped of which a part is not old enough",

@@ -1,5 +1,6 @@
 //! Every mutant: which check it removes, and which tests should notice. A file for each part of the code.
 
+mod adopt;
 mod config;
 mod core;
 mod durable;
@@ -35,6 +36,7 @@ pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
         core::MUTANTS,
         durable::MUTANTS,
         functions::MUTANTS,
+        adopt::MUTANTS,
         fleet::MUTANTS,
         config::MUTANTS,
         leases::MUTANTS,

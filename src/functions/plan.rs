@@ -1,0 +1,46 @@
+//! What the plans of `sql/snowflake_pg/adopt.sql` call: a command with the rights of another role, and a transaction without
+//! savepoints.
+
+use crate::command::{As, run};
+use crate::errors::{error_report, raise};
+use pgrx::prelude::*;
+
+/// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.
+#[pg_extern(sql = false)]
+fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
+    // SAFETY: every call has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
+    // there is none.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        #[cfg(feature = "pg15")]
+        pg_sys::check_is_member_of_role(user, role);
+        #[cfg(not(feature = "pg15"))]
+        pg_sys::check_can_set_role(user, role);
+        pg_sys::GetUserNameFromId(role, false);
+    }
+    let _role = As::begin(role);
+    run(&[command])
+}
+
+/// Raises an ERROR, now and at COMMIT, if the client has set a savepoint before this command: psql does with
+/// ON_ERROR_ROLLBACK, and JDBC with autosave. They would leave out a command that fails, and commit the others.
+#[pg_extern(sql = false)]
+fn snowflake_all_or_nothing() {
+    // SAFETY: a function is called in a transaction.
+    if unsafe { pg_sys::GetCurrentTransactionNestLevel() } == 1 {
+        return;
+    }
+    // The client goes back to its savepoint, and on to the next command.
+    pgrx::register_xact_callback(pgrx::PgXactCallbackEvent::PreCommit, || refuse_savepoint());
+    refuse_savepoint();
+}
+
+fn refuse_savepoint() -> ! {
+    raise(
+        error_report(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "this transaction has a savepoint, and must be all or nothing",
+        )
+        .set_hint("In psql, type \\set ON_ERROR_ROLLBACK off, and run the plan again."),
+    )
+}
