@@ -157,7 +157,7 @@ fn a_plan_means_the_same_whatever_the_settings_of_who_makes_it_and_who_runs_it()
     let before = value(&mut client, view);
     let mut planner = database.connect();
     let odd = "SET datestyle = 'SQL, DMY'; SET intervalstyle = 'sql_standard'; SET extra_float_digits = 0;
-        SET quote_all_identifiers = on; SET search_path = ''; SET standard_conforming_strings = off";
+        SET quote_all_identifiers = on; SET search_path = ''";
     planner.batch_execute(odd).expect("settings");
     let commands = plan(&mut planner, "adopt", "'public.orders'").commands;
     for command in commands {
