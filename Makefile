@@ -80,7 +80,7 @@ install:
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
-	install -m 644 sql/snowflake_registry.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 sql/snowflake_registry.sql sql/snowflake_hosted.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	cat $(script) >"$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 	chmod 644 "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 

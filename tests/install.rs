@@ -15,8 +15,9 @@ impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
         let parts = ["serial", "remake", "adopt", "revert"].map(|part| format!("sql/snowflake_pg/{part}.sql"));
-        let others = ["Makefile", "snowflake_pg.control", "sql/snowflake_pg.sql", "sql/snowflake_registry.sql"];
-        for name in others.into_iter().chain(parts.iter().map(|part| &**part)) {
+        let scripts = ["sql/snowflake_pg.sql", "sql/snowflake_registry.sql", "sql/snowflake_hosted.sql"];
+        let others = ["Makefile", "snowflake_pg.control"].into_iter().chain(scripts);
+        for name in others.chain(parts.iter().map(|part| &**part)) {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         tree.write("target/release/libsnowflake_pg.so", &fs::read(library()).expect("a library that is built"));
@@ -71,6 +72,9 @@ impl Tree {
 /// What makes a registry of worker IDs of any database.
 const REGISTRY: &str = "snowflake_registry.sql";
 
+/// What gives a database the functions without the extension.
+const HOSTED: &str = "snowflake_hosted.sql";
+
 #[test]
 fn the_library_the_script_and_every_upgrade_script_are_installed() {
     let tree = Tree::new();
@@ -81,7 +85,7 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
     assert_eq!(tree.installed(&pg_config("--pkglibdir")), ["snowflake_pg.so"]);
     assert_eq!(
         tree.installed(&extension),
-        [&*script, "snowflake_pg.control", REGISTRY],
+        [HOSTED, &*script, "snowflake_pg.control", REGISTRY],
         "where there is no upgrade script"
     );
 
@@ -91,7 +95,10 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
     }
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(tree.installed(&extension), [upgrades[0], upgrades[1], &*script, "snowflake_pg.control", REGISTRY]);
+    assert_eq!(
+        tree.installed(&extension),
+        [HOSTED, upgrades[0], upgrades[1], &*script, "snowflake_pg.control", REGISTRY]
+    );
 }
 
 #[test]

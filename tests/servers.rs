@@ -11,6 +11,7 @@ mod faults;
 mod fdw;
 mod fleet;
 mod health;
+mod hosted;
 mod hostile;
 mod install;
 mod instructions;

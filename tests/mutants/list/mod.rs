@@ -6,6 +6,7 @@ mod core;
 mod durable;
 mod fleet;
 mod functions;
+mod hosted;
 mod leases;
 mod reading;
 mod registry;
@@ -36,6 +37,7 @@ pub fn mutants() -> impl Iterator<Item = &'static Mutant> {
         core::MUTANTS,
         durable::MUTANTS,
         functions::MUTANTS,
+        hosted::MUTANTS,
         adopt::MUTANTS,
         fleet::MUTANTS,
         config::MUTANTS,

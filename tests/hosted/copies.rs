@@ -1,0 +1,121 @@
+//! A copy of a database has its worker ID, and must not issue its IDs.
+
+use super::{install, script, server};
+use std::process::{Command, Stdio};
+use testbed::postgres::Client;
+use testbed::{Cluster, error, test, value};
+
+fn is_refused_as_a_copy(client: &mut Client) {
+    let refused = error(client, "SELECT snowflake_nextval()");
+    assert_eq!(refused.code().code(), "55000", "{refused:?}");
+    assert_eq!(refused.message(), "this database is a copy of another one with the same worker ID");
+    let status = "SELECT state || ': ' || problem FROM snowflake_status";
+    assert_eq!(value(client, status), "refused: this database is a copy of another one with the same worker ID");
+}
+
+/// Restores a dump of the database `from` into the database `to` of another server or the same.
+fn restore(from: &Cluster, to: &Cluster, name: &str) {
+    let mut pg_dump = Command::new(from.bindir().join("pg_dump"));
+    let dump = pg_dump.arg("postgres").envs(from.environment()).stdout(Stdio::piped()).spawn().expect("pg_dump");
+    let output = to
+        .psql()
+        .args(["--quiet", "--set=ON_ERROR_STOP=1", "--dbname", name])
+        .stdin(dump.stdout.expect("a pipe"))
+        .output();
+    let output = output.expect("psql");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn connect_to(cluster: &Cluster, name: &str) -> Client {
+    cluster.config().dbname(name).connect(testbed::postgres::NoTls).expect("a session")
+}
+
+#[test]
+fn a_restored_dump_and_a_database_made_from_a_template_issue_no_id_until_they_have_a_worker() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer,
+                 at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'flat')) STORED);
+             CREATE INDEX ON orders (snowflake_timestamp(id, 'flat'));
+             CREATE VIEW today AS SELECT * FROM orders WHERE snowflake_within(id, now() - interval '1 day');
+             INSERT INTO orders (n) SELECT generate_series(1, 100)",
+        )
+        .expect("tables");
+    client.batch_execute("CREATE DATABASE restored").expect("a database");
+    let other = Cluster::builder().start();
+    restore(&cluster, &other, "postgres");
+    restore(&cluster, &cluster, "restored");
+    let highest: i64 = value(&mut client, "SELECT max(id) FROM orders").parse().expect("an ID");
+    drop(client);
+    let mut admin = connect_to(&cluster, "restored");
+    admin.batch_execute("CREATE DATABASE made TEMPLATE postgres").expect("a database");
+    let copies = [other.connect(), connect_to(&cluster, "restored"), connect_to(&cluster, "made")];
+    for (mut copy, worker) in copies.into_iter().zip(8..) {
+        assert_eq!(value(&mut copy, "SELECT count(*) FROM today"), "100");
+        is_refused_as_a_copy(&mut copy);
+        copy.execute(&format!("SELECT snowflake_set_worker_id({worker})"), &[]).expect("a worker");
+        let id: i64 = value(&mut copy, "INSERT INTO orders (n) VALUES (101) RETURNING id").parse().expect("an ID");
+        assert!(id > highest);
+        assert_eq!(value(&mut copy, &format!("SELECT worker_id FROM snowflake_decode({id})")), worker.to_string());
+    }
+    value(&mut cluster.connect(), "SELECT snowflake_nextval()");
+}
+
+#[test]
+fn the_script_can_run_again_and_in_any_schema_and_loses_nothing() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute("CREATE ROLE builder LOGIN; CREATE SCHEMA \"My IDs\"; SET search_path = \"My IDs\"")
+        .expect("a schema");
+    client.batch_execute("CREATE DATABASE shop OWNER builder").expect("a database");
+    let before = value(&mut client, "SHOW search_path");
+    install(&mut client, 5);
+    let id = value(&mut client, "SELECT snowflake_nextval()");
+    let objects = "SELECT string_agg(pg_describe_object(classid, objid, 0), ', ' ORDER BY classid, objid) FROM pg_depend WHERE refobjid = '\"My IDs\"'::regnamespace";
+    let all = value(&mut client, objects);
+    client.batch_execute(&script()).expect("once more");
+    assert_eq!(value(&mut client, objects), all);
+    assert_eq!(value(&mut client, "SHOW search_path"), before);
+    client.batch_execute("RESET search_path").expect("a setting");
+    let next = "SELECT \"My IDs\".snowflake_nextval()";
+    assert!(value(&mut client, next) > id);
+    assert_eq!(value(&mut client, "SELECT worker_id FROM \"My IDs\".snowflake_status"), "5");
+    // By the owner of a database, who is no superuser, and in one transaction with other things.
+    let mut owner =
+        cluster.config().dbname("shop").user("builder").connect(testbed::postgres::NoTls).expect("a session");
+    owner
+        .batch_execute(&format!(
+            "CREATE SCHEMA ids; SET search_path = ids; BEGIN; CREATE TABLE a (); {}; CREATE TABLE b (); COMMIT",
+            script()
+        ))
+        .expect("a migration");
+    owner.batch_execute("SELECT snowflake_set_worker_id(6)").expect("a worker");
+    value(&mut owner, "SELECT snowflake_nextval()");
+}
+
+#[test]
+fn the_script_is_refused_beside_the_extension_and_without_a_schema() {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    assert_eq!(error(&mut client, &script()).code().code(), "55000");
+    client.batch_execute("DROP EXTENSION snowflake_pg; SET search_path = ''").expect("no schema");
+    assert_eq!(error(&mut client, &script()).code().code(), "3F000");
+}
+
+/// The system identifier is another one afterwards.
+#[test]
+fn a_database_keeps_its_worker_through_pg_upgrade() {
+    let mut old = Cluster::builder().old().start();
+    install(&mut old.connect(), 7);
+    let before: i64 = value(&mut old.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    old.stop(testbed::Signal::INT);
+    let mut new = Cluster::builder().upgrade_of(&old);
+    new.start();
+    let after: i64 = value(&mut new.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    assert!(after > before, "{after} after {before}");
+    assert_eq!(value(&mut new.connect(), "SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), "7");
+}

@@ -1,0 +1,87 @@
+//! From the extension to the functions in plain SQL and back, with the schema of the application as it is.
+
+use super::script;
+use std::process::Command;
+use testbed::postgres::Client;
+use testbed::{Cluster, test, value};
+
+/// An application that uses what there is, with the functions in a schema of their own.
+const APPLICATION: &str = "CREATE TABLE orders (
+        id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), n integer, code text DEFAULT ids.snowflake_to_text(ids.snowflake_id(), 'base62'),
+        at timestamptz GENERATED ALWAYS AS (ids.snowflake_timestamp(id, 'flat')) STORED);
+    CREATE INDEX ON orders (ids.snowflake_timestamp(id, 'flat'));
+    CREATE TABLE notes (id ids.snowflake PRIMARY KEY DEFAULT ids.snowflake_nextval(), order_id bigint REFERENCES orders);
+    CREATE VIEW recent AS SELECT o.id, (ids.snowflake_decode(o.id)).worker_id AS worker FROM orders o
+        WHERE ids.snowflake_within(o.id, now() - interval '1 day');
+    CREATE TABLE events (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval()) PARTITION BY RANGE (id);
+    CREATE FUNCTION newest() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders WHERE id < ids.snowflake_min_id('infinity'); END;
+    CREATE TABLE outside (id bigint);
+    CREATE TRIGGER fill BEFORE INSERT ON outside FOR EACH ROW EXECUTE FUNCTION ids.snowflake_fill('id');
+    SELECT ids.snowflake_create_partitions('events', '1 day', 2)";
+
+/// Rows by every way to an ID.
+const ROWS: &str = "INSERT INTO orders (n) SELECT generate_series(1, 500); INSERT INTO notes (order_id) SELECT id FROM orders ORDER BY id DESC LIMIT 10;
+    INSERT INTO events SELECT FROM generate_series(1, 100); INSERT INTO outside VALUES (NULL), (NULL)";
+
+/// Dumps the application without the schema of the functions, and restores it as docs/hosted.md says.
+fn move_over(from: &Cluster, to: &Cluster) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (from_bin, to_bin) = (from.bindir(), to.bindir());
+    let commands = format!(
+        "set -e
+        {0}/pg_dump --format=custom --exclude-schema=ids --file=app.dump postgres
+        {1}/pg_restore --list app.dump | grep -v ' EXTENSION ' >list
+        PGHOST='{2}' {1}/pg_restore --exit-on-error --use-list=list --dbname=postgres app.dump",
+        from_bin.display(),
+        to_bin.display(),
+        to.host().display()
+    );
+    let mut shell = Command::new("sh");
+    let output =
+        shell.args(["-c", &commands]).current_dir(directory.path()).envs(from.environment()).output().expect("sh");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn with_extension(worker: u32) -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(worker).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids").expect("the extension");
+    (cluster, client)
+}
+
+fn hosted(worker: u32) -> (Cluster, Client) {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE SCHEMA ids; SET search_path = ids").expect("a schema");
+    client.batch_execute(&script()).expect("the script");
+    client.batch_execute(&format!("SELECT snowflake_set_worker_id({worker}); RESET search_path")).expect("a worker");
+    (cluster, client)
+}
+
+/// All IDs, each once, and the workers that issued them.
+fn seen(client: &mut Client) -> (String, String) {
+    let all = "(SELECT id FROM orders UNION ALL SELECT id FROM notes UNION ALL SELECT id FROM events UNION ALL SELECT id FROM outside
+        UNION ALL SELECT ids.snowflake_from_text(code, 'base62') FROM orders)";
+    let count = format!("SELECT count(*) || ' IDs, ' || count(*) - count(DISTINCT id) || ' twice' FROM {all} ids");
+    let workers = "SELECT string_agg(DISTINCT worker::text, ', ') FROM recent";
+    (value(client, &count), value(client, workers))
+}
+
+#[test]
+fn an_application_moves_to_a_server_without_the_extension_and_back_and_no_id_comes_twice() {
+    let (first, mut client) = with_extension(3);
+    client.batch_execute(APPLICATION).expect("an application");
+    client.batch_execute(ROWS).expect("rows");
+    assert_eq!(seen(&mut client), ("1112 IDs, 0 twice".to_owned(), "3".to_owned()));
+    let (second, mut client) = hosted(4);
+    move_over(&first, &second);
+    client.batch_execute(ROWS).expect("rows");
+    assert_eq!(seen(&mut client), ("2224 IDs, 0 twice".to_owned(), "3, 4".to_owned()));
+    assert_eq!(value(&mut client, "SELECT count(*) FROM orders WHERE at <> ids.snowflake_timestamp(id)"), "0");
+    let (third, mut client) = with_extension(5);
+    move_over(&second, &third);
+    client.batch_execute("SELECT ids.snowflake_create_partitions('events', '1 day', 3)").expect("partitions");
+    client.batch_execute(ROWS).expect("rows");
+    assert_eq!(seen(&mut client), ("3336 IDs, 0 twice".to_owned(), "3, 4, 5".to_owned()));
+    assert_eq!(value(&mut client, "SELECT newest() = max(id) FROM orders"), "t");
+}

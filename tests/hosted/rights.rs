@@ -1,0 +1,91 @@
+//! What a role without rights can do.
+
+use super::server;
+use testbed::{error, test, value};
+
+#[test]
+fn everybody_can_issue_and_decode_and_change_nothing() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE ROLE passer_by; SET ROLE passer_by").expect("a role");
+    for query in [
+        "SELECT snowflake_nextval()",
+        "SELECT snowflake_id()",
+        "SELECT count(*) FROM snowflake_nextvals(10)",
+        "SELECT snowflake_nextblock(10)",
+        "SELECT snowflake_lastval()",
+        "SELECT snowflake_explain(snowflake_lastval())",
+        "SELECT state FROM snowflake_status",
+        "SELECT count(*) FROM snowflake_layouts",
+        "SELECT snowflake_worker_id()",
+    ] {
+        value(&mut client, query);
+    }
+    for query in [
+        "SELECT snowflake_set_worker_id(8)",
+        "SELECT snowflake_set_layout('js')",
+        "SELECT snowflake_advance(1)",
+        "SELECT snowflake_unlock('')",
+        "SELECT snowflake_begin_session()",
+        "SELECT snowflake_must_own_database()",
+        "SELECT setval('snowflake_position', 1)",
+        "SELECT nextval('snowflake_position')",
+        "SELECT nextval('snowflake_life')",
+        "SELECT * FROM snowflake_position",
+        "SELECT * FROM snowflake_database",
+        "DELETE FROM snowflake_database",
+        "ALTER SEQUENCE snowflake_position RESTART",
+        "CREATE OR REPLACE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 8",
+    ] {
+        assert_eq!(error(&mut client, query).code().code(), "42501", "{query}");
+    }
+}
+
+/// Functions look nothing up but in pg_catalog, and call nothing but what was there when the script ran.
+#[test]
+fn no_function_calls_what_others_have_made() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    let open =
+        "SELECT string_agg(oid::regprocedure::text, ', ') FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+        AND prosqlbody IS NULL AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']";
+    assert_eq!(value(&mut client, open), "NULL");
+    let calls = "SELECT string_agg(DISTINCT pg_describe_object(refclassid, refobjid, 0), ', ') FROM pg_depend
+        LEFT JOIN pg_proc p ON refclassid = 'pg_proc'::regclass AND p.oid = refobjid
+        LEFT JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
+        WHERE classid = 'pg_proc'::regclass AND objid IN (SELECT oid FROM pg_proc WHERE pronamespace = 'public'::regnamespace)
+            AND coalesce(pronamespace, oprnamespace) NOT IN ('pg_catalog'::regnamespace, 'public'::regnamespace)";
+    assert_eq!(value(&mut client, calls), "NULL");
+    // Better fits for every call, in the schema of the functions and in that of temporary objects.
+    client
+        .batch_execute(
+            "CREATE ROLE hostile; GRANT ALL ON SCHEMA public TO hostile; SET ROLE hostile;
+             CREATE FUNCTION trap() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trap''; END';
+             CREATE FUNCTION public.format(text, bigint) RETURNS text LANGUAGE sql AS 'SELECT public.trap()::text';
+             CREATE FUNCTION public.format(text, text, text) RETURNS text LANGUAGE sql AS 'SELECT public.trap()::text';
+             CREATE FUNCTION public.floor(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap()';
+             CREATE FUNCTION public.traps(numeric, bigint) RETURNS numeric LANGUAGE sql AS 'SELECT public.trap()';
+             CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = bigint, FUNCTION = public.traps);
+             CREATE OPERATOR public./ (LEFTARG = numeric, RIGHTARG = bigint, FUNCTION = public.traps);
+             CREATE OPERATOR public.- (LEFTARG = numeric, RIGHTARG = bigint, FUNCTION = public.traps);
+             CREATE TEMPORARY TABLE snowflake_database (is_only boolean); CREATE TEMPORARY SEQUENCE snowflake_position; CREATE TEMPORARY VIEW pg_locks AS SELECT 1;
+             RESET ROLE",
+        )
+        .expect("traps");
+    for query in [
+        "SELECT snowflake_nextval()",
+        "SELECT snowflake_min_id(now())",
+        "SELECT snowflake_explain(1)",
+        "SELECT snowflake_interval('1 day')",
+        "SELECT snowflake_decode(1)",
+        "SELECT snowflake_compose(now(), 0, 1, 1)",
+        "SELECT snowflake_to_text(1, 'hex')",
+        "SELECT state FROM snowflake_status",
+        "SELECT snowflake_nextblock(2)",
+        "SELECT snowflake_advance(1)",
+        "SELECT snowflake_set_worker_id(7)",
+        "SELECT count(*) FROM snowflake_layouts",
+    ] {
+        value(&mut client, query);
+    }
+}

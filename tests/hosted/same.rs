@@ -1,0 +1,349 @@
+//! One table of calls, whose results are the same in both editions: values to the last bit, errors by SQLSTATE.
+
+use super::{install, script};
+use testbed::postgres::{Client, SimpleQueryMessage};
+use testbed::{Cluster, test};
+
+/// What a call gives: its value as a text, or the SQLSTATE of its error.
+fn outcome(client: &mut Client, call: &str) -> Result<Option<String>, String> {
+    match client.simple_query(&format!("SELECT {call}")) {
+        Ok(messages) => Ok(messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+            _ => None,
+        })),
+        Err(error) => Err(error.as_db_error().expect("an error of the server").code().code().to_owned()),
+    }
+}
+
+/// Layouts by name, of each number of bits, unit and order of fields, and texts that are none.
+const LAYOUTS: &[&str] = &[
+    "flat",
+    "twitter",
+    "leaf",
+    "uid",
+    "k8s",
+    "game",
+    "js",
+    "pgedge",
+    "pgactive",
+    "pgdog",
+    "pgdog_compact",
+    "clickhouse",
+    "tsid",
+    "sonyflake",
+    "instagram",
+    "discord",
+    "mastodon",
+    "FLAT",
+    " flat  epoch=2024-01-01T00:00:00Z",
+    "flat\tunit=10ms",
+    "t41 w2 s20",
+    "t28 w24 s11 unit=1s epoch=2021-09-16T08:14:08Z",
+    "k8s t30 w22",
+    "T41 W10 S12",
+    "t41 w5 s9 h8",
+    "t41 h8 w5 s9",
+    "t1",
+    "t40",
+    "t62 s1 unit=1ms",
+    "t41 w10",
+    "w10 t41 s12",
+    "s12 w10 t42",
+    "t33 w31 unit=1s",
+    "t41 s22",
+    "t41 d1 w1 h1 s1 unit=333ms",
+    "t30 d31 unit=1s",
+    "t32 s31 epoch=0 unit=1000MS",
+    "t44 w10 s9 epoch=1970-01-01T00:00:00.001Z",
+    "t41 epoch=2024-01-01T00:00:00+02:00",
+    "t41 epoch=2024-01-01T00:00:00.120000Z",
+    "t41 epoch=253402207200999 unit=1ms",
+    // None.
+    "",
+    " ",
+    "none",
+    "t0",
+    "t64",
+    "t",
+    "tt41",
+    "t41x",
+    "t-1",
+    "t41 t41",
+    "t41 w32",
+    "w10 s12",
+    "t41 w31",
+    "t41 w10 s14",
+    "t41 d31 w31",
+    "t53",
+    "t63",
+    "t52",
+    "flat flat",
+    "t41 flat",
+    "t41 unit=",
+    "t41 unit=0ms",
+    "t41 unit=1001ms",
+    "t41 unit=2s",
+    "t41 unit=1m",
+    "t41 unit=-1ms",
+    "t41 unit=1ms unit=1ms",
+    "t41 epoch=",
+    "t41 epoch=x",
+    "t41 epoch=-1",
+    "t41 epoch=2024-01-01",
+    "t41 epoch=2024-01-01T00:00:00",
+    "t41 epoch=1969-12-31T23:59:59Z",
+    "t41 epoch=2024-13-01T00:00:00Z",
+    "t41 epoch=2024-01-01T00:00:00.0001Z",
+    "t41 epoch=99999999999999999999",
+    "t41 epoch=253402207201000",
+    "t41 w99999999999",
+    "t41, w10",
+    "é41",
+    "t41 epoch=1 epoch=1",
+    "t41 w0",
+];
+
+const IDS: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "4095",
+    "4096",
+    "4194303",
+    "4194304",
+    "2006515713439040712",
+    "175928847299117063",
+    "9223372036854775807",
+    "9007199254740991",
+    "9007199254740992",
+    "(-9223372036854775807 - 1)",
+    "2147483647",
+    "NULL",
+    "1541815603606036480",
+    "-4194304",
+];
+
+const TIMES: &[&str] = &[
+    "2010-11-04 01:42:54.657Z",
+    "2010-11-04 01:42:54.656999Z",
+    "2026-01-01Z",
+    "2026-01-01 00:00:00.000999Z",
+    "2026-02-03 04:05:06.789+05:30",
+    "2080-07-10 17:30:30.207999Z",
+    "2080-07-10 17:30:30.208Z",
+    "2080-07-10 17:30:30.209Z",
+    "1970-01-01Z",
+    "1969-12-31 23:59:59Z",
+    "2159-05-15 07:35:11.103Z",
+    "10889-08-02 05:31:50.655Z",
+    "infinity",
+    "-infinity",
+    "4713-01-01 BC",
+    "294000-01-01Z",
+    "2014-09-01 00:00:00.009Z",
+    "2084-09-06Z",
+];
+
+const INTERVALS: &[&str] = &[
+    "1 ms",
+    "999 us",
+    "0",
+    "1 s",
+    "1 day",
+    "90 days 12:00:00.001",
+    "-1 s",
+    "1 month",
+    "1 year",
+    "100000 days",
+    "25569 days",
+    "1 month -30 days",
+    "5 ms",
+    "1 day -23:59:59.999",
+];
+
+fn calls() -> Vec<String> {
+    let mut calls = Vec::new();
+    let mut add = |call: String| calls.push(call);
+    for layout in LAYOUTS {
+        let layout = layout.replace('\t', "' || chr(9) || '");
+        let layout = format!("('{layout}')::text");
+        for id in IDS {
+            add(format!("snowflake_timestamp({id}, {layout})"));
+            add(format!("snowflake_decode({id}, {layout})::text"));
+            add(format!("snowflake_explain({id}, {layout})"));
+        }
+        for time in TIMES {
+            add(format!("snowflake_min_id('{time}', {layout})"));
+            add(format!("snowflake_within(2006515713439040712, '{time}', 'infinity', {layout})"));
+            add(format!("snowflake_within(2006515713439040712, '-infinity', '{time}', {layout})"));
+            add(format!("snowflake_compose('{time}', 1, 1, 1, 0, {layout})"));
+            add(format!("snowflake_compose('{time}', NULL, NULL, NULL, NULL, {layout})"));
+            add(format!("snowflake_compose('{time}', 0, 1023, 4095, 255, {layout})"));
+            add(format!("snowflake_compose('{time}', -1, 0, 0, 0, {layout})"));
+        }
+        for interval in INTERVALS {
+            add(format!("snowflake_interval('{interval}', {layout})"));
+        }
+    }
+    // Those without a layout, and NULLs.
+    for id in IDS {
+        for function in ["timestamp", "explain", "decode", "to_uuid"] {
+            add(format!("snowflake_{function}({id})::text"));
+        }
+        add(format!("snowflake_from_uuid(snowflake_to_uuid({id}))"));
+        add(format!("snowflake_within({id}, '2026-01-01Z')"));
+        add(format!("snowflake_within({id}, NULL, '2026-01-01Z')"));
+        add(format!("snowflake_within({id}, '2026-01-01Z', NULL)"));
+        add(format!("snowflake_timestamp({id}, NULL)"));
+        for encoding in ["base62", "BASE58", "crockford32", "hex", "base64", ""] {
+            add(format!("snowflake_to_text({id}, '{encoding}')"));
+            add(format!("snowflake_from_text(snowflake_to_text({id}, '{encoding}'), '{encoding}')"));
+        }
+    }
+    for time in TIMES {
+        add(format!("snowflake_min_id('{time}')"));
+        add(format!("snowflake_within(2006515713439040712, '{time}')"));
+        add(format!("snowflake_compose('{time}', 0, 3, 4)"));
+    }
+    for interval in INTERVALS {
+        add(format!("snowflake_interval('{interval}')"));
+    }
+    for call in [
+        "min_id(NULL)",
+        "interval(NULL)",
+        "min_id('2026-01-01Z', NULL)",
+        "interval('1 s', NULL)",
+        "compose(NULL, 0, 0, 0)",
+        "compose('2026-01-01Z', 0, NULL, 0)",
+        "compose('2026-01-01Z', 0, 0, 0, 0, NULL)",
+        "to_text(NULL, 'hex')",
+        "to_text(1, NULL)",
+        "from_text(NULL, 'hex')",
+    ] {
+        add(format!("snowflake_{call}"));
+    }
+    let shuffled = "ohrfjdgPzp3T2XkNulQBFas9eJDmW7VKSC51cbUL8tRiOqIwZn406YEMyGxHAv";
+    for alphabet in
+        [shuffled, "abc", "", &shuffled.replace('o', "h"), &shuffled.replace('o', "é"), &shuffled.replace('o', " ")]
+    {
+        for encoding in ["base62", "base58", "hex"] {
+            add(format!("snowflake_to_text(2006515713439040712, '{encoding}', '{alphabet}')"));
+            add(format!("snowflake_from_text('Zn406', '{encoding}', '{alphabet}')"));
+        }
+    }
+    for text in [
+        "",
+        "0",
+        "-",
+        "97DKMHa",
+        "AzL8n0Y58m7",
+        "AzL8n0Y58m8",
+        "zzzzzzzzzzzzzzzzzzzzzzzzz",
+        "00000F280001A",
+        "o-i-l",
+        "00000f280001a",
+        "7ZZZZZZZZZZZZ",
+        "8000000000000",
+        "7fffffffffffffff",
+        "8000000000000000",
+        "DEADBEEF",
+        "U",
+        "é",
+        " 1",
+        "0000000000000000000000000000001",
+        "+1",
+        "zzzzzzzzzzzzzzzzzz!",
+    ] {
+        for encoding in ["base62", "base58", "crockford32", "hex"] {
+            add(format!("snowflake_from_text('{text}', '{encoding}')"));
+        }
+    }
+    for uuid in [
+        "00000000-0000-8000-8000-000000000000",
+        "01234567-89ab-8cde-bc00-000000000000",
+        "7fffffff-ffff-8fff-bc00-000000000000",
+        "80000000-0000-8000-8000-000000000000",
+        "01234567-89ab-7cde-bc00-000000000000",
+        "01234567-89ab-8cde-fc00-000000000000",
+        "01234567-89ab-8cde-bc00-000000000001",
+        "01234567-89ab-8cde-be00-000000000000",
+    ] {
+        add(format!("snowflake_from_uuid('{uuid}')"));
+    }
+    calls
+}
+
+#[test]
+fn every_call_gives_the_same_in_both_editions() {
+    let extension = Cluster::builder().worker(7).database();
+    let mut extension = extension.connect();
+    extension.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let server = Cluster::builder().start();
+    let mut hosted = server.connect();
+    install(&mut hosted, 7);
+    let calls = calls();
+    let mut differences = Vec::new();
+    for client in [&mut extension, &mut hosted] {
+        client.batch_execute("SET timezone = 'Asia/Kolkata'").expect("a setting");
+    }
+    for call in &calls {
+        let [first, second] = [outcome(&mut extension, call), outcome(&mut hosted, call)];
+        if first != second {
+            differences.push(format!("{call}: {first:?}, hosted {second:?}"));
+        }
+    }
+    let layouts = "SELECT string_agg((name, fields, unit, epoch, last_timestamp, years, workers, max_ids_per_second, can_generate, source)::text, '\n') FROM snowflake_layouts";
+    assert_eq!(testbed::value(&mut extension, layouts), testbed::value(&mut hosted, layouts));
+    println!("{} calls, {} differences", calls.len(), differences.len());
+    assert!(calls.len() > 10_000, "{}", calls.len());
+    assert_eq!(differences, Vec::<String>::new(), "{} of {}", differences.len(), calls.len());
+}
+
+/// A stored expression of a dump names functions with their types.
+#[test]
+fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_servers_alone() {
+    let extension = Cluster::builder().worker(7).database();
+    let mut extension = extension.connect();
+    extension.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let server = Cluster::builder().start();
+    let mut hosted = server.connect();
+    hosted.batch_execute(&script()).expect("the script");
+    let signatures = "SELECT p.oid::regprocedure::text || ' ' || pg_get_function_result(p.oid) FROM pg_proc p
+        WHERE proname LIKE 'snowflake%' AND obj_description(p.oid, 'pg_proc') NOT LIKE 'not to be called%' ORDER BY 1";
+    let [theirs, ours] = [&mut extension, &mut hosted].map(|client| {
+        let rows = client.query(signatures, &[]).expect("functions");
+        let names = rows.iter().map(|row| row.get::<_, String>(0));
+        // Those of a type, which is a domain here.
+        names
+            .filter(|name| !["internal", "cstring", "(snowflake", "snowflake("].iter().any(|of| name.contains(of)))
+            .collect::<Vec<_>>()
+    });
+    let missing: Vec<_> = theirs.iter().filter(|name| !ours.contains(name)).collect();
+    assert_eq!(
+        missing,
+        [
+            "snowflake_accept_clock() void",
+            "snowflake_accept_mark(boolean) timestamp with time zone",
+            "snowflake_adopt_plan(regclass,name) SETOF snowflake_step",
+            "snowflake_adopt_schema_plan(regnamespace) SETOF snowflake_step",
+            "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
+            "snowflake_issued_elsewhere(bigint) boolean",
+            "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
+            "snowflake_revert_plan(regclass,name) SETOF snowflake_step",
+            "snowflake_run_as(regrole,text) bigint",
+            "snowflake_server() snowflake_server",
+            "snowflake_stats_reset() void",
+        ]
+    );
+    let only: Vec<_> = ours.iter().filter(|name| !theirs.contains(name)).collect();
+    assert_eq!(
+        only,
+        [
+            "snowflake_datacenter_id() integer",
+            "snowflake_layout() text",
+            "snowflake_set_layout(text) void",
+            "snowflake_set_worker_id(integer,integer) void",
+            "snowflake_worker_id() integer",
+        ]
+    );
+}
