@@ -127,6 +127,18 @@ fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
     }
 }
 
+#[test]
+fn the_sql_of_the_document_on_hosted_databases_runs_without_the_extension() {
+    let cluster = Cluster::builder().set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE SCHEMA ids; SET search_path = ids").expect("a schema");
+    client
+        .batch_execute(&fs::read_to_string(project().join("sql/snowflake_hosted.sql")).expect("the script"))
+        .expect("functions");
+    client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("a worker");
+    assert_eq!(run(&cluster, include_str!("../docs/hosted.md")), 2);
+}
+
 /// A fleet as in the document: two servers with the same worker, one without preload, and one that does not answer.
 #[test]
 fn the_sql_of_the_document_on_workers_finds_what_it_shows_in_a_fleet() {

@@ -7,7 +7,7 @@
 //! 4,096,000 IDs a second and no more, so a wider one is measured beside it.
 
 use crate::contenders::{
-    BORROW, CLOCK, Contender, NAIVE, OURS, PLPGSQL, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4, WIDE, calls,
+    BORROW, CLOCK, Contender, HOSTED, NAIVE, OURS, PLPGSQL, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4, WIDE, calls,
 };
 use crate::effort::Effort;
 use crate::measure;
@@ -49,9 +49,9 @@ impl Case {
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     let peers = servers.peers();
-    let singles = [&[OURS, CLOCK, SEQUENCE, UUID_4], peers, &[NAIVE, PLPGSQL]].concat();
+    let singles = [&[OURS, HOSTED, CLOCK, SEQUENCE, UUID_4], peers, &[NAIVE, PLPGSQL]].concat();
     let few = [OURS, WIDE, BORROW, SEQUENCE, SEQUENCE_32, SEQUENCE_1000, UUID_4];
-    let thousands = [&few, peers, &[NAIVE, PLPGSQL]].concat();
+    let thousands = [&few, peers, &[NAIVE, HOSTED, PLPGSQL]].concat();
     let questions = [
         (&SINGLE, effort.pick(singles, vec![OURS, SEQUENCE])),
         (&THOUSAND, effort.pick(thousands, vec![OURS, WIDE, SEQUENCE, NAIVE])),

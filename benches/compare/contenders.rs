@@ -32,6 +32,8 @@ pub const CLOCKED: Contender = ours("snowflake_nextval(), counter off", Setting:
 pub const LEASED: Contender = ours("snowflake_nextval(), worker leased", Setting::Leased);
 /// There is no horizon.
 pub const UNTRACKED: Contender = ours("snowflake_nextval(), writers untracked", Setting::Untracked);
+/// The functions in plain SQL, on a server without the extension.
+pub const HOSTED: Contender = ours("snowflake_nextval(), plain SQL", Setting::Hosted);
 
 /// PostgreSQL's reading of the clock: what an ID can't cost less than.
 pub const CLOCK: Contender = other("clock_timestamp()", "clock_timestamp()", "timestamptz");
@@ -133,6 +135,6 @@ pub fn all(peers: &[Contender]) -> Vec<Contender> {
     let mut all = vec![OURS, WIDE, BORROW, COARSE, HISTORY, CLOCKED, LEASED, UNTRACKED, CLOCK, SEQUENCE, SEQUENCE_32];
     all.extend([SEQUENCE_1000, UUID_4]);
     all.extend_from_slice(peers);
-    all.extend([NAIVE, PLPGSQL]);
+    all.extend([NAIVE, HOSTED, PLPGSQL]);
     all
 }

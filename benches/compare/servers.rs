@@ -36,7 +36,13 @@ impl Servers {
         let mut peers = Vec::new();
         for (setting, cluster) in &clusters {
             let mut client = cluster.connect();
-            client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+            if *setting == Setting::Hosted {
+                client.batch_execute(include_str!("../../sql/snowflake_hosted.sql")).expect("the script");
+                client.batch_execute("SELECT snowflake_set_worker_id(0)").expect("a worker");
+            } else {
+                client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+            }
+            client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
             if *setting == Setting::Default {
                 create_naive(cluster, &mut client);
                 peers = contenders::set_up(&mut client);

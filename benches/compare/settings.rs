@@ -12,10 +12,12 @@ pub enum Setting {
     Clocked,
     Leased,
     Untracked,
+    /// Not the extension, but its functions in plain SQL.
+    Hosted,
 }
 
 /// What each of them sets.
-pub const SETTINGS: [(Setting, &[(&str, &str)]); 8] = [
+pub const SETTINGS: [(Setting, &[(&str, &str)]); 9] = [
     (Setting::Default, &[]),
     (Setting::Wide, &[("snowflake_pg.layout", "t41 w2 s20")]),
     (Setting::Borrow, &[("snowflake_pg.sequence_exhaustion", "borrow")]),
@@ -24,4 +26,5 @@ pub const SETTINGS: [(Setting, &[(&str, &str)]); 8] = [
     (Setting::Clocked, &[("snowflake_pg.time_stamp_counter", "off")]),
     (Setting::Leased, &[("snowflake_pg.worker_id", "registry")]),
     (Setting::Untracked, &[("snowflake_pg.track_writers", "off")]),
+    (Setting::Hosted, &[("shared_preload_libraries", "''")]),
 ];
