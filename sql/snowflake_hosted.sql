@@ -817,26 +817,6 @@ COMMENT ON TABLE snowflake_database IS 'the database for which snowflake_set_wor
 REVOKE ALL ON SEQUENCE snowflake_position, snowflake_life FROM PUBLIC;
 REVOKE ALL ON snowflake_database FROM PUBLIC;
 
--- After an error: gives the lock back if the error came while it was held, and says who holds it if it was not to be had.
-CREATE OR REPLACE FUNCTION snowflake_unlock(state text) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
-DECLARE
-    holder integer := (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 1936617329 AND objid = 1 AND objsubid = 2
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1);
-BEGIN
-    IF holder = pg_backend_pid() THEN
-        PERFORM pg_advisory_unlock(1936617329, 1);
-    ELSIF state = '55P03' THEN
-        -- Anybody can take an advisory lock.
-        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another session holds the lock of Snowflake IDs',
-            DETAIL = format('It is the session with the process ID %s.', holder),
-            HINT = 'It has called pg_advisory_lock(1936617329, 1). End it with pg_terminate_backend().';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_unlock(text) IS 'not to be called: gives the lock back after an error';
-REVOKE ALL ON FUNCTION snowflake_unlock(text) FROM PUBLIC;
-
 -- Raises an error unless the worker ID was set for this database, and not for one of which it is a copy.
 CREATE OR REPLACE FUNCTION snowflake_must_own_database() RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
@@ -868,70 +848,132 @@ DECLARE
     life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
     -- Two seconds.
     margin bigint := (2000 + f.tick_ms - 1) / f.tick_ms;
-    now bigint := (floor(date_part('epoch', clock_timestamp()) * 1000)::bigint - f.epoch) / f.tick_ms;
-    x bigint;
+    raised bigint;
+    tries integer := 0;
 BEGIN
     PERFORM snowflake_must_own_database();
-    x := LEAST(
-        CASE WHEN pg_advisory_lock(1936617329, 1) IS NULL THEN NULL
-            WHEN pg_sequence_last_value('snowflake_life'::regclass) = life THEN setval('snowflake_life'::regclass, life)
-            -- First the position: after a crash in between, it is raised once more.
-            ELSE setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), now << f.sequence_bits, 0)
-                + (margin << f.sequence_bits)) * 0 + setval('snowflake_life'::regclass, life) END,
-        CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END);
-EXCEPTION WHEN OTHERS OR query_canceled THEN
-    PERFORM snowflake_unlock(SQLSTATE);
-    RAISE;
+    -- What can fail fails here, as in snowflake_take().
+    PERFORM pg_sequence_last_value('snowflake_life'::regclass);
+    LOOP
+        raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
+            CASE WHEN pg_sequence_last_value('snowflake_life'::regclass) = life THEN life
+                -- First the position: after a crash in between, it is raised once more.
+                ELSE setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(snowflake_unix_ms()), 0)
+                    + (margin << f.sequence_bits)) * 0 + setval('snowflake_life'::regclass, life) END,
+            CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
+        EXIT WHEN raised IS NOT NULL;
+        tries := snowflake_wait(tries);
+    END LOOP;
+    PERFORM set_config('hosted_snowflake.session', 'snowflake_life'::regclass::oid::text, false);
 END
 $$;
 COMMENT ON FUNCTION snowflake_begin_session() IS 'not to be called: what is checked before the first ID of a session';
 REVOKE ALL ON FUNCTION snowflake_begin_session() FROM PUBLIC;
 
--- Takes so many positions, and returns the last ID. The lock is held within one expression, in which nothing can be interrupted, so
--- that it is never left behind.
-CREATE OR REPLACE FUNCTION snowflake_take(count bigint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-DECLARE
-    f CONSTANT snowflake_fields := snowflake_fields(snowflake_layout());
-    mask CONSTANT bigint := ~(-1::bigint << f.sequence_bits);
-    ms bigint;
-    -- The first position of this tick, a random one in it, and the last one that may be taken: five seconds ahead.
-    tick bigint;
-    begins bigint;
-    ends bigint;
-    taken bigint;
+-- The parts of snowflake_take(), which the planner inlines there. Their names were looked up when the script ran, so that it needs no
+-- search_path of its own: setting one takes as long as the rest.
+
+CREATE OR REPLACE FUNCTION snowflake_is_checked() RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN coalesce(current_setting('hosted_snowflake.session', true), '') = 'snowflake_life'::regclass::oid::text;
+COMMENT ON FUNCTION snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called; who sets this parameter skips the check for his own IDs';
+
+-- Whatever can fail fails here, and not while the lock is held: nothing can be written, or no transaction ID is left, or the sequence is
+-- being altered.
+CREATE OR REPLACE FUNCTION snowflake_is_writable() RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN CASE WHEN current_setting('transaction_read_only') = 'off'
+        THEN pg_current_xact_id() IS NOT NULL AND (pg_sequence_last_value('snowflake_position'::regclass) > 0) IS NOT FALSE END;
+COMMENT ON FUNCTION snowflake_is_writable() IS 'not to be called: NULL in a transaction that only reads';
+
+CREATE OR REPLACE FUNCTION snowflake_unix_ms() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN floor(date_part('epoch', clock_timestamp()) * 1000)::bigint;
+COMMENT ON FUNCTION snowflake_unix_ms() IS 'not to be called: the clock in Unix milliseconds';
+
+-- The first position of the tick of a time.
+CREATE OR REPLACE FUNCTION snowflake_tick(ms bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((ms - (snowflake_fields(snowflake_layout())).epoch) / (snowflake_fields(snowflake_layout())).tick_ms)
+        << (snowflake_fields(snowflake_layout())).sequence_bits;
+COMMENT ON FUNCTION snowflake_tick(bigint) IS 'not to be called: the first position of the tick of a time';
+
+-- Takes so many positions at a time of the clock. The last one, or -1 if they would be more than five seconds ahead, or NULL if another
+-- session holds the lock. A tick begins at a number by chance, from 0 to 1. The lock is held within one expression, in which nothing
+-- interrupts.
+CREATE OR REPLACE FUNCTION snowflake_try(count bigint, ms bigint, chance float8) RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
+        CASE WHEN ms < (snowflake_fields(snowflake_layout())).epoch
+                OR greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) + count
+                    > least(snowflake_tick(ms + 5000), (snowflake_fields(snowflake_layout())).last_tick << (snowflake_fields(snowflake_layout())).sequence_bits)
+                THEN -1
+            WHEN pg_sequence_last_value('snowflake_position'::regclass) >= snowflake_tick(ms)
+                THEN setval('snowflake_position'::regclass, pg_sequence_last_value('snowflake_position'::regclass) + count)
+            ELSE setval('snowflake_position'::regclass, snowflake_tick(ms) + count - 1
+                + floor(chance * (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)::float8)::bigint) END,
+        CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
+COMMENT ON FUNCTION snowflake_try(bigint, bigint, float8) IS 'not to be called: takes positions, if the lock is free';
+
+CREATE OR REPLACE FUNCTION snowflake_id_at(place bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN place >= 0 THEN ((place >> (snowflake_fields(snowflake_layout())).sequence_bits) << (snowflake_fields(snowflake_layout())).timestamp_shift)
+        | ((place & ~(-1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) << (snowflake_fields(snowflake_layout())).sequence_shift)
+        | (snowflake_worker_id()::bigint << (snowflake_fields(snowflake_layout())).worker_shift)
+        | (snowflake_datacenter_id()::bigint << (snowflake_fields(snowflake_layout())).datacenter_shift) END;
+COMMENT ON FUNCTION snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
+
+CREATE OR REPLACE FUNCTION snowflake_wait(tries integer) RETURNS integer
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 BEGIN
-    LOOP
-        BEGIN
-            IF currval('snowflake_life'::regclass) IS NOT NULL THEN
-                ms := floor(date_part('epoch', clock_timestamp()) * 1000)::bigint - f.epoch;
-                tick := (ms / f.tick_ms) << f.sequence_bits;
-                begins := tick + floor(random() * (mask + 1))::bigint;
-                ends := least(((ms + 5000) / f.tick_ms) << f.sequence_bits, f.last_tick << f.sequence_bits) | mask;
-                taken := LEAST(
-                    CASE WHEN pg_advisory_lock(1936617329, 1) IS NULL OR ms < 0 OR begins + count > ends THEN NULL
-                        WHEN pg_sequence_last_value('snowflake_position'::regclass) + count > ends THEN NULL
-                        WHEN pg_sequence_last_value('snowflake_position'::regclass) >= tick
-                            THEN setval('snowflake_position'::regclass, pg_sequence_last_value('snowflake_position'::regclass) + count)
-                        ELSE setval('snowflake_position'::regclass, begins + count - 1) END,
-                    CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END);
-                EXIT;
-            END IF;
-        EXCEPTION
-            WHEN object_not_in_prerequisite_state THEN
-                -- This session has not taken an ID yet.
-                NULL;
-            WHEN OTHERS OR query_canceled THEN
-                PERFORM snowflake_unlock(SQLSTATE);
-                RAISE;
-        END;
+    IF tries > 10000 THEN
+        -- Anybody can take an advisory lock.
+        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another session holds the lock of Snowflake IDs',
+            DETAIL = format('It is the session with the process ID %s.', (SELECT pid FROM pg_locks
+                WHERE locktype = 'advisory' AND granted AND classid = 1936617329 AND objid = 1 AND objsubid = 2
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1)),
+            HINT = 'It has called pg_advisory_lock(1936617329, 1). End it with pg_terminate_backend().';
+    ELSIF tries > 20 THEN
+        PERFORM pg_sleep(0.001);
+    END IF;
+    RETURN tries + 1;
+END
+$$;
+COMMENT ON FUNCTION snowflake_wait(integer) IS 'not to be called: waits for the lock, ten seconds at most';
+
+CREATE OR REPLACE FUNCTION snowflake_refuse_reader() RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
+        MESSAGE = CASE WHEN pg_is_in_recovery() THEN 'cannot issue IDs during recovery' ELSE 'cannot issue IDs in a read-only transaction' END;
+END
+$$;
+COMMENT ON FUNCTION snowflake_refuse_reader() IS 'not to be called: the error of a transaction that only reads';
+
+-- Takes so many positions, and returns the last ID. It names everything with its schema.
+CREATE OR REPLACE FUNCTION snowflake_take(count bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
+DECLARE
+    ms pg_catalog.int8;
+    taken pg_catalog.int8;
+    tries pg_catalog.int4 := 0;
+BEGIN
+    IF snowflake_is_writable() IS NULL THEN
+        PERFORM snowflake_refuse_reader();
+    ELSIF NOT snowflake_is_checked() THEN
         PERFORM snowflake_begin_session();
+    END IF;
+    LOOP
+        ms := snowflake_unix_ms();
+        taken := snowflake_try(count, ms, pg_catalog.random());
+        EXIT WHEN taken IS NOT NULL;
+        tries := snowflake_wait(tries);
     END LOOP;
+    taken := snowflake_id_at(taken);
     IF taken IS NULL THEN
         PERFORM snowflake_refuse_clock(ms);
     END IF;
-    RETURN (((taken >> f.sequence_bits) << f.timestamp_shift) | ((taken & mask) << f.sequence_shift)
-        | (snowflake_worker_id()::bigint << f.worker_shift) | (snowflake_datacenter_id()::bigint << f.datacenter_shift));
+    RETURN taken;
 END
 $$;
 COMMENT ON FUNCTION snowflake_take(bigint) IS 'not to be called: takes a number of adjacent positions, and returns the last ID';
@@ -942,15 +984,15 @@ DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     last bigint := f.epoch + (pg_sequence_last_value('snowflake_position'::regclass) >> f.sequence_bits) * f.tick_ms;
 BEGIN
-    IF ms < 0 THEN
+    IF ms < f.epoch THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the server''s clock is before the epoch of the layout',
             DETAIL = format('The layout begins at %s.', snowflake_display_time(f.epoch)), HINT = 'Correct the clock.';
-    ELSIF ms / f.tick_ms >= f.last_tick THEN
+    ELSIF (ms + 5000 - f.epoch) / f.tick_ms >= f.last_tick THEN
         RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded', MESSAGE = 'reached the last timestamp of the layout',
             DETAIL = format('It is %s.', snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)), HINT = 'If the clock is right, change the layout.';
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'the server''s clock is too far behind the last ID issued',
-        DETAIL = format('The last ID has the time %s, and the clock shows %s.', snowflake_display_time(last), snowflake_display_time(ms + f.epoch)),
+        DETAIL = format('The last ID has the time %s, and the clock shows %s.', snowflake_display_time(last), snowflake_display_time(ms)),
         HINT = 'Correct the clock. IDs are issued again when it is less than five seconds behind. After a batch, ask for the next one later.';
 END
 $$;
@@ -1033,14 +1075,8 @@ COMMENT ON FUNCTION snowflake_nextblock(integer) IS 'first and last of so many a
 
 CREATE OR REPLACE FUNCTION snowflake_lastval() RETURNS bigint
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE
-    f CONSTANT snowflake_fields := snowflake_fields(snowflake_layout());
-    mask CONSTANT bigint := ~(-1::bigint << f.sequence_bits);
-    position bigint;
 BEGIN
-    position := currval('snowflake_position'::regclass);
-    RETURN (((position >> f.sequence_bits) << f.timestamp_shift) | ((position & mask) << f.sequence_shift)
-        | (snowflake_worker_id()::bigint << f.worker_shift) | (snowflake_datacenter_id()::bigint << f.datacenter_shift));
+    RETURN snowflake_id_at(currval('snowflake_position'::regclass));
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'snowflake_lastval is not yet defined in this session';
 END
@@ -1176,20 +1212,22 @@ CREATE OR REPLACE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT 
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     to_position bigint := ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits);
-    x bigint;
+    raised bigint;
+    tries integer := 0;
 BEGIN
     IF snowflake_timestamp(past) > clock_timestamp() + interval '1 hour' AND NOT force THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the ID is too far ahead of the clock',
             DETAIL = format('Its time is %s.', snowflake_timestamp(past)),
             HINT = 'No ID is issued until the clock has come within five seconds. To advance all the same, call snowflake_advance(past, force => true).';
     END IF;
-    x := LEAST(
-        CASE WHEN pg_advisory_lock(1936617329, 1) IS NULL THEN NULL
-            ELSE setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), to_position)) END,
-        CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END);
-EXCEPTION WHEN OTHERS OR query_canceled THEN
-    PERFORM snowflake_unlock(SQLSTATE);
-    RAISE;
+    PERFORM pg_current_xact_id(), pg_sequence_last_value('snowflake_position'::regclass);
+    LOOP
+        raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
+            setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), to_position)),
+            CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
+        EXIT WHEN raised IS NOT NULL;
+        tries := snowflake_wait(tries);
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';

@@ -26,5 +26,5 @@ pub const SETTINGS: [(Setting, &[(&str, &str)]); 9] = [
     (Setting::Clocked, &[("snowflake_pg.time_stamp_counter", "off")]),
     (Setting::Leased, &[("snowflake_pg.worker_id", "registry")]),
     (Setting::Untracked, &[("snowflake_pg.track_writers", "off")]),
-    (Setting::Hosted, &[("shared_preload_libraries", "''")]),
+    (Setting::Hosted, &[("shared_preload_libraries", "")]),
 ];

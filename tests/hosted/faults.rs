@@ -135,7 +135,7 @@ fn a_session_that_keeps_the_lock_is_named_after_ten_seconds() {
     let refused = error(&mut client, "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "55P03");
     assert_eq!(refused.detail(), Some(&*format!("It is the session with the process ID {pid}.")), "{refused:?}");
-    // The holder itself is not held up, and neither call gives its lock away.
+    // The holder itself is not held up, and no call gives its lock away.
     for _ in 0..2 {
         value(&mut holder, "SELECT snowflake_nextval()");
     }
@@ -179,7 +179,8 @@ fn ids_of_the_first_seconds_after_a_start_are_at_most_two_seconds_ahead_and_then
     let mut client = cluster.connect();
     let lead = "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())";
     let first: f64 = value(&mut client, lead).parse().expect("seconds");
-    assert!(first <= 2.0, "{first}");
+    // Above what a crash or a failover could have lost.
+    assert!(first > 1.0 && first <= 2.0, "{first}");
     let deadline = Instant::now() + Duration::from_secs(30);
     while value(&mut client, lead).parse::<f64>().expect("seconds") > 0.0 {
         assert!(Instant::now() < deadline, "still ahead");
