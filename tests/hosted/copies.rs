@@ -1,7 +1,7 @@
 //! A copy of a database has its worker ID, and must not issue its IDs.
 
 use super::{install, script, server};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use testbed::postgres::Client;
 use testbed::{Cluster, error, test, value};
 
@@ -15,15 +15,14 @@ fn is_refused_as_a_copy(client: &mut Client) {
 
 /// Restores a dump of the database `from` into the database `to` of another server or the same.
 fn restore(from: &Cluster, to: &Cluster, name: &str) {
+    let file = tempfile::NamedTempFile::new().expect("a file");
     let mut pg_dump = Command::new(from.bindir().join("pg_dump"));
-    let dump = pg_dump.arg("postgres").envs(from.environment()).stdout(Stdio::piped()).spawn().expect("pg_dump");
-    let output = to
-        .psql()
-        .args(["--quiet", "--set=ON_ERROR_STOP=1", "--dbname", name])
-        .stdin(dump.stdout.expect("a pipe"))
-        .output();
-    let output = output.expect("psql");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let dumped =
+        pg_dump.arg("--file").arg(file.path()).arg("postgres").envs(from.environment()).output().expect("pg_dump");
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    let restored = to.psql().args(["--set=ON_ERROR_STOP=1", "--dbname", name, "--file"]).arg(file.path()).output();
+    let restored = restored.expect("psql");
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
 }
 
 fn connect_to(cluster: &Cluster, name: &str) -> Client {
