@@ -14,6 +14,7 @@ DO $install$
 DECLARE
     schema text := pg_catalog.quote_ident(pg_catalog.current_schema()::pg_catalog.text);
     before text := pg_catalog.current_setting('search_path');
+    messages text := pg_catalog.current_setting('client_min_messages');
     script text := $script$
 
 DO $$
@@ -215,13 +216,14 @@ CREATE OR REPLACE VIEW snowflake_layouts AS
 COMMENT ON VIEW snowflake_layouts IS 'one row for each named layout';
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 
--- The configuration: snowflake_set_layout() and snowflake_set_worker_id() replace these functions, and every plan follows.
+-- The configuration: snowflake_set_layout() and snowflake_set_worker_id() replace these functions. STABLE, so that the
+-- planner inlines them, and plans are made anew: it would only evaluate them if they were IMMUTABLE.
 DO $$
 BEGIN
     IF to_regprocedure('snowflake_layout()') IS NULL THEN
-        CREATE FUNCTION snowflake_layout() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'flat'::text;
-        CREATE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN NULL::integer;
-        CREATE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0;
+        CREATE FUNCTION snowflake_layout() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN 'flat'::text;
+        CREATE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN NULL::integer;
+        CREATE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN 0;
     END IF;
 END
 $$;
@@ -424,14 +426,14 @@ BEGIN
     IF NOT isfinite(issued_at) OR issued_at < '1970-01-01Z' THEN
         PERFORM snowflake_refuse_time(issued_at, f);
     END IF;
-    id := snowflake_place('tag', coalesce(tag, 0), f.tag_bits, f.tag_shift, f);
+    id := snowflake_place('tag', (coalesce(tag, 0))::bigint, f.tag_bits, f.tag_shift, f);
     tick := floor((floor(extract(epoch FROM issued_at) * 1000) - f.epoch) / f.tick_ms);
     IF tick NOT BETWEEN 0 AND ~(-1::bigint << f.timestamp_bits) THEN
         PERFORM snowflake_refuse_time(issued_at, f);
     END IF;
-    id := id | (tick << f.timestamp_shift) | snowflake_place('datacenter_id', coalesce(datacenter_id, 0), f.datacenter_bits, f.datacenter_shift, f)
-        | snowflake_place('worker_id', coalesce(worker_id, 0), f.worker_bits, f.worker_shift, f)
-        | snowflake_place('sequence', coalesce(sequence, 0), f.sequence_bits, f.sequence_shift, f);
+    id := id | (tick << f.timestamp_shift) | snowflake_place('datacenter_id', (coalesce(datacenter_id, 0))::bigint, f.datacenter_bits, f.datacenter_shift, f)
+        | snowflake_place('worker_id', (coalesce(worker_id, 0))::bigint, f.worker_bits, f.worker_shift, f)
+        | snowflake_place('sequence', (coalesce(sequence, 0))::bigint, f.sequence_bits, f.sequence_shift, f);
     RETURN id;
 END
 $$;
@@ -847,22 +849,28 @@ DECLARE
     -- Statistics begin anew after a crash, in which the postmaster remains.
     life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
     -- Two seconds.
-    margin bigint := (2000 + f.tick_ms - 1) / f.tick_ms;
+    margin bigint := ((2000 + f.tick_ms - 1) / f.tick_ms) << f.sequence_bits;
+    ms bigint := snowflake_unix_ms();
+    begins bigint := snowflake_tick(ms);
     raised bigint;
-    tries integer := 0;
+    waiting timestamptz;
 BEGIN
     PERFORM snowflake_must_own_database();
+    IF ms NOT BETWEEN f.epoch AND f.epoch + f.tick_ms * f.last_tick - 5000 THEN
+        PERFORM snowflake_refuse_clock(ms);
+    END IF;
     -- What can fail fails here, as in snowflake_take().
     PERFORM pg_sequence_last_value('snowflake_life'::regclass);
     LOOP
         raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
             CASE WHEN pg_sequence_last_value('snowflake_life'::regclass) = life THEN life
-                -- First the position: after a crash in between, it is raised once more.
-                ELSE setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(snowflake_unix_ms()), 0)
-                    + (margin << f.sequence_bits)) * 0 + setval('snowflake_life'::regclass, life) END,
+                -- First the position: after a crash in between, it is raised once more. Crash after crash, to twice the margin.
+                ELSE setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), begins + margin,
+                    least(coalesce(pg_sequence_last_value('snowflake_position'::regclass), 0) + margin, begins + 2 * margin))) * 0
+                    + setval('snowflake_life'::regclass, life) END,
             CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
         EXIT WHEN raised IS NOT NULL;
-        tries := snowflake_wait(tries);
+        waiting := snowflake_wait(waiting);
     END LOOP;
     PERFORM set_config('hosted_snowflake.session', 'snowflake_life'::regclass::oid::text, false);
 END
@@ -880,11 +888,11 @@ COMMENT ON FUNCTION snowflake_is_checked() IS 'not to be called: whether snowfla
 
 -- Whatever can fail fails here, and not while the lock is held: nothing can be written, or no transaction ID is left, or the sequence is
 -- being altered.
-CREATE OR REPLACE FUNCTION snowflake_is_writable() RETURNS boolean
+CREATE OR REPLACE FUNCTION snowflake_is_writable(count bigint) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN CASE WHEN current_setting('transaction_read_only') = 'off'
+    RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND 4294967295
         THEN pg_current_xact_id() IS NOT NULL AND (pg_sequence_last_value('snowflake_position'::regclass) > 0) IS NOT FALSE END;
-COMMENT ON FUNCTION snowflake_is_writable() IS 'not to be called: NULL in a transaction that only reads';
+COMMENT ON FUNCTION snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
 
 CREATE OR REPLACE FUNCTION snowflake_unix_ms() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -893,7 +901,7 @@ COMMENT ON FUNCTION snowflake_unix_ms() IS 'not to be called: the clock in Unix 
 
 -- The first position of the tick of a time.
 CREATE OR REPLACE FUNCTION snowflake_tick(ms bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql STABLE PARALLEL SAFE
     RETURN ((ms - (snowflake_fields(snowflake_layout())).epoch) / (snowflake_fields(snowflake_layout())).tick_ms)
         << (snowflake_fields(snowflake_layout())).sequence_bits;
 COMMENT ON FUNCTION snowflake_tick(bigint) IS 'not to be called: the first position of the tick of a time';
@@ -904,9 +912,10 @@ COMMENT ON FUNCTION snowflake_tick(bigint) IS 'not to be called: the first posit
 CREATE OR REPLACE FUNCTION snowflake_try(count bigint, ms bigint, chance float8) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
-        CASE WHEN ms < (snowflake_fields(snowflake_layout())).epoch
+        CASE WHEN ms NOT BETWEEN (snowflake_fields(snowflake_layout())).epoch AND (snowflake_fields(snowflake_layout())).epoch
+                    + (snowflake_fields(snowflake_layout())).tick_ms * (snowflake_fields(snowflake_layout())).last_tick - 5000
                 OR greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) + count
-                    > least(snowflake_tick(ms + 5000), (snowflake_fields(snowflake_layout())).last_tick << (snowflake_fields(snowflake_layout())).sequence_bits)
+                    > snowflake_tick(ms + 5000)
                 THEN -1
             WHEN pg_sequence_last_value('snowflake_position'::regclass) >= snowflake_tick(ms)
                 THEN setval('snowflake_position'::regclass, pg_sequence_last_value('snowflake_position'::regclass) + count)
@@ -916,39 +925,44 @@ CREATE OR REPLACE FUNCTION snowflake_try(count bigint, ms bigint, chance float8)
 COMMENT ON FUNCTION snowflake_try(bigint, bigint, float8) IS 'not to be called: takes positions, if the lock is free';
 
 CREATE OR REPLACE FUNCTION snowflake_id_at(place bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN place >= 0 THEN ((place >> (snowflake_fields(snowflake_layout())).sequence_bits) << (snowflake_fields(snowflake_layout())).timestamp_shift)
         | ((place & ~(-1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) << (snowflake_fields(snowflake_layout())).sequence_shift)
         | (snowflake_worker_id()::bigint << (snowflake_fields(snowflake_layout())).worker_shift)
         | (snowflake_datacenter_id()::bigint << (snowflake_fields(snowflake_layout())).datacenter_shift) END;
 COMMENT ON FUNCTION snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
 
-CREATE OR REPLACE FUNCTION snowflake_wait(tries integer) RETURNS integer
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+-- Waits for the lock, which another session holds; NULL the first time, and then what it has returned.
+CREATE OR REPLACE FUNCTION snowflake_wait(since timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 BEGIN
-    IF tries > 10000 THEN
+    IF clock_timestamp() > since + interval '10 seconds' THEN
         -- Anybody can take an advisory lock.
         RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another session holds the lock of Snowflake IDs',
             DETAIL = format('It is the session with the process ID %s.', (SELECT pid FROM pg_locks
                 WHERE locktype = 'advisory' AND granted AND classid = 1936617329 AND objid = 1 AND objsubid = 2
                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1)),
             HINT = 'It has called pg_advisory_lock(1936617329, 1). End it with pg_terminate_backend().';
-    ELSIF tries > 20 THEN
+    ELSIF clock_timestamp() > since + interval '30 microseconds' THEN
         PERFORM pg_sleep(0.001);
     END IF;
-    RETURN tries + 1;
+    RETURN coalesce(since, clock_timestamp());
 END
 $$;
-COMMENT ON FUNCTION snowflake_wait(integer) IS 'not to be called: waits for the lock, ten seconds at most';
+COMMENT ON FUNCTION snowflake_wait(timestamptz) IS 'not to be called: waits for the lock, ten seconds at most';
 
-CREATE OR REPLACE FUNCTION snowflake_refuse_reader() RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+CREATE OR REPLACE FUNCTION snowflake_refuse_writing(count bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 BEGIN
+    IF count NOT BETWEEN 1 AND 4294967295 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'count must be between 1 and 4294967295',
+            DETAIL = format('The count is %s.', count);
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
         MESSAGE = CASE WHEN pg_is_in_recovery() THEN 'cannot issue IDs during recovery' ELSE 'cannot issue IDs in a read-only transaction' END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_refuse_reader() IS 'not to be called: the error of a transaction that only reads';
+COMMENT ON FUNCTION snowflake_refuse_writing(bigint) IS 'not to be called: the error of a transaction that only reads, or of a number';
 
 -- Takes so many positions, and returns the last ID. It names everything with its schema.
 CREATE OR REPLACE FUNCTION snowflake_take(count bigint) RETURNS bigint
@@ -956,10 +970,10 @@ CREATE OR REPLACE FUNCTION snowflake_take(count bigint) RETURNS bigint
 DECLARE
     ms pg_catalog.int8;
     taken pg_catalog.int8;
-    tries pg_catalog.int4 := 0;
+    waiting pg_catalog.timestamptz;
 BEGIN
-    IF snowflake_is_writable() IS NULL THEN
-        PERFORM snowflake_refuse_reader();
+    IF snowflake_is_writable(count) IS NULL THEN
+        PERFORM snowflake_refuse_writing(count);
     ELSIF NOT snowflake_is_checked() THEN
         PERFORM snowflake_begin_session();
     END IF;
@@ -967,7 +981,7 @@ BEGIN
         ms := snowflake_unix_ms();
         taken := snowflake_try(count, ms, pg_catalog.random());
         EXIT WHEN taken IS NOT NULL;
-        tries := snowflake_wait(tries);
+        waiting := snowflake_wait(waiting);
     END LOOP;
     taken := snowflake_id_at(taken);
     IF taken IS NULL THEN
@@ -987,7 +1001,7 @@ BEGIN
     IF ms < f.epoch THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the server''s clock is before the epoch of the layout',
             DETAIL = format('The layout begins at %s.', snowflake_display_time(f.epoch)), HINT = 'Correct the clock.';
-    ELSIF (ms + 5000 - f.epoch) / f.tick_ms >= f.last_tick THEN
+    ELSIF ms > f.epoch + f.tick_ms * f.last_tick - 5000 THEN
         RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded', MESSAGE = 'reached the last timestamp of the layout',
             DETAIL = format('It is %s.', snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)), HINT = 'If the clock is right, change the layout.';
     END IF;
@@ -1001,12 +1015,12 @@ REVOKE ALL ON FUNCTION snowflake_refuse_clock(bigint) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION snowflake_nextval() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN snowflake_take(1);
+    RETURN snowflake_take(1::bigint);
 COMMENT ON FUNCTION snowflake_nextval() IS 'next Snowflake ID';
 
 CREATE OR REPLACE FUNCTION snowflake_id() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN snowflake_take(1);
+    RETURN snowflake_take(1::bigint);
 COMMENT ON FUNCTION snowflake_id() IS 'next Snowflake ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
 
 CREATE OR REPLACE FUNCTION snowflake_nextval_tagged(tag bigint) RETURNS bigint
@@ -1020,7 +1034,7 @@ BEGIN
             DETAIL = format('The layout is %s.', f.text), HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
     END IF;
     bits := snowflake_place('tag', tag, f.tag_bits, f.tag_shift, f);
-    RETURN snowflake_take(1) | bits;
+    RETURN snowflake_take(1::bigint) | bits;
 END
 $$;
 COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS 'next Snowflake ID, with a number of the application';
@@ -1039,7 +1053,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'count must be between 1 and 1000000',
             DETAIL = format('The count is %s.', count);
     END IF;
-    last := snowflake_take(count);
+    last := snowflake_take(count::bigint);
     fixed := last & ((1::bigint << f.timestamp_shift) - 1) & ~(mask << f.sequence_shift);
     position := ((last >> f.timestamp_shift) << f.sequence_bits) | ((last >> f.sequence_shift) & mask);
     RETURN QUERY SELECT fixed | ((p >> f.sequence_bits) << f.timestamp_shift) | ((p & mask) << f.sequence_shift)
@@ -1093,7 +1107,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column "%s" of relation "%s" does not exist', TG_ARGV[0], TG_TABLE_NAME);
     END IF;
     IF to_jsonb(NEW) ->> TG_ARGV[0] IS NULL THEN
-        NEW := jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], snowflake_take(1)));
+        NEW := jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], snowflake_take(1::bigint)));
     END IF;
     RETURN NEW;
 END
@@ -1143,8 +1157,9 @@ BEGIN
     version := '0.2.0';
     BEGIN
         PERFORM snowflake_must_own_database();
-        state := CASE WHEN lead > interval '5 s' THEN 'behind' WHEN last IS NULL THEN 'idle' ELSE 'ready' END;
-        problem := CASE state WHEN 'behind' THEN 'the server''s clock is too far behind the last ID issued' END;
+        state := CASE WHEN lead > interval '5 s' THEN 'behind' WHEN clock_timestamp() NOT BETWEEN snowflake_at(f.epoch) AND usable_until THEN 'refused' WHEN last IS NULL THEN 'idle' ELSE 'ready' END;
+        problem := CASE state WHEN 'behind' THEN 'the server''s clock is too far behind the last ID issued'
+            WHEN 'refused' THEN 'the server''s clock is outside the layout' END;
     EXCEPTION WHEN object_not_in_prerequisite_state THEN
         state := 'refused';
         problem := SQLERRM;
@@ -1170,13 +1185,13 @@ CREATE OR REPLACE FUNCTION snowflake_set_worker_id(worker_id integer, datacenter
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
 BEGIN
-    PERFORM snowflake_place('worker_id', worker_id, f.worker_bits, f.worker_shift, f),
-        snowflake_place('datacenter_id', datacenter_id, f.datacenter_bits, f.datacenter_shift, f);
+    PERFORM snowflake_place('worker_id', (worker_id)::bigint, f.worker_bits, f.worker_shift, f),
+        snowflake_place('datacenter_id', (datacenter_id)::bigint, f.datacenter_bits, f.datacenter_shift, f);
     DELETE FROM snowflake_database;
     INSERT INTO snowflake_database (system_identifier, database, relation, inserted_by, version)
         SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), 'snowflake_database'::regclass, pg_current_xact_id(), '0.2.0' FROM pg_control_system();
-    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s', worker_id);
-    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s', datacenter_id);
+    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', worker_id);
+    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', datacenter_id);
 END
 $$;
 COMMENT ON FUNCTION snowflake_set_worker_id(integer, integer) IS
@@ -1188,7 +1203,11 @@ CREATE OR REPLACE FUNCTION snowflake_set_layout(layout text) RETURNS void
 DECLARE
     f snowflake_fields := snowflake_fields(layout);
 BEGIN
-    IF f.least_id < 0 OR NOT f.sorts_by_time THEN
+    -- Against calls for IDs, until the end of the transaction.
+    ALTER SEQUENCE snowflake_position CACHE 1;
+    IF snowflake_unix_ms() NOT BETWEEN f.epoch AND f.epoch + f.tick_ms * f.last_tick - 5000 THEN
+        PERFORM snowflake_refuse_time(clock_timestamp(), f);
+    ELSIF f.least_id < 0 OR NOT f.sorts_by_time THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'IDs of this layout can be decoded but not issued',
             DETAIL = format('"%s" %s.', f.text, CASE WHEN f.sorts_by_time THEN 'has 64 bits, and an ID that is issued has at most 63'
                 ELSE 'does not have the timestamp as its highest field' END),
@@ -1201,7 +1220,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = 'worker_id or datacenter_id does not fit the layout',
             DETAIL = format('They are %s and %s.', snowflake_worker_id(), snowflake_datacenter_id()), HINT = 'Call snowflake_set_worker_id() first.';
     END IF;
-    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_layout() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %L::text', layout);
+    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_layout() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN %L::text', layout);
 END
 $$;
 COMMENT ON FUNCTION snowflake_set_layout(text) IS 'sets the layout of this database, before its first ID; for its owner';
@@ -1213,41 +1232,69 @@ DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     to_position bigint := ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits);
     raised bigint;
-    tries integer := 0;
+    waiting timestamptz;
 BEGIN
     IF snowflake_timestamp(past) > clock_timestamp() + interval '1 hour' AND NOT force THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the ID is too far ahead of the clock',
             DETAIL = format('Its time is %s.', snowflake_timestamp(past)),
             HINT = 'No ID is issued until the clock has come within five seconds. To advance all the same, call snowflake_advance(past, force => true).';
     END IF;
-    PERFORM pg_current_xact_id(), pg_sequence_last_value('snowflake_position'::regclass);
+    IF snowflake_is_writable(1::bigint) IS NULL THEN
+        PERFORM snowflake_refuse_writing(1::bigint);
+    END IF;
     LOOP
         raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
             setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), to_position)),
             CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
         EXIT WHEN raised IS NOT NULL;
-        tries := snowflake_wait(tries);
+        waiting := snowflake_wait(waiting);
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';
 REVOKE ALL ON FUNCTION snowflake_advance(bigint, boolean) FROM PUBLIC;
 
+-- Default privileges give more than the script does.
+DO $$
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) AS command FROM (
+            SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.oid::regclass::text AS name, relowner AS owner, relacl AS acl FROM pg_class c
+            WHERE c.oid IN ('snowflake_position'::regclass, 'snowflake_life'::regclass, 'snowflake_database'::regclass)
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, proowner, proacl FROM pg_proc p
+            WHERE p.oid IN ('snowflake_set_worker_id(integer, integer)'::regprocedure, 'snowflake_set_layout(text)'::regprocedure,
+                'snowflake_advance(bigint, boolean)'::regprocedure)) of_owner
+        CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0)
+    LOOP
+        EXECUTE given.command;
+    END LOOP;
+END
+$$;
+
 $script$;
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'this database has the extension snowflake_pg, which has these functions', HINT = 'Use those.';
-    ELSIF schema IS NULL OR schema ~ '[''\\$]' THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = 'there is no current schema, or its name has a quote, a dollar sign or a backslash',
+    ELSIF schema IS NULL OR schema ~ '[''\\$%]' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = 'there is no current schema, or its name has a quote, a dollar sign, a percent sign or a backslash',
             HINT = 'Set search_path to a schema, such as public.';
     END IF;
+    IF EXISTS (SELECT FROM pg_class WHERE relname = 'snowflake_life' AND relkind = 'S' AND relnamespace <> to_regnamespace(schema)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has these functions in another schema',
+            HINT = 'Set search_path to that schema.';
+    END IF;
+    -- "already exists, skipping"
+    PERFORM set_config('client_min_messages', 'warning', true);
     IF to_regtype(schema || '.snowflake') IS NULL THEN
         EXECUTE 'CREATE DOMAIN ' || schema || '.snowflake AS bigint';
         EXECUTE 'COMMENT ON DOMAIN ' || schema || '.snowflake IS ''a bigint; the extension has a type, whose values are strings in JSON''';
     END IF;
     EXECUTE regexp_replace(script, '\msnowflake_(?!pg\M)', replace(schema, '\', '\\') || '.snowflake_', 'g');
-    PERFORM set_config('search_path', before, false);
+    PERFORM set_config('search_path', before, true), set_config('client_min_messages', messages, true);
 END
 $install$;

@@ -144,6 +144,56 @@ fn a_session_that_keeps_the_lock_is_named_after_ten_seconds() {
     value(&mut client, "SELECT snowflake_nextval()");
 }
 
+#[test]
+fn sessions_that_have_issued_ids_go_on_with_the_new_worker() {
+    let cluster = server(7);
+    let [mut owner, mut client] = [cluster.connect(), cluster.connect()];
+    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+    // The first five calls are planned one by one.
+    assert_eq!(value(&mut client, "SELECT count(snowflake_nextval()) FROM generate_series(1, 100)"), "100");
+    assert_eq!(value(&mut client, worker), "7");
+    for new in ["8", "1023", "0"] {
+        owner.execute(&format!("SELECT snowflake_set_worker_id({new})"), &[]).expect("a worker");
+        assert_eq!(value(&mut client, worker), new);
+    }
+}
+
+#[test]
+fn a_layout_that_cannot_issue_now_is_refused_and_another_one_is_taken_before_the_first_id() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    for (layout, code) in [
+        ("flat epoch=2090-01-01T00:00:00Z", "22008"),
+        ("t32 s31 epoch=1970-01-01T00:00:00Z", "22008"),
+        ("t20 w10 s12 unit=1s epoch=2020-01-01T00:00:00Z", "22008"),
+        ("t41 w10 s13", "22023"),
+        ("t41 w2 s20", "22003"),
+        ("tsid", "22023"),
+    ] {
+        assert_eq!(
+            error(&mut client, &format!("SELECT snowflake_set_layout('{layout}')")).code().code(),
+            code,
+            "{layout}"
+        );
+    }
+    client.batch_execute("SELECT snowflake_set_layout('game')").expect("a layout");
+    let late = "SELECT abs(extract(epoch FROM clock_timestamp() - snowflake_timestamp(snowflake_nextval()))) < 6";
+    assert_eq!(value(&mut client, late), "t");
+    assert_eq!(refusal(&mut client, "SELECT snowflake_set_layout('flat')").0, "55000");
+}
+
+#[test]
+fn crash_after_crash_does_not_drive_ids_away_from_the_clock() {
+    let cluster = server(7);
+    for _ in 0..8 {
+        value(&mut cluster.connect(), "SELECT snowflake_nextval()");
+        cluster.kill_backend();
+    }
+    let lead = "SELECT extract(epoch FROM snowflake_timestamp(snowflake_nextval()) - clock_timestamp())";
+    let lead: f64 = value(&mut cluster.connect(), lead).parse().expect("seconds");
+    assert!(lead < 4.5, "{lead}");
+}
+
 fn refusal(client: &mut Client, query: &str) -> (String, String) {
     let refused = error(client, query);
     (refused.code().code().to_owned(), refused.message().to_owned())

@@ -1,7 +1,7 @@
 //! What a role without rights can do.
 
-use super::server;
-use testbed::{error, test, value};
+use super::{install, server};
+use testbed::{Cluster, error, test, value};
 
 #[test]
 fn everybody_can_issue_and_decode_and_change_nothing() {
@@ -35,6 +35,48 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
         "DELETE FROM snowflake_database",
         "ALTER SEQUENCE snowflake_position RESTART",
         "CREATE OR REPLACE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 8",
+    ] {
+        assert_eq!(error(&mut client, query).code().code(), "42501", "{query}");
+    }
+}
+
+#[test]
+fn nobody_can_take_the_position_back_or_leave_the_lock_behind_by_a_number() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE ROLE passer_by; SET ROLE passer_by").expect("a role");
+    let mut last: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+    for count in ["0", "-1", "-1000000000000", "4294967296", "9223372036854775807"] {
+        assert_eq!(error(&mut client, &format!("SELECT snowflake_take({count})")).code().code(), "22023", "{count}");
+        let next: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+        assert!(next > last, "{next} after {last}");
+        last = next;
+    }
+    client.batch_execute("RESET ROLE; SET default_transaction_read_only = on").expect("a setting");
+    assert_eq!(error(&mut client, "SELECT snowflake_advance(1000000)").code().code(), "25006");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+}
+
+/// As some services set them for the schema public.
+#[test]
+fn default_privileges_give_nobody_the_position() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE ROLE web; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO web; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO web;
+             ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO web",
+        )
+        .expect("privileges");
+    install(&mut client, 7);
+    client.batch_execute("SET ROLE web").expect("a role");
+    value(&mut client, "SELECT snowflake_nextval()");
+    for query in [
+        "SELECT setval('snowflake_position', 1)",
+        "SELECT setval('snowflake_life', 1)",
+        "DELETE FROM snowflake_database",
+        "SELECT snowflake_advance(1)",
+        "SELECT snowflake_set_worker_id(8)",
     ] {
         assert_eq!(error(&mut client, query).code().code(), "42501", "{query}");
     }

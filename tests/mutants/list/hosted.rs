@@ -11,8 +11,8 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[
             (
                 SCRIPT,
-                "RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(\n        CASE WHEN ms <",
-                "RETURN CASE WHEN true THEN LEAST(\n        CASE WHEN ms <",
+                "RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(\n        CASE WHEN ms NOT",
+                "RETURN CASE WHEN true THEN LEAST(\n        CASE WHEN ms NOT",
             ),
             (
                 SCRIPT,
@@ -42,7 +42,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a copy of a hosted database issues its IDs",
-        edits: &[(SCRIPT, "    PERFORM snowflake_must_own_database();\n    -- What can fail", "    -- What can fail")],
+        edits: &[(SCRIPT, "    PERFORM snowflake_must_own_database();\n    IF ms NOT", "    IF ms NOT")],
         against: Servers { tests: "hosted:: restored_dump" },
     },
     Mutant {
@@ -61,7 +61,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a server of a hosted database begins where the clock is, whatever a crash has lost",
-        edits: &[(SCRIPT, "+ (margin << f.sequence_bits)) * 0", ") * 0")],
+        edits: &[(SCRIPT, "margin bigint := ((2000 + f.tick_ms - 1)", "margin bigint := ((0 + f.tick_ms - 1)")],
         against: Servers { tests: "hosted:: two_seconds_ahead" },
     },
     Mutant {
@@ -72,5 +72,31 @@ pub const MUTANTS: &[Mutant] = &[
             "        ms := floor(snowflake_unix_ms());\n        taken := snowflake_try(count, ms, pg_catalog.random());",
         )],
         against: Servers { tests: "hosted:: no_function_calls" },
+    },
+    Mutant {
+        name: "anybody can take the position of a hosted database back",
+        edits: &[(SCRIPT, "= 'off' AND count BETWEEN 1 AND 4294967295\n", "= 'off'\n")],
+        against: Servers { tests: "hosted:: take_the_position_back" },
+    },
+    Mutant {
+        name: "open sessions of a hosted database keep the worker that was given away",
+        edits: &[
+            (
+                SCRIPT,
+                "snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s",
+                "snowflake_worker_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s",
+            ),
+            (
+                SCRIPT,
+                "snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s",
+                "snowflake_datacenter_id() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s",
+            ),
+        ],
+        against: Servers { tests: "hosted:: go_on_with_the_new_worker" },
+    },
+    Mutant {
+        name: "default privileges give away the position of a hosted database",
+        edits: &[(SCRIPT, "        EXECUTE given.command;\n", "        NULL;\n")],
+        against: Servers { tests: "hosted:: default_privileges" },
     },
 ];
