@@ -23,7 +23,7 @@ BEGIN
         CREATE TYPE snowflake_fields AS (
             tick_ms bigint, epoch bigint, timestamp_bits integer, timestamp_shift integer, datacenter_bits integer, datacenter_shift integer,
             worker_bits integer, worker_shift integer, tag_bits integer, tag_shift integer, sequence_bits integer, sequence_shift integer,
-            least_id bigint, greatest_id bigint, last_tick bigint, sorts_by_time boolean, text text);
+            least_id bigint, greatest_id bigint, last_tick bigint, issues_until bigint, sorts_by_time boolean, text text);
     END IF;
 END
 $$;
@@ -175,6 +175,8 @@ BEGIN
     found.greatest_id := CASE WHEN sum >= 63 THEN 9223372036854775807 ELSE (1::bigint << sum) - 1 END;
     -- The last one whose IDs are not negative.
     found.last_tick := least(~(-1::bigint << found.timestamp_bits), 9223372036854775807 >> found.timestamp_shift);
+    -- The last Unix millisecond after which IDs can be five seconds ahead.
+    found.issues_until := found.epoch + found.tick_ms * found.last_tick - 5000;
     found.sorts_by_time := found.timestamp_shift + found.timestamp_bits = sum;
     found.text := format('%s unit=%s epoch=%s', found.text, CASE found.tick_ms WHEN 1000 THEN '1s' ELSE found.tick_ms || 'ms' END,
         snowflake_display_time(found.epoch));
@@ -300,8 +302,6 @@ COMMENT ON FUNCTION snowflake_decode(bigint) IS 'fields of an ID; NULL for a fie
 
 -- Selecting by time, with an index on the ID ---------------------------------------------------------------------------
 
--- The tick of a time, which can be outside the layout, and of an infinite one; an error for a layout in which a range of time is no
--- range of IDs.
 CREATE OR REPLACE FUNCTION snowflake_refuse_time(at timestamptz, f snowflake_fields) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -426,14 +426,14 @@ BEGIN
     IF NOT isfinite(issued_at) OR issued_at < '1970-01-01Z' THEN
         PERFORM snowflake_refuse_time(issued_at, f);
     END IF;
-    id := snowflake_place('tag', (coalesce(tag, 0))::bigint, f.tag_bits, f.tag_shift, f);
+    id := snowflake_place('tag', coalesce(tag, 0)::bigint, f.tag_bits, f.tag_shift, f);
     tick := floor((floor(extract(epoch FROM issued_at) * 1000) - f.epoch) / f.tick_ms);
     IF tick NOT BETWEEN 0 AND ~(-1::bigint << f.timestamp_bits) THEN
         PERFORM snowflake_refuse_time(issued_at, f);
     END IF;
-    id := id | (tick << f.timestamp_shift) | snowflake_place('datacenter_id', (coalesce(datacenter_id, 0))::bigint, f.datacenter_bits, f.datacenter_shift, f)
-        | snowflake_place('worker_id', (coalesce(worker_id, 0))::bigint, f.worker_bits, f.worker_shift, f)
-        | snowflake_place('sequence', (coalesce(sequence, 0))::bigint, f.sequence_bits, f.sequence_shift, f);
+    id := id | (tick << f.timestamp_shift) | snowflake_place('datacenter_id', coalesce(datacenter_id, 0)::bigint, f.datacenter_bits, f.datacenter_shift, f)
+        | snowflake_place('worker_id', coalesce(worker_id, 0)::bigint, f.worker_bits, f.worker_shift, f)
+        | snowflake_place('sequence', coalesce(sequence, 0)::bigint, f.sequence_bits, f.sequence_shift, f);
     RETURN id;
 END
 $$;
@@ -841,7 +841,7 @@ $$;
 COMMENT ON FUNCTION snowflake_must_own_database() IS 'not to be called: an error unless this database has a worker ID';
 REVOKE ALL ON FUNCTION snowflake_must_own_database() FROM PUBLIC;
 
--- Before the first ID of a session. With the rights of snowflake_take().
+-- Before the first ID of a session, with the rights of snowflake_take(): whose the worker ID is, and whether the server has begun anew.
 CREATE OR REPLACE FUNCTION snowflake_begin_session() RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -856,7 +856,7 @@ DECLARE
     waiting timestamptz;
 BEGIN
     PERFORM snowflake_must_own_database();
-    IF ms NOT BETWEEN f.epoch AND f.epoch + f.tick_ms * f.last_tick - 5000 THEN
+    IF ms NOT BETWEEN f.epoch AND f.issues_until THEN
         PERFORM snowflake_refuse_clock(ms);
     END IF;
     -- What can fail fails here, as in snowflake_take().
@@ -912,8 +912,7 @@ COMMENT ON FUNCTION snowflake_tick(bigint) IS 'not to be called: the first posit
 CREATE OR REPLACE FUNCTION snowflake_try(count bigint, ms bigint, chance float8) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
-        CASE WHEN ms NOT BETWEEN (snowflake_fields(snowflake_layout())).epoch AND (snowflake_fields(snowflake_layout())).epoch
-                    + (snowflake_fields(snowflake_layout())).tick_ms * (snowflake_fields(snowflake_layout())).last_tick - 5000
+        CASE WHEN ms NOT BETWEEN (snowflake_fields(snowflake_layout())).epoch AND (snowflake_fields(snowflake_layout())).issues_until
                 OR greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) + count
                     > snowflake_tick(ms + 5000)
                 THEN -1
@@ -1001,7 +1000,7 @@ BEGIN
     IF ms < f.epoch THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the server''s clock is before the epoch of the layout',
             DETAIL = format('The layout begins at %s.', snowflake_display_time(f.epoch)), HINT = 'Correct the clock.';
-    ELSIF ms > f.epoch + f.tick_ms * f.last_tick - 5000 THEN
+    ELSIF ms > f.issues_until THEN
         RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded', MESSAGE = 'reached the last timestamp of the layout',
             DETAIL = format('It is %s.', snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)), HINT = 'If the clock is right, change the layout.';
     END IF;
@@ -1185,8 +1184,8 @@ CREATE OR REPLACE FUNCTION snowflake_set_worker_id(worker_id integer, datacenter
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
 BEGIN
-    PERFORM snowflake_place('worker_id', (worker_id)::bigint, f.worker_bits, f.worker_shift, f),
-        snowflake_place('datacenter_id', (datacenter_id)::bigint, f.datacenter_bits, f.datacenter_shift, f);
+    PERFORM snowflake_place('worker_id', worker_id::bigint, f.worker_bits, f.worker_shift, f),
+        snowflake_place('datacenter_id', datacenter_id::bigint, f.datacenter_bits, f.datacenter_shift, f);
     DELETE FROM snowflake_database;
     INSERT INTO snowflake_database (system_identifier, database, relation, inserted_by, version)
         SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), 'snowflake_database'::regclass, pg_current_xact_id(), '0.2.0' FROM pg_control_system();
@@ -1205,7 +1204,7 @@ DECLARE
 BEGIN
     -- Against calls for IDs, until the end of the transaction.
     ALTER SEQUENCE snowflake_position CACHE 1;
-    IF snowflake_unix_ms() NOT BETWEEN f.epoch AND f.epoch + f.tick_ms * f.last_tick - 5000 THEN
+    IF snowflake_unix_ms() NOT BETWEEN f.epoch AND f.issues_until THEN
         PERFORM snowflake_refuse_time(clock_timestamp(), f);
     ELSIF f.least_id < 0 OR NOT f.sorts_by_time THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'IDs of this layout can be decoded but not issued',

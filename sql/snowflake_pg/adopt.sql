@@ -364,8 +364,8 @@ BEGIN
                     'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
                 (8, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
                     'Before it, only what reads these tables.'),
-                (13, CASE WHEN narrow_relations <> '{}' THEN format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
-                    ours, relations, column_names) END, 'An error if something refers to them that is not a bigint.'),
+                (13, format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
+                    ours, relations, column_names), 'An error if something refers to them that is not a bigint.'),
                 (14, 'COMMIT', 'Ends all locks.')) fixed(place, c, n)
         WHERE c IS NOT NULL
         UNION ALL

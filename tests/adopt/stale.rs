@@ -71,7 +71,30 @@ fn a_plan_that_is_older_than_a_change_of_what_it_makes_again_does_nothing() {
         assert_eq!(first_error(&mut client, &commands), Some("columns are not bigint yet".to_owned()));
         client.batch_execute("DROP TABLE items").expect("the end");
     }
+    // Also if the key is a bigint already, and there was nothing to widen.
+    client.batch_execute("CREATE TABLE wide (id bigserial PRIMARY KEY)").expect("a table");
+    let commands = plan(&mut client, "adopt", "'wide'").commands;
+    client.batch_execute("CREATE TABLE narrow (wide_id integer REFERENCES wide)").expect("a table");
+    assert_eq!(first_error(&mut client, &commands), Some("columns are not bigint yet".to_owned()));
     client.batch_execute("DROP OWNED BY dora; DROP ROLE dora").expect("the end");
+}
+
+/// The plan calls `snowflake_advance()`, which is for superusers.
+#[test]
+fn a_plan_that_must_not_skip_the_greatest_id_gives_no_lower_ones() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE ROLE advancer; GRANT ALL ON SCHEMA public, ids TO advancer; SET ROLE advancer;
+             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT 1);
+             INSERT INTO orders VALUES (ids.snowflake_min_id(now() + interval '20 min'))",
+        )
+        .expect("a table");
+    let commands = plan(&mut client, "adopt", "'orders'").commands;
+    let refused = first_error(&mut client, &commands);
+    assert_eq!(refused, Some("permission denied for function snowflake_advance".to_owned()));
+    assert_eq!(value(&mut client, "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef"), "1");
+    client.batch_execute("RESET ROLE; DROP OWNED BY advancer; DROP ROLE advancer").expect("the end");
 }
 
 /// A change that has begun before the plan, and ends while the plan waits.

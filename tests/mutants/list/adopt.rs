@@ -150,4 +150,27 @@ pub const MUTANTS: &[Mutant] = &[
         )],
         against: Servers { tests: "adopt:: a_plan_that_waits" },
     },
+    Mutant {
+        name: "a plan means something else by the settings of who makes it",
+        edits: &[(
+            "sql/snowflake_pg/remake.sql",
+            "    SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 AS $$",
+            "    AS $$",
+        )],
+        against: Servers { tests: "adopt:: means_the_same" },
+    },
+    Mutant {
+        name: "a plan goes on without the call that only superusers may make",
+        edits: &[("sql/snowflake_pg/adopt.sql", "(5.2, CASE WHEN greatest_id", "(4.5, CASE WHEN greatest_id")],
+        against: Servers { tests: "adopt:: must_not_skip" },
+    },
+    Mutant {
+        name: "a plan for a bigint key leaves a new foreign key too narrow",
+        edits: &[(
+            "sql/snowflake_pg/adopt.sql",
+            "                (13, format('SELECT %s.snowflake_must_be_bigint",
+            "                (13, CASE WHEN narrow_relations <> '{}' THEN '' END || format('SELECT %s.snowflake_must_be_bigint",
+        )],
+        against: Servers { tests: "adopt:: a_plan_that_is_older" },
+    },
 ];

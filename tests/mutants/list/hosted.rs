@@ -99,4 +99,9 @@ pub const MUTANTS: &[Mutant] = &[
         edits: &[(SCRIPT, "        EXECUTE given.command;\n", "        NULL;\n")],
         against: Servers { tests: "hosted:: default_privileges" },
     },
+    Mutant {
+        name: "crash after crash drives the IDs of a hosted database away from the clock",
+        edits: &[(SCRIPT, "+ margin, begins + 2 * margin)))", "+ margin, begins + 20 * margin)))")],
+        against: Servers { tests: "hosted:: crash_after_crash" },
+    },
 ];
