@@ -41,11 +41,7 @@ fn after_an_advance_every_id_is_greater_also_after_a_crash() {
     let before = next(&mut client);
     let past = id_in(&mut client, "3 s");
     client.batch_execute(&format!("SELECT snowflake_advance({past})")).expect("an advance");
-    assert!(
-        cluster.log().contains(&format!("snowflake_pg: user \"postgres\" advanced past {past}")),
-        "{}",
-        cluster.log()
-    );
+    cluster.wait_for_log(&format!("snowflake_pg: user \"postgres\" advanced past {past}"));
     assert!(cluster.mark() > issued_at(past), "the mark on disk covers it");
     let first = next(&mut client);
     assert!(first > past, "{first} after {past}");
@@ -222,7 +218,7 @@ fn a_mark_that_was_reset_to_far_ahead_is_warned_of_and_taken_back_while_the_serv
 
         let far = "SELECT snowflake_reset_state(now() + interval '30 min') > now() + interval '29 min'";
         assert_eq!(value(&mut client, far), "t");
-        assert!(cluster.log().contains("IDs begin far ahead of the clock"), "{}", cluster.log());
+        cluster.wait_for_log("IDs begin far ahead of the clock");
         let refused = error(&mut client, "SELECT snowflake_nextval()");
         assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");
         assert!(refused.hint().is_some_and(|hint| hint.contains("call snowflake_reset_state() again")), "{refused:?}");

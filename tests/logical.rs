@@ -130,7 +130,7 @@ fn a_row_with_an_id_that_the_subscriber_has_stops_the_subscription() {
         ..180_000 => "ERROR:  duplicate key value violates unique constraint \"orders_pkey\"",
         _ => "ERROR:  conflict detected on relation \"public.orders\": conflict=insert_exists",
     };
-    assert!(subscriber.log().contains(said), "{}", subscriber.log());
+    subscriber.wait_for_log(said);
 }
 
 /// What the extension keeps is in no sequence.

@@ -80,7 +80,7 @@ fn a_state_directory_is_for_one_server_at_a_time() {
         assert_eq!((refused.code().code(), refused.message()), ("55000", &*in_use), "{refused:?}");
         assert!(refused.detail().is_some_and(|detail| detail.contains(&holder)), "{refused:?}");
     }
-    assert!(second.log().contains(&in_use), "{}", second.log());
+    second.wait_for_log(&in_use);
     let mut guest = second.connect();
     guest.batch_execute("CREATE ROLE guest; SET ROLE guest").expect("a role");
     let refused = error(&mut guest, NEXTVAL);

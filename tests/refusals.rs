@@ -150,7 +150,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
         ),
     ] {
         let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", layout).start();
-        assert!(cluster.log().contains(&format!("WARNING:  {warning}")), "{}", cluster.log());
+        cluster.wait_for_log(&format!("WARNING:  {warning}"));
         let mut client = cluster.connect();
         client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let refused = error(&mut client, NEXTVAL);
@@ -161,7 +161,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
     let epoch = testbed::real_time() + 30 * 86_400_000 - (1 << 40);
     let cluster = Cluster::builder().worker(0).set("snowflake_pg.layout", format!("t40 w10 s12 epoch={epoch}")).start();
     let warning = "WARNING:  snowflake_pg: the layout reaches its last timestamp within a year";
-    assert!(cluster.log().contains(warning), "{}", cluster.log());
+    cluster.wait_for_log(warning);
 }
 
 /// PostgreSQL puts the default in the place of a value that it rejects at start. IDs of another layout or data center
@@ -195,7 +195,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         let cluster = Cluster::builder().worker(0).set(variable, text).start();
         let message = format!("invalid value for parameter \"{variable}\": \"{text}\"");
         // A number that is out of its range is called so by PostgreSQL; this is ours.
-        assert!(cluster.log().contains(&format!("WARNING:  {message}")), "{}", cluster.log());
+        cluster.wait_for_log(&format!("WARNING:  {message}"));
         let mut client = cluster.connect();
         client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let refused = error(&mut client, NEXTVAL);
@@ -223,7 +223,7 @@ fn what_yaml_makes_of_off_is_off() {
         client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
         assert_eq!(value(&mut client, "SHOW snowflake_pg.wal_mark"), "off");
         assert_eq!(value(&mut client, "SHOW snowflake_pg.time_stamp_counter"), "off");
-        assert!(cluster.log().contains("time_stamp_counter = off, wal_mark = off"), "{}", cluster.log());
+        cluster.wait_for_log("time_stamp_counter = off, wal_mark = off");
     }
 }
 
@@ -241,7 +241,7 @@ fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_log
         client.batch_execute(&format!("ALTER SYSTEM RESET {variable}")).expect("the file counts");
         cluster.reload();
         let message = format!("LOG:  invalid value for parameter \"{variable}\": \"33\"");
-        assert!(cluster.log().contains(&message), "{}", cluster.log());
+        cluster.wait_for_log(&message);
     }
     client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = -1").expect("unset");
 

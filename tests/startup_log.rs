@@ -143,7 +143,7 @@ fn a_standby_that_has_its_primarys_worker_says_so_before_it_is_promoted() {
     let (primary, with_mark) = (started("off"), started("prefer"));
 
     let standby = Cluster::builder().standby_of(&primary);
-    assert!(standby.log().contains(WARNED), "{}", standby.log());
+    standby.wait_for_log(WARNED);
     assert_eq!(state(&standby), "shared worker");
     drop(standby);
     let standby = collected(Cluster::builder()).standby_of(&primary);

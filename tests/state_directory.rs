@@ -250,7 +250,7 @@ fn a_server_that_could_not_open_its_state_directory_at_its_start_says_that_it_is
     assert_eq!(error(&mut cluster.connect(), NEXTVAL).code().code(), "55000");
     allow(0o700);
     cluster.connect().batch_execute(NEXTVAL).expect("an ID");
-    assert!(cluster.log().contains(WARNING), "{}", cluster.log());
+    cluster.wait_for_log(WARNING);
     let logged = cluster.log().len();
     cluster.restart(Signal::INT);
     cluster.connect().batch_execute(NEXTVAL).expect("an ID");

@@ -30,7 +30,7 @@ fn servers_with_one_configuration_get_their_workers_from_the_environment() {
         assert_eq!(answer_of(server, WORKER), format!("{pod} from env POD_NAME"));
         assert_eq!(answer_of(server, OF_NEXT_ID), pod.to_string());
         let line = format!(": worker_id = {pod} (env POD_NAME), datacenter_id = 0, layout");
-        assert!(server.log().contains(&line), "{}", server.log());
+        server.wait_for_log(&line);
     }
     let moved = start(fleet("env:POD_NAME+8").environment("POD_NAME", "2"));
     assert_eq!(answer_of(&moved, WORKER), "10 from env POD_NAME + 8");
@@ -47,7 +47,7 @@ fn servers_with_one_configuration_get_their_workers_from_their_host_names() {
     let second = start(fleet("hostname+16").host_name("pg-3").set("snowflake_pg.datacenter_id", "HOSTNAME+1"));
     assert_eq!(answer_of(&second, WORKER), "19 from hostname pg-3 + 16");
     assert_eq!(answer_of(&second, "SELECT datacenter_id FROM snowflake_status"), "4");
-    assert!(second.log().contains("datacenter_id = 4 (hostname pg-3 + 1)"), "{}", second.log());
+    second.wait_for_log("datacenter_id = 4 (hostname pg-3 + 1)");
 }
 
 /// The host says who a server is, and nothing in the data directory does.

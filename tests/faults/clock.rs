@@ -263,7 +263,7 @@ fn a_day_ahead(rounds: usize) -> Evidence {
     }
     let report = load.finish();
     let evidence = assert_kept_without_errors(rounds, &report, 0);
-    assert!(cluster.log().contains("WARNING:  snowflake_pg: the server's clock has jumped ahead"), "{}", cluster.log());
+    cluster.wait_for_log("WARNING:  snowflake_pg: the server's clock has jumped ahead");
     evidence
 }
 

@@ -244,7 +244,7 @@ fn rewound_and_promoted_back(worker_of_b: i32) -> Report {
     let after = some_ids_without_errors(&a);
     let noticed =
         ["durable mark of an older timeline found", "durable mark found in WAL"][usize::from(worker_of_b != 1)];
-    assert!(a.log().contains(&format!("LOG:  snowflake_pg: {noticed}")), "{}", a.log());
+    a.wait_for_log(&format!("LOG:  snowflake_pg: {noticed}"));
 
     assert_only_errors(&meanwhile, &[]);
     let mut all = before;

@@ -183,12 +183,12 @@ fn no_password_is_shown_or_logged() {
     one.wait_until(&format!("SELECT {waits} FROM pg_stat_activity WHERE pid = {process}"));
     assert_eq!(value(&mut one.connect(), &format!("SELECT pg_cancel_backend({process})")), "t");
     assert_eq!(checking.join().expect("a thread").code().code(), "57014");
-    assert!(one.log().contains("canceling statement due to user request"), "{}", one.log());
+    one.wait_for_log("canceling statement due to user request");
     for cluster in [&one, &two] {
         let log = cluster.log();
         assert_eq!(log.lines().find(|line| line.contains(SECRET)), None);
     }
     // The next statement is logged again.
     error(&mut one.connect(), "SELECT 1 / 0 AS marker");
-    assert!(one.log().contains("STATEMENT:  SELECT 1 / 0 AS marker"));
+    one.wait_for_log("STATEMENT:  SELECT 1 / 0 AS marker");
 }

@@ -45,12 +45,12 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
         server.wait_until(IS_LEASED);
         take_a_thousand(&mut witness, &[&server]);
     }
-    assert!(server.log().contains("IDs go on with the lease of worker 0 until "), "{}", server.log());
+    server.wait_for_log("IDs go on with the lease of worker 0 until ");
     // A planned stop gives the rest of the lease back, if the registry hears of it.
     registry.start();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
     server.stop(Signal::INT);
-    assert!(server.log().contains("LOG:  snowflake_pg: released worker 0"), "{}", server.log());
+    server.wait_for_log("LOG:  snowflake_pg: released worker 0");
     registry.stop(Signal::INT);
     server.start();
     server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
@@ -83,7 +83,7 @@ fn a_server_that_is_restarted_before_it_has_noticed_that_the_registry_is_away_go
             take_a_thousand(&mut witness, &[&server]);
             registry.start();
         }
-        assert!(server.log().contains("could not tell the registry that worker 0"), "{}", server.log());
+        server.wait_for_log("could not tell the registry that worker 0");
         server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
         take_a_thousand(&mut witness, &[&server]);
         assert_eq!(witness.report().duplicates(), 0);
@@ -101,7 +101,7 @@ fn a_server_that_does_not_hear_whether_it_has_released_its_worker_does_without_t
     let mut locker = registry.connect();
     locker.batch_execute("BEGIN; SELECT FROM snowflake_registry.lease FOR UPDATE").expect("a lock");
     server.stop(Signal::INT);
-    assert!(server.log().contains("this server gives up its lease"), "{}", server.log());
+    server.wait_for_log("this server gives up its lease");
     drop(locker);
     registry.stop(Signal::INT);
     server.start();
@@ -151,7 +151,7 @@ fn a_server_that_stops_while_it_claims_a_worker_waits_for_the_answer_and_release
     });
     server.stop(Signal::INT);
     unlock.join().expect("the end of the lock");
-    assert!(server.log().contains("released worker 5"), "{}", server.log());
+    server.wait_for_log("released worker 5");
     assert_eq!(answer_of(&registry, "SELECT state FROM snowflake_registry.workers"), "free");
 }
 
@@ -171,11 +171,11 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
     assert_eq!(refused.hint(), Some("This server asks again by itself; no restart is needed."));
-    assert!(server.log().contains("WARNING:  snowflake_pg: could not renew the lease of worker 0"), "{}", server.log());
+    server.wait_for_log("WARNING:  snowflake_pg: could not renew the lease of worker 0");
     registry.start();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
     take_a_thousand(&mut witness, &[&server]);
-    assert!(server.log().contains("the registry answers again"), "{}", server.log());
+    server.wait_for_log("the registry answers again");
     assert_eq!(witness.report().duplicates(), 0);
 }
 

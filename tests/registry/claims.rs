@@ -13,7 +13,7 @@ fn servers_with_one_configuration_lease_workers_of_their_own() {
         assert_eq!(answer_of(server, OF_NEXT_ID), worker.to_string(), "{}", server.log());
         assert_eq!(answer_of(server, WORKER), format!("{worker} from registry"));
         let line = format!("LOG:  snowflake_pg: leased worker {worker}, until ");
-        assert!(server.log().contains(&line), "{}", server.log());
+        server.wait_for_log(&line);
     }
 }
 
@@ -168,7 +168,7 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     let detail = "It is forbidden. Its comment is \"of the old system\". IDs go on until ";
-    assert!(server.log().contains(detail), "{}", server.log());
+    server.wait_for_log(detail);
     answer_of(&registry, "SELECT snowflake_registry.allow_worker(0)");
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
@@ -228,9 +228,7 @@ fn a_server_without_a_registry_says_that_one_counts_from_the_next_start_on() {
     server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();
     let warning = "WARNING:  snowflake_pg: snowflake_pg.registry_conninfo takes effect when the server is restarted";
-    while !server.log().contains(warning) {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    server.wait_for_log(warning);
     server.restart(Signal::INT);
     assert_eq!(worker_of(&server), "5");
 }

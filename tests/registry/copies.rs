@@ -202,7 +202,7 @@ fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() 
     server.start();
     assert_eq!(worker_of(&server), "1", "{}", server.log());
     let warning = "WARNING:  snowflake_pg: the registry does not renew the lease of worker 0";
-    assert!(server.log().contains(warning), "{}", server.log());
+    server.wait_for_log(warning);
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }

@@ -51,7 +51,7 @@ fn a_server_in_single_user_mode_issues_nothing_and_says_why() {
     let mut server = start(member(&registry));
     server.stop(testbed::Signal::INT);
     server.single_user("SELECT snowflake_nextval();\n");
-    assert!(server.log().contains("DETAIL:  There are no background workers in single-user mode."), "{}", server.log());
+    server.wait_for_log("DETAIL:  There are no background workers in single-user mode.");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_server_that_is_restarted_after_a_failover_without_a_loss_goes_on() {
             promoted.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
         }
         assert_restarts(&mut server, Signal::INT, witness);
-        assert!(server.log().contains("released worker 0"), "{}", server.log());
+        server.wait_for_log("released worker 0");
     }
 }
 
@@ -94,7 +94,7 @@ fn a_server_that_could_not_tell_of_its_stop_after_a_failover_without_a_loss_goes
     answer_of(&promoted, "SELECT snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL)");
     promoted.wait_until("SELECT restored < now() - interval '8 s' FROM snowflake_registry.status");
     assert_restarts(&mut server, Signal::INT, witness);
-    assert!(server.log().contains("could not tell the registry that worker 0"), "{}", server.log());
+    server.wait_for_log("could not tell the registry that worker 0");
 }
 
 /// It asks for more than it gets.

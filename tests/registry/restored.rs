@@ -28,7 +28,7 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
     let numbered = start(member(&promoted).set("snowflake_pg.worker_id", 9));
     let refused = error(&mut numbered.connect(), "SELECT snowflake_nextval()");
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(REFUSED)), "{refused:?}");
-    assert!(promoted.log().contains("LOG:  snowflake_registry was restored or has failed over"), "{}", promoted.log());
+    promoted.wait_for_log("LOG:  snowflake_registry was restored or has failed over");
     let recovering =
         "SELECT recovering_until BETWEEN now() + '55 min' AND now() + '65 min' FROM snowflake_registry.status";
     assert_eq!(answer_of(&promoted, recovering), "t");
@@ -101,16 +101,16 @@ fn lost_and_given_away(renewals: u32) {
     first.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     let refused = error(&mut first.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "55000");
-    assert!(first.log().contains("worker 0 is leased to another server for the same time"), "{}", first.log());
+    first.wait_for_log("worker 0 is leased to another server for the same time");
     older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
     let seen = "Worker 0 was leased to server \"one\" on host ";
-    assert!(older.log().contains("a worker was leased to two servers for the same time"), "{}", older.log());
-    assert!(older.log().contains(seen), "{}", older.log());
+    older.wait_for_log("a worker was leased to two servers for the same time");
+    older.wait_for_log(seen);
     second.reload();
     second.wait_until("SELECT lease_until > now() + '59 min' FROM snowflake_status");
     older.wait_until("SELECT bool_and(conflict IS NULL) FROM snowflake_registry.lease");
-    assert!(second.log().contains("the worker of this server was leased to another server"), "{}", second.log());
-    assert!(second.log().contains(seen), "{}", second.log());
+    second.wait_for_log("the worker of this server was leased to another server");
+    second.wait_for_log(seen);
     // It gets another worker, above all that it may have issued.
     first.restart(Signal::INT);
     answer_of(&older, "SELECT snowflake_registry.end_recovery()");

@@ -320,6 +320,15 @@ impl Cluster {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
+    /// Waits until the server has logged something: what another process logs may come after what it has done.
+    pub fn wait_for_log(&self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.log().contains(text) {
+            assert!(Instant::now() < deadline, "never logged: {text}\n{}", self.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
     pub fn config(&self) -> Config {
         let mut config = Config::new();
         config.host_path(self.host()).user("postgres").dbname("postgres");
