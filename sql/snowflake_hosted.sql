@@ -15,6 +15,7 @@ DECLARE
     schema text := pg_catalog.quote_ident(pg_catalog.current_schema()::pg_catalog.text);
     before text := pg_catalog.current_setting('search_path');
     messages text := pg_catalog.current_setting('client_min_messages');
+    strings text := pg_catalog.current_setting('standard_conforming_strings');
     script text := $script$
 
 DO $$
@@ -77,7 +78,7 @@ CREATE OR REPLACE FUNCTION snowflake_fields(layout text) RETURNS snowflake_field
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     found snowflake_fields;
-    tokens text[] := array_remove(regexp_split_to_array(layout, '[ \t\n\f\r]+'), '');
+    tokens text[] := array_remove(regexp_split_to_array(layout, E'[ \t\n\f\r]+'), '');
     preset text := snowflake_preset(tokens[1]);
     token text;
     fields text[] := '{}';
@@ -110,7 +111,7 @@ BEGIN
                 IF epoch ~ '^[0-9]+$' THEN
                     -- The end of the calendar of the extension.
                     found.epoch := CASE WHEN epoch::bigint <= 253402207200000 THEN epoch::bigint ELSE -1 END;
-                ELSIF epoch ~* '^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3}0*)?)?(Z|[+-]\d\d(:?\d\d)?)$' THEN
+                ELSIF epoch ~* '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3}0*)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' THEN
                     found.epoch := (extract(epoch FROM epoch::timestamptz) * 1000)::bigint;
                 ELSE
                     found.epoch := -1;
@@ -505,7 +506,7 @@ BEGIN
     RETURN QUERY
         SELECT c.oid::regclass, CASE WHEN bound IS NULL THEN NULL ELSE int8range(bound[1]::bigint, bound[2]::bigint) END
         FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
-        CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(relpartbound, c.oid), '^FOR VALUES FROM \((?:''(-?\d+)''|MINVALUE)\) TO \((?:''(-?\d+)''|MAXVALUE)\)$') AS bound) b
+        CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(relpartbound, c.oid), '^FOR VALUES FROM [(](?:''(-?[0-9]+)''|MINVALUE)[)] TO [(](?:''(-?[0-9]+)''|MAXVALUE)[)]$') AS bound) b
         WHERE inhparent = parent ORDER BY bound IS NULL, lower(int8range(bound[1]::bigint, bound[2]::bigint)) NULLS FIRST;
 END
 $$;
@@ -1066,6 +1067,7 @@ CREATE OR REPLACE FUNCTION snowflake_nextblock(count integer, OUT first bigint, 
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     most bigint := 1::bigint << f.sequence_bits;
+    taken bigint;
 BEGIN
     IF f.sequence_shift > 0 OR f.sequence_bits = 0 AND f.timestamp_shift > 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'IDs of this layout are not adjacent',
@@ -1076,10 +1078,12 @@ BEGIN
             HINT = 'For more IDs, take more than one block, or use snowflake_nextvals(count).';
     END IF;
     -- Among so many there is a block that the end of a tick does not divide.
-    last := snowflake_take(2::bigint * count - 1);
-    IF (last & (most - 1)) < count - 1 THEN
+    taken := snowflake_take(2::bigint * count - 1);
+    last := taken;
+    IF (taken & (most - 1)) < count - 1 THEN
         -- At the end of the tick before.
-        last := ((last & ~(most - 1)) - (1::bigint << f.timestamp_shift)) | (most - 1);
+        last := ((taken & ~(most - 1)) - (1::bigint << f.timestamp_shift)) | (most - 1);
+        PERFORM set_config('hosted_snowflake.block', taken || ' ' || last, false);
     END IF;
     first := last - count + 1;
 END
@@ -1088,8 +1092,12 @@ COMMENT ON FUNCTION snowflake_nextblock(integer) IS 'first and last of so many a
 
 CREATE OR REPLACE FUNCTION snowflake_lastval() RETURNS bigint
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    taken bigint;
 BEGIN
-    RETURN snowflake_id_at(currval('snowflake_position'::regclass));
+    taken := snowflake_id_at(currval('snowflake_position'::regclass));
+    -- Of a block, not all that was taken.
+    RETURN coalesce(substring(current_setting('hosted_snowflake.block', true) FROM '^' || taken || ' ([0-9]+)$')::bigint, taken);
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'snowflake_lastval is not yet defined in this session';
 END
@@ -1098,6 +1106,8 @@ COMMENT ON FUNCTION snowflake_lastval() IS 'last Snowflake ID that this session 
 
 CREATE OR REPLACE FUNCTION snowflake_fill() RETURNS trigger
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    is_missing boolean;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' OR TG_OP <> 'INSERT' OR TG_NARGS <> 1 THEN
         RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated',
@@ -1105,7 +1115,13 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = TG_RELID AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped) THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column "%s" of relation "%s" does not exist', TG_ARGV[0], TG_TABLE_NAME);
     END IF;
-    IF to_jsonb(NEW) ->> TG_ARGV[0] IS NULL THEN
+    IF pg_column_size(NEW) < 100000 THEN
+        is_missing := to_jsonb(NEW) ->> TG_ARGV[0] IS NULL;
+    ELSE
+        -- A large value may be too large for JSON.
+        EXECUTE format('SELECT ($1).%I IS NULL', TG_ARGV[0]) INTO is_missing USING NEW;
+    END IF;
+    IF is_missing THEN
         NEW := jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], snowflake_take(1::bigint)));
     END IF;
     RETURN NEW;
@@ -1279,7 +1295,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'this database has the extension snowflake_pg, which has these functions', HINT = 'Use those.';
-    ELSIF schema IS NULL OR schema ~ '[''\\$%]' THEN
+    ELSIF schema IS NULL OR schema ~ E'[''\\\\$%]' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = 'there is no current schema, or its name has a quote, a dollar sign, a percent sign or a backslash',
             HINT = 'Set search_path to a schema, such as public.';
     END IF;
@@ -1288,12 +1304,13 @@ BEGIN
             HINT = 'Set search_path to that schema.';
     END IF;
     -- "already exists, skipping"
-    PERFORM set_config('client_min_messages', 'warning', true);
+    PERFORM set_config('client_min_messages', 'warning', true), set_config('standard_conforming_strings', 'on', true);
     IF to_regtype(schema || '.snowflake') IS NULL THEN
         EXECUTE 'CREATE DOMAIN ' || schema || '.snowflake AS bigint';
         EXECUTE 'COMMENT ON DOMAIN ' || schema || '.snowflake IS ''a bigint; the extension has a type, whose values are strings in JSON''';
     END IF;
-    EXECUTE regexp_replace(script, '\msnowflake_(?!pg\M)', replace(schema, '\', '\\') || '.snowflake_', 'g');
-    PERFORM set_config('search_path', before, true), set_config('client_min_messages', messages, true);
+    EXECUTE regexp_replace(script, '[[:<:]]snowflake_(?!pg[[:>:]])', schema || '.snowflake_', 'g');
+    PERFORM set_config('search_path', before, true), set_config('client_min_messages', messages, true),
+        set_config('standard_conforming_strings', strings, true);
 END
 $install$;

@@ -2,6 +2,7 @@
 //! modules have what docs/clients.md and docs/formats.md show.
 
 mod django;
+mod hosted;
 mod json;
 mod objects;
 mod program;

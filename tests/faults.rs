@@ -12,6 +12,7 @@ mod disk;
 mod exchanged_directory;
 mod failover;
 mod fixture;
+mod hosted;
 mod interrupts;
 mod leases;
 mod lost_mark;
@@ -49,5 +50,6 @@ pub fn cases() -> Vec<testbed::runner::Case> {
         older_wal::FAULTS,
         leases::FAULTS,
         readers::FAULTS,
+        hosted::FAULTS,
     ])
 }

@@ -2,12 +2,13 @@
 
 mod copies;
 mod faults;
+mod issuing;
 mod moving;
 mod rights;
 mod same;
 
 use testbed::postgres::Client;
-use testbed::{Cluster, sources};
+use testbed::{Cluster, error, sources};
 
 /// The script.
 pub fn script() -> String {
@@ -25,4 +26,10 @@ pub fn server(worker: u32) -> Cluster {
 pub fn install(client: &mut Client, worker: u32) {
     client.batch_execute(&script()).expect("the script");
     client.execute(&format!("SELECT snowflake_set_worker_id({worker})"), &[]).expect("a worker");
+}
+
+/// The SQLSTATE and the message with which a query must end.
+pub fn refusal(client: &mut Client, query: &str) -> (String, String) {
+    let refused = error(client, query);
+    (refused.code().code().to_owned(), refused.message().to_owned())
 }

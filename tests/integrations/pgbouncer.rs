@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls, SimpleQueryMessage};
-use testbed::{Cluster, needed, project, test};
+use testbed::{Cluster, needed, project, sources, test};
 
 const CLIENTS: usize = 20;
 const INSERTS: usize = 200;
@@ -70,12 +70,21 @@ impl Drop for Pool {
 
 #[test]
 fn clients_of_pgbouncer_in_transaction_mode_get_ids_of_their_own_in_ascending_order() {
-    let cluster = Cluster::builder().worker(0).start();
-    let _pool = Pool::start(&cluster);
-    Pool::connect(&cluster)
+    assert_own_and_ascending(&Cluster::builder().worker(0).start(), "CREATE EXTENSION snowflake_pg");
+}
+
+#[test]
+fn clients_of_pgbouncer_get_ids_of_their_own_from_the_functions_in_plain_sql() {
+    let script = fs::read_to_string(sources().join("sql/snowflake_hosted.sql")).expect("the script");
+    assert_own_and_ascending(&Cluster::builder().start(), &format!("{script}; SELECT snowflake_set_worker_id(7)"));
+}
+
+fn assert_own_and_ascending(cluster: &Cluster, install: &str) {
+    cluster.connect().batch_execute(install).expect("the functions");
+    let _pool = Pool::start(cluster);
+    Pool::connect(cluster)
         .batch_execute(
-            "CREATE EXTENSION snowflake_pg;
-             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), session integer DEFAULT pg_backend_pid())",
+            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), session integer DEFAULT pg_backend_pid())",
         )
         .expect("a table");
     // A client's row is in which session, and has which ID.
@@ -90,7 +99,7 @@ fn clients_of_pgbouncer_in_transaction_mode_get_ids_of_their_own_in_ascending_or
     };
     let received: Vec<Vec<(i64, i32)>> = thread::scope(|scope| {
         let work = || {
-            let mut client = Pool::connect(&cluster);
+            let mut client = Pool::connect(cluster);
             (0..INSERTS).map(|_| insert(&mut client)).collect()
         };
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(work)).collect();

@@ -20,7 +20,7 @@ pub const MUTANTS: &[Mutant] = &[
                 "        NULL) END;\nCOMMENT",
             ),
         ],
-        against: Servers { tests: "hosted:: two_hundred | hosted:: crashes" },
+        against: Servers { tests: "hosted:: two_hundred | faults::row_50" },
     },
     Mutant {
         name: "a hosted database goes back with its clock",
@@ -29,7 +29,7 @@ pub const MUTANTS: &[Mutant] = &[
             "WHEN pg_sequence_last_value('snowflake_position'::regclass) >= snowflake_tick(ms)\n",
             "WHEN pg_sequence_last_value('snowflake_position'::regclass) BETWEEN snowflake_tick(ms) AND snowflake_tick(ms) + 4095\n",
         )],
-        against: Servers { tests: "hosted:: crashes | hosted:: ascend" },
+        against: Servers { tests: "faults::row_48 | hosted:: ascend" },
     },
     Mutant {
         name: "a hosted database gives IDs of any distance ahead of the clock",

@@ -1,0 +1,159 @@
+//! What a call gives, and whom it refuses.
+
+use super::{install, refusal, script, server};
+use testbed::{Cluster, Signal, error, test, value};
+
+/// IDs of all sessions ascend in the order in which they were taken, and a rollback takes none back.
+#[test]
+fn ids_ascend_over_sessions_rollbacks_and_prepared_transactions() {
+    let cluster = Cluster::builder().set("max_prepared_transactions", 5).start();
+    let mut sessions = [cluster.connect(), cluster.connect()];
+    install(&mut sessions[0], 7);
+    let mut last = 0;
+    for round in 0..20 {
+        for (nth, client) in sessions.iter_mut().enumerate() {
+            let end = match round % 4 {
+                0 => "ROLLBACK".to_owned(),
+                1 => format!("PREPARE TRANSACTION 'of {nth} in {round}'"),
+                2 => "ROLLBACK TO s; COMMIT".to_owned(),
+                _ => "COMMIT; DISCARD ALL".to_owned(),
+            };
+            client.batch_execute("BEGIN; CREATE TABLE IF NOT EXISTS t (); SAVEPOINT s").expect("a transaction");
+            for query in ["SELECT snowflake_nextval()", "SELECT max(id) FROM snowflake_nextvals(5000) id"] {
+                let id: i64 = value(client, query).parse().expect("an ID");
+                assert!(id > last, "{id} after {last}");
+                last = id;
+            }
+            for command in end.split("; ") {
+                client.batch_execute(command).expect("the end of a transaction");
+            }
+            let prepared = format!("ROLLBACK PREPARED 'of {nth} in {round}'");
+            if round % 4 == 1 {
+                client.batch_execute(&prepared).expect("the end of a transaction");
+            }
+        }
+    }
+}
+
+#[test]
+fn sessions_that_have_issued_ids_go_on_with_the_new_worker() {
+    let cluster = server(7);
+    let [mut owner, mut client] = [cluster.connect(), cluster.connect()];
+    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+    // The first five calls are planned one by one.
+    assert_eq!(value(&mut client, "SELECT count(snowflake_nextval()) FROM generate_series(1, 100)"), "100");
+    assert_eq!(value(&mut client, worker), "7");
+    for new in ["8", "1023", "0"] {
+        owner.execute(&format!("SELECT snowflake_set_worker_id({new})"), &[]).expect("a worker");
+        assert_eq!(value(&mut client, worker), new);
+    }
+}
+
+#[test]
+fn a_layout_that_cannot_issue_now_is_refused_and_another_one_is_taken_before_the_first_id() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    for (layout, code) in [
+        ("flat epoch=2090-01-01T00:00:00Z", "22008"),
+        ("t32 s31 epoch=1970-01-01T00:00:00Z", "22008"),
+        ("t20 w10 s12 unit=1s epoch=2020-01-01T00:00:00Z", "22008"),
+        ("t41 w10 s13", "22023"),
+        ("t41 w2 s20", "22003"),
+        ("tsid", "22023"),
+    ] {
+        assert_eq!(
+            error(&mut client, &format!("SELECT snowflake_set_layout('{layout}')")).code().code(),
+            code,
+            "{layout}"
+        );
+    }
+    client.batch_execute("SELECT snowflake_set_layout('game')").expect("a layout");
+    let late = "SELECT abs(extract(epoch FROM clock_timestamp() - snowflake_timestamp(snowflake_nextval()))) < 6";
+    assert_eq!(value(&mut client, late), "t");
+    assert_eq!(refusal(&mut client, "SELECT snowflake_set_layout('flat')").0, "55000");
+}
+
+#[test]
+fn a_standby_and_a_transaction_that_only_reads_are_refused_and_decode() {
+    let mut primary = server(7);
+    let mut client = primary.connect();
+    let id: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+    client.batch_execute("SET default_transaction_read_only = on").expect("a setting");
+    // In the middle of the expression that holds the lock.
+    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    for _ in 0..2 {
+        assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()").0, "25006");
+        assert_eq!(value(&mut client, held), "0");
+    }
+    let standby = Cluster::builder().standby_of(&primary);
+    standby.wait_for_commits_of(&primary);
+    let mut reader = standby.connect();
+    assert_eq!(refusal(&mut reader, "SELECT snowflake_nextval()").0, "25006");
+    assert_eq!(value(&mut reader, &format!("SELECT worker_id FROM snowflake_decode({id})")), "7");
+    // The promoted standby goes on above all that was committed.
+    primary.stop(Signal::QUIT);
+    reader.batch_execute("SELECT pg_promote()").expect("a promotion");
+    let next: i64 = value(&mut standby.connect(), "SELECT snowflake_nextval()").parse().expect("an ID");
+    assert!(next > id, "{next} after {id}");
+}
+
+/// A block is a part of what is taken for it, where a tick would end in it.
+#[test]
+fn the_last_id_of_a_session_is_the_last_of_its_block_or_batch() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    assert_eq!(refusal(&mut client, "SELECT snowflake_lastval()").0, "55000");
+    let mut ends = 0;
+    for _ in 0..50 {
+        let blocks = "SELECT bool_and(last = snowflake_lastval()) AND bool_and(last - first = 999),
+            count(*) FILTER (WHERE last & 4095 = 4095) FROM generate_series(1, 20), snowflake_nextblock(1000)";
+        let row = client.query_one(blocks, &[]).expect("blocks");
+        assert!(row.get::<_, bool>(0));
+        ends += row.get::<_, i64>(1);
+        assert_eq!(value(&mut client, "SELECT snowflake_nextval() = snowflake_lastval()"), "t");
+        assert_eq!(value(&mut client, "SELECT max(id) = snowflake_lastval() FROM snowflake_nextvals(10) id"), "t");
+    }
+    assert!(ends > 50, "{ends}");
+}
+
+#[test]
+fn the_trigger_fills_rows_of_any_size() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE pages (id bigint PRIMARY KEY, \"a text\" text);
+             CREATE TRIGGER fill BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id')",
+        )
+        .expect("a table");
+    // JSON of the last one is longer than a value can be.
+    for (given, bytes) in [("NULL", 1), ("5", 1), ("6", 200_000), ("NULL", 180_000_000)] {
+        let insert =
+            format!("INSERT INTO pages VALUES ({given}, repeat(E'\\x01', {bytes})) RETURNING id, length(\"a text\")");
+        let row = client.query_one(&insert, &[]).expect("a row");
+        assert_eq!((row.get::<_, i64>(0) > 6, row.get(1)), (given == "NULL", bytes));
+    }
+}
+
+/// PostgreSQL before 19 has a setting by which a backslash in a string means something.
+#[test]
+fn the_script_and_its_functions_do_not_depend_on_how_the_session_reads_strings() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    if client.batch_execute("SET standard_conforming_strings = off").is_err() {
+        return;
+    }
+    client.batch_execute("SET escape_string_warning = off").expect("a setting");
+    install(&mut client, 7);
+    assert_eq!(value(&mut client, "SHOW standard_conforming_strings"), "off");
+    let calls =
+        "SELECT (snowflake_decode(snowflake_nextval(), E't41\tw10  s12 epoch=2010-11-04T01:42:54.657Z')).worker_id";
+    assert_eq!(value(&mut client, calls), "7");
+    client.batch_execute("CREATE TABLE days (id bigint) PARTITION BY RANGE (id)").expect("a table");
+    for _ in 0..2 {
+        let made = "SELECT count(*) FROM snowflake_create_partitions('days', '1 day', 2)";
+        value(&mut client, made);
+        assert_eq!(value(&mut client, "SELECT count(since) FROM snowflake_partitions('days')"), "3");
+    }
+    assert_eq!(client.batch_execute(&script()).map_err(|error| error.to_string()), Ok(()));
+}
