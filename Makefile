@@ -98,6 +98,10 @@ dist:
 	@mkdir -p target
 	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
 	@echo "==> target/snowflake_pg-$(version).zip"
+	@mkdir -p target/dbdev && rm -f target/dbdev/*
+	cp sql/snowflake_hosted/* target/dbdev
+	cp sql/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(version).sql
+	@echo "==> target/dbdev"
 
 run: build
 	@tools/setup servers

@@ -1,9 +1,10 @@
 //! From the extension to the functions in plain SQL and back, with the schema of the application as it is.
 
 use super::script;
+use std::collections::HashSet;
 use std::process::Command;
 use testbed::postgres::Client;
-use testbed::{Cluster, test, value};
+use testbed::{Cluster, Load, test, value};
 
 /// An application that uses what there is, with the functions in a schema of their own.
 const APPLICATION: &str = "CREATE TABLE orders (
@@ -24,12 +25,12 @@ const ROWS: &str = "INSERT INTO orders (n) SELECT generate_series(1, 500); INSER
     INSERT INTO events SELECT FROM generate_series(1, 100); INSERT INTO outside VALUES (NULL), (NULL)";
 
 /// Dumps the application without the schema of the functions, and restores it as docs/hosted.md says.
-fn move_over(from: &Cluster, to: &Cluster) {
+fn move_over(from: &Cluster, to: &Cluster, options: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let (from_bin, to_bin) = (from.bindir(), to.bindir());
     let commands = format!(
         "set -e
-        {0}/pg_dump --format=custom --exclude-schema=ids --file=app.dump postgres
+        {0}/pg_dump --format=custom --exclude-schema=ids {options} --file=app.dump postgres
         {1}/pg_restore --list app.dump | grep -v ' EXTENSION ' >list
         PGHOST='{2}' {1}/pg_restore --exit-on-error --use-list=list --dbname=postgres app.dump",
         from_bin.display(),
@@ -43,14 +44,14 @@ fn move_over(from: &Cluster, to: &Cluster) {
 }
 
 fn with_extension(worker: u32) -> (Cluster, Client) {
-    let cluster = Cluster::builder().worker(worker).start();
+    let cluster = Cluster::builder().worker(worker).set("wal_level", "logical").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids").expect("the extension");
     (cluster, client)
 }
 
 fn hosted(worker: u32) -> (Cluster, Client) {
-    let cluster = Cluster::builder().start();
+    let cluster = Cluster::builder().set("wal_level", "logical").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE SCHEMA ids; SET search_path = ids").expect("a schema");
     client.batch_execute(&script()).expect("the script");
@@ -74,14 +75,51 @@ fn an_application_moves_to_a_server_without_the_extension_and_back_and_no_id_com
     client.batch_execute(ROWS).expect("rows");
     assert_eq!(seen(&mut client), ("1112 IDs, 0 twice".to_owned(), "3".to_owned()));
     let (second, mut client) = hosted(4);
-    move_over(&first, &second);
+    move_over(&first, &second, "");
     client.batch_execute(ROWS).expect("rows");
     assert_eq!(seen(&mut client), ("2224 IDs, 0 twice".to_owned(), "3, 4".to_owned()));
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders WHERE at <> ids.snowflake_timestamp(id)"), "0");
     let (third, mut client) = with_extension(5);
-    move_over(&second, &third);
+    move_over(&second, &third, "");
     client.batch_execute("SELECT ids.snowflake_create_partitions('events', '1 day', 3)").expect("partitions");
     client.batch_execute(ROWS).expect("rows");
     assert_eq!(seen(&mut client), ("3336 IDs, 0 twice".to_owned(), "3, 4, 5".to_owned()));
     assert_eq!(value(&mut client, "SELECT newest() = max(id) FROM orders"), "t");
+}
+
+/// By logical replication; only while it is cut over, nobody writes.
+#[test]
+fn an_application_moves_while_it_writes_and_all_new_ids_are_above_the_old_ones() {
+    for to_extension in [true, false] {
+        let ((old, mut old_client), (new, mut new_client)) =
+            if to_extension { (hosted(4), with_extension(5)) } else { (with_extension(5), hosted(4)) };
+        old_client.batch_execute(APPLICATION).expect("an application");
+        let writing = Load::start(&old, 4, "INSERT INTO orders (n) SELECT generate_series(1, 5) RETURNING id");
+        writing.wait_for_some(1000);
+        move_over(&old, &new, "--schema-only");
+        old_client.batch_execute("CREATE PUBLICATION app FOR TABLES IN SCHEMA public").expect("a publication");
+        let subscribe = format!(
+            "CREATE SUBSCRIPTION app CONNECTION 'host={} user=postgres dbname=postgres' PUBLICATION app",
+            old.host().display()
+        );
+        new_client.batch_execute(&subscribe).expect("a subscription");
+        new.wait_until("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel");
+        writing.wait_for_some(1000);
+        // The other server issues IDs already.
+        value(&mut new_client, "SELECT count(id) FROM ids.snowflake_nextvals(5000) id");
+        let before = writing.finish();
+        let end = value(&mut old_client, "SELECT pg_current_wal_lsn()");
+        old.wait_until(&format!("SELECT bool_and(replay_lsn >= '{end}') FROM pg_stat_replication"));
+        let cut_over = "DROP SUBSCRIPTION app; SELECT ids.snowflake_advance((SELECT max(id) FROM orders))";
+        cut_over.split("; ").for_each(|command| new_client.batch_execute(command).expect("the cutover"));
+        let writing = Load::start(&new, 4, "INSERT INTO orders (n) SELECT generate_series(1, 5) RETURNING id");
+        writing.wait_for_some(1000);
+        let after = writing.finish();
+        assert!(before.errors().is_empty() && after.errors().is_empty(), "{:?} {:?}", before.errors(), after.errors());
+        assert!(after.range().expect("IDs").0 > before.range().expect("IDs").1, "not above");
+        let kept: HashSet<i64> =
+            new_client.query("SELECT id FROM orders", &[]).expect("rows").iter().map(|row| row.get(0)).collect();
+        assert_eq!(before.received().chain(after.received()).filter(|id| !kept.contains(id)).count(), 0, "are lost");
+        assert_eq!(kept.len(), before.ids() + after.ids(), "each once");
+    }
 }
