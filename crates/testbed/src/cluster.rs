@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 pub(crate) const LIBRARY: &str = "faults.so";
 
 /// How long anything may take that is sure to happen. Far longer than it does: only to end a test that hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What servers of tests have that are not told otherwise: a new one issues its first ID after half a second, and not
 /// after two.
