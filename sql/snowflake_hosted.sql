@@ -16,6 +16,8 @@ DECLARE
     before text := pg_catalog.current_setting('search_path');
     messages text := pg_catalog.current_setting('client_min_messages');
     strings text := pg_catalog.current_setting('standard_conforming_strings');
+    installer oid := (SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user);
+    unsafe record;
     script text := $script$
 
 DO $$
@@ -88,6 +90,8 @@ DECLARE
     sum integer := 0;
     unit text;
     epoch text;
+    parts text[];
+    local timestamp;
     reason text;
 BEGIN
     IF preset IS NOT NULL THEN
@@ -103,22 +107,28 @@ BEGIN
                     THEN format('"%s" is not a unit: write whole milliseconds from unit=1ms to unit=1000ms, or unit=1s', token) END);
             unit := substr(token, 6);
         ELSIF token ~* '^epoch=' THEN
-            BEGIN
-                IF epoch IS NOT NULL THEN
-                    reason := coalesce(reason, format('"%s" sets the epoch a second time', token));
-                END IF;
-                epoch := substr(token, 7);
-                IF epoch ~ '^[0-9]+$' THEN
-                    -- The end of the calendar of the extension.
-                    found.epoch := CASE WHEN epoch::bigint <= 253402207200000 THEN epoch::bigint ELSE -1 END;
-                ELSIF epoch ~* '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3}0*)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' THEN
-                    found.epoch := (extract(epoch FROM epoch::timestamptz) * 1000)::bigint;
-                ELSE
+            IF epoch IS NOT NULL THEN
+                reason := coalesce(reason, format('"%s" sets the epoch a second time', token));
+            END IF;
+            epoch := substr(token, 7);
+            -- Checked before they are cast: a subtransaction is refused in parallel queries.
+            parts := regexp_match(epoch, '^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})([.][0-9]{1,3}0*)?)?(?:Z|([+-])([0-9]{2})(?::?([0-9]{2}))?)$', 'i');
+            found.epoch := -1;
+            IF epoch ~ '^0*[0-9]{1,15}$' THEN
+                found.epoch := epoch::numeric;
+                -- The end of the calendar of the extension.
+                IF found.epoch > 253402207200000 THEN
                     found.epoch := -1;
                 END IF;
-            EXCEPTION WHEN data_exception THEN
-                found.epoch := -1;
-            END;
+            ELSIF parts[1] BETWEEN '1969' AND '9999' AND parts[2] BETWEEN '01' AND '12' AND parts[4] <= '23' AND parts[5] <= '59'
+                AND coalesce(parts[6], '0') <= '60' AND coalesce(parts[9], '0') <= '25' AND coalesce(parts[10], '0') <= '59' THEN
+                local := make_timestamp(parts[1]::integer, parts[2]::integer, 1, parts[4]::integer, parts[5]::integer, 0);
+                IF parts[3]::integer BETWEEN 1 AND extract(day FROM local + interval '1 month' - interval '1 day') THEN
+                    -- A leap second is the one before.
+                    found.epoch := 1000 * (extract(epoch FROM local) + 86400 * (parts[3]::integer - 1) + (least(coalesce(parts[6], '0'), '59') || coalesce(parts[7], ''))::numeric
+                        - (coalesce(parts[8], '') || 1)::integer * (3600 * coalesce(parts[9], '0')::integer + 60 * coalesce(parts[10], '0')::integer));
+                END IF;
+            END IF;
             IF found.epoch NOT BETWEEN 0 AND 253402207200999 THEN
                 reason := coalesce(reason, format('"%s" is not an epoch: write Unix milliseconds or a time with a zone between the years 1970 and 9999, '
                     'such as epoch=2024-01-01T00:00:00Z', token));
@@ -812,13 +822,20 @@ CREATE TABLE IF NOT EXISTS snowflake_database (
     system_identifier bigint NOT NULL,
     database oid NOT NULL,
     relation oid NOT NULL,
-    -- pg_upgrade keeps it and the OIDs, and changes the system identifier.
+    -- Equal to xmin of this row, which pg_upgrade keeps, and a dump does not.
     inserted_by xid8 NOT NULL,
+    -- xmin of a catalog's row, which a logical replica keeps, and pg_upgrade does not. All three have another system identifier.
+    catalog_xmin xid NOT NULL,
     version text NOT NULL
 );
 COMMENT ON TABLE snowflake_database IS 'the database for which snowflake_set_worker_id() was called';
 REVOKE ALL ON SEQUENCE snowflake_position, snowflake_life FROM PUBLIC;
 REVOKE ALL ON snowflake_database FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION snowflake_catalog_xmin() RETURNS xid
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT t.xmin FROM pg_type t WHERE t.oid = 'snowflake_fields'::regtype);
+COMMENT ON FUNCTION snowflake_catalog_xmin() IS 'not to be called: the transaction that has made the functions'' first type';
 
 -- Raises an error unless the worker ID was set for this database, and not for one of which it is a copy.
 CREATE OR REPLACE FUNCTION snowflake_must_own_database() RETURNS void
@@ -832,7 +849,8 @@ BEGIN
             HINT = format('As its owner, type SELECT snowflake_set_worker_id(n), with a number from 0 to %s that no other database and no other server has.',
                 ~(-1::bigint << (snowflake_fields(snowflake_layout())).worker_bits));
     ELSIF owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR owned.relation <> 'snowflake_database'::regclass
-        OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system()) AND owned.inserted_by::xid::text <> owned.xmin THEN
+        OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system()) 
+            AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = snowflake_catalog_xmin()) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database is a copy of another one with the same worker ID',
             DETAIL = format('Worker %s was set in the database from which this one was restored or copied.', snowflake_worker_id()),
             HINT = 'As its owner, call snowflake_set_worker_id(n) with another number, or with the same one if the other database issues no IDs any more.';
@@ -840,7 +858,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_must_own_database() IS 'not to be called: an error unless this database has a worker ID';
-REVOKE ALL ON FUNCTION snowflake_must_own_database() FROM PUBLIC;
 
 -- Before the first ID of a session, with the rights of snowflake_take(): whose the worker ID is, and whether the server has begun anew.
 CREATE OR REPLACE FUNCTION snowflake_begin_session() RETURNS void
@@ -849,10 +866,7 @@ DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     -- Statistics begin anew after a crash, in which the postmaster remains.
     life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
-    -- Two seconds.
-    margin bigint := ((2000 + f.tick_ms - 1) / f.tick_ms) << f.sequence_bits;
     ms bigint := snowflake_unix_ms();
-    begins bigint := snowflake_tick(ms);
     raised bigint;
     waiting timestamptz;
 BEGIN
@@ -865,10 +879,9 @@ BEGIN
     LOOP
         raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
             CASE WHEN pg_sequence_last_value('snowflake_life'::regclass) = life THEN life
-                -- First the position: after a crash in between, it is raised once more. Crash after crash, to twice the margin.
-                ELSE setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), begins + margin,
-                    least(coalesce(pg_sequence_last_value('snowflake_position'::regclass), 0) + margin, begins + 2 * margin))) * 0
-                    + setval('snowflake_life'::regclass, life) END,
+                -- First the position: after a crash in between, it is raised once more. No ID was further ahead of the clock.
+                ELSE LEAST(setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms + 2000))),
+                    setval('snowflake_life'::regclass, life)) END,
             CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
         EXIT WHEN raised IS NOT NULL;
         waiting := snowflake_wait(waiting);
@@ -877,7 +890,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_begin_session() IS 'not to be called: what is checked before the first ID of a session';
-REVOKE ALL ON FUNCTION snowflake_begin_session() FROM PUBLIC;
 
 -- The parts of snowflake_take(), which the planner inlines there. Their names were looked up when the script ran, so that it needs no
 -- search_path of its own: setting one takes as long as the rest.
@@ -892,7 +904,8 @@ COMMENT ON FUNCTION snowflake_is_checked() IS 'not to be called: whether snowfla
 CREATE OR REPLACE FUNCTION snowflake_is_writable(count bigint) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND 4294967295
-        THEN pg_current_xact_id() IS NOT NULL AND (pg_sequence_last_value('snowflake_position'::regclass) > 0) IS NOT FALSE END;
+        -- An error in a parallel query, as of a function that is wrongly PARALLEL SAFE.
+        THEN set_config('hosted_snowflake.call', '', true) IS NOT NULL AND pg_current_xact_id() IS NOT NULL AND (pg_sequence_last_value('snowflake_position'::regclass) > 0) IS NOT FALSE END;
 COMMENT ON FUNCTION snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
 
 CREATE OR REPLACE FUNCTION snowflake_unix_ms() RETURNS bigint
@@ -907,15 +920,15 @@ CREATE OR REPLACE FUNCTION snowflake_tick(ms bigint) RETURNS bigint
         << (snowflake_fields(snowflake_layout())).sequence_bits;
 COMMENT ON FUNCTION snowflake_tick(bigint) IS 'not to be called: the first position of the tick of a time';
 
--- Takes so many positions at a time of the clock. The last one, or -1 if they would be more than five seconds ahead, or NULL if another
+-- Takes so many positions at a time of the clock. The last one, or -1 if they would be more than two seconds ahead, or NULL if another
 -- session holds the lock. A tick begins at a number by chance, from 0 to 1. The lock is held within one expression, in which nothing
 -- interrupts.
 CREATE OR REPLACE FUNCTION snowflake_try(count bigint, ms bigint, chance float8) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
         CASE WHEN ms NOT BETWEEN (snowflake_fields(snowflake_layout())).epoch AND (snowflake_fields(snowflake_layout())).issues_until
-                OR greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) + count
-                    > snowflake_tick(ms + 5000)
+                OR greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits))
+                    > snowflake_tick(ms + 2000) - count
                 THEN -1
             WHEN pg_sequence_last_value('snowflake_position'::regclass) >= snowflake_tick(ms)
                 THEN setval('snowflake_position'::regclass, pg_sequence_last_value('snowflake_position'::regclass) + count)
@@ -926,10 +939,10 @@ COMMENT ON FUNCTION snowflake_try(bigint, bigint, float8) IS 'not to be called: 
 
 CREATE OR REPLACE FUNCTION snowflake_id_at(place bigint) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN CASE WHEN place >= 0 THEN ((place >> (snowflake_fields(snowflake_layout())).sequence_bits) << (snowflake_fields(snowflake_layout())).timestamp_shift)
+    RETURN ((place >> (snowflake_fields(snowflake_layout())).sequence_bits) << (snowflake_fields(snowflake_layout())).timestamp_shift)
         | ((place & ~(-1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) << (snowflake_fields(snowflake_layout())).sequence_shift)
         | (snowflake_worker_id()::bigint << (snowflake_fields(snowflake_layout())).worker_shift)
-        | (snowflake_datacenter_id()::bigint << (snowflake_fields(snowflake_layout())).datacenter_shift) END;
+        | (snowflake_datacenter_id()::bigint << (snowflake_fields(snowflake_layout())).datacenter_shift);
 COMMENT ON FUNCTION snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
 
 -- Waits for the lock, which another session holds; NULL the first time, and then what it has returned.
@@ -980,14 +993,14 @@ BEGIN
     LOOP
         ms := snowflake_unix_ms();
         taken := snowflake_try(count, ms, pg_catalog.random());
-        EXIT WHEN taken IS NOT NULL;
-        waiting := snowflake_wait(waiting);
+        IF taken IS NULL THEN
+            waiting := snowflake_wait(waiting);
+        ELSIF taken OPERATOR(pg_catalog.<) 0 THEN
+            waiting := snowflake_wait_for_clock(count, ms, waiting);
+        ELSE
+            RETURN snowflake_id_at(taken);
+        END IF;
     END LOOP;
-    taken := snowflake_id_at(taken);
-    IF taken IS NULL THEN
-        PERFORM snowflake_refuse_clock(ms);
-    END IF;
-    RETURN taken;
 END
 $$;
 COMMENT ON FUNCTION snowflake_take(bigint) IS 'not to be called: takes a number of adjacent positions, and returns the last ID';
@@ -1007,11 +1020,29 @@ BEGIN
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'the server''s clock is too far behind the last ID issued',
         DETAIL = format('The last ID has the time %s, and the clock shows %s.', snowflake_display_time(last), snowflake_display_time(ms)),
-        HINT = 'Correct the clock. IDs are issued again when it is less than five seconds behind. After a batch, ask for the next one later.';
+        HINT = 'After a large batch, ask for the next one later. Else correct the clock: IDs are issued again when it is less than five seconds behind.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_refuse_clock(bigint) IS 'not to be called: the error for a clock at which no ID is issued';
-REVOKE ALL ON FUNCTION snowflake_refuse_clock(bigint) FROM PUBLIC;
+
+-- Waits until so many positions are at most two seconds ahead, if that is at most three seconds; NULL the first time, and then what it
+-- has returned.
+CREATE OR REPLACE FUNCTION snowflake_wait_for_clock(count bigint, ms bigint, since timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    f snowflake_fields := snowflake_fields(snowflake_layout());
+    tick bigint := 1::bigint << f.sequence_bits;
+    missing numeric := greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + tick)::numeric + count - snowflake_tick(ms + 2000);
+    missing_ms numeric := ceil(missing / tick) * f.tick_ms;
+BEGIN
+    IF ms NOT BETWEEN f.epoch AND f.issues_until OR missing_ms > 3000 OR clock_timestamp() > since + interval '10 seconds' THEN
+        PERFORM snowflake_refuse_clock(ms);
+    END IF;
+    PERFORM pg_sleep((greatest(least(missing_ms, 100), 1) / 1000)::float8);
+    RETURN coalesce(since, clock_timestamp());
+END
+$$;
+COMMENT ON FUNCTION snowflake_wait_for_clock(bigint, bigint, timestamptz) IS 'not to be called: waits for the clock, or raises an error';
 
 CREATE OR REPLACE FUNCTION snowflake_nextval() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -1026,15 +1057,19 @@ COMMENT ON FUNCTION snowflake_id() IS 'next Snowflake ID: snowflake_nextval() by
 CREATE OR REPLACE FUNCTION snowflake_nextval_tagged(tag bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
-    f snowflake_fields := snowflake_fields(snowflake_layout());
+    layout CONSTANT text := snowflake_layout();
+    f CONSTANT snowflake_fields := snowflake_fields(layout);
     bits bigint;
+    id bigint;
 BEGIN
     IF f.tag_bits = 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the layout has no tag',
             DETAIL = format('The layout is %s.', f.text), HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
     END IF;
     bits := snowflake_place('tag', tag, f.tag_bits, f.tag_shift, f);
-    RETURN snowflake_take(1::bigint) | bits;
+    id := snowflake_take(1::bigint);
+    -- If the layout was set while this waited, once more.
+    RETURN CASE WHEN snowflake_layout() = layout THEN id | bits ELSE snowflake_nextval_tagged(tag) END;
 END
 $$;
 COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS 'next Snowflake ID, with a number of the application';
@@ -1042,7 +1077,8 @@ COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS 'next Snowflake ID, with
 CREATE OR REPLACE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path FROM CURRENT AS $$
 DECLARE
-    f CONSTANT snowflake_fields := snowflake_fields(snowflake_layout());
+    layout CONSTANT text := snowflake_layout();
+    f CONSTANT snowflake_fields := snowflake_fields(layout);
     mask CONSTANT bigint := ~(-1::bigint << f.sequence_bits);
     last bigint;
     -- What all IDs of this database have.
@@ -1054,6 +1090,11 @@ BEGIN
             DETAIL = format('The count is %s.', count);
     END IF;
     last := snowflake_take(count::bigint);
+    IF snowflake_layout() <> layout THEN
+        -- It was set while this waited.
+        RETURN QUERY SELECT snowflake_nextvals(count);
+        RETURN;
+    END IF;
     fixed := last & ((1::bigint << f.timestamp_shift) - 1) & ~(mask << f.sequence_shift);
     position := ((last >> f.timestamp_shift) << f.sequence_bits) | ((last >> f.sequence_shift) & mask);
     RETURN QUERY SELECT fixed | ((p >> f.sequence_bits) << f.timestamp_shift) | ((p & mask) << f.sequence_shift)
@@ -1065,7 +1106,8 @@ COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'next 1 to 1,000,000 Snowflak
 CREATE OR REPLACE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
-    f snowflake_fields := snowflake_fields(snowflake_layout());
+    layout CONSTANT text := snowflake_layout();
+    f CONSTANT snowflake_fields := snowflake_fields(layout);
     most bigint := 1::bigint << f.sequence_bits;
     taken bigint;
 BEGIN
@@ -1079,6 +1121,11 @@ BEGIN
     END IF;
     -- Among so many there is a block that the end of a tick does not divide.
     taken := snowflake_take(2::bigint * count - 1);
+    IF snowflake_layout() <> layout THEN
+        -- It was set while this waited.
+        SELECT * INTO first, last FROM snowflake_nextblock(count);
+        RETURN;
+    END IF;
     last := taken;
     IF (taken & (most - 1)) < count - 1 THEN
         -- At the end of the tick before.
@@ -1158,7 +1205,7 @@ COMMENT ON FUNCTION snowflake_decrypt(bigint, bytea) IS 'an error: only the exte
 CREATE OR REPLACE FUNCTION snowflake_get_status(
         OUT state text, OUT problem text, OUT worker_id integer, OUT datacenter_id integer, OUT layout text, OUT usable_until timestamptz,
         OUT last_issued_at timestamptz, OUT lead interval, OUT version text)
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     last bigint := pg_sequence_last_value('snowflake_position'::regclass);
@@ -1195,23 +1242,52 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 
 -- Administration: for the owner of the database ------------------------------------------------------------------------
 
-CREATE OR REPLACE FUNCTION snowflake_set_worker_id(worker_id integer, datacenter_id integer DEFAULT 0) RETURNS void
+-- Continues above a position.
+CREATE OR REPLACE FUNCTION snowflake_raise(place bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    raised bigint;
+    waiting timestamptz;
+BEGIN
+    IF snowflake_is_writable(1::bigint) IS NULL THEN
+        PERFORM snowflake_refuse_writing(1::bigint);
+    END IF;
+    LOOP
+        raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
+            setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), place)),
+            CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
+        EXIT WHEN raised IS NOT NULL;
+        waiting := snowflake_wait(waiting);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_raise(bigint) IS 'not to be called: continues above a position';
+
+CREATE OR REPLACE FUNCTION snowflake_set_worker_id(worker_id integer, datacenter_id integer DEFAULT 0) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
 BEGIN
+    IF worker_id IS NULL OR datacenter_id IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'worker_id and datacenter_id must not be NULL';
+    END IF;
     PERFORM snowflake_place('worker_id', worker_id::bigint, f.worker_bits, f.worker_shift, f),
         snowflake_place('datacenter_id', datacenter_id::bigint, f.datacenter_bits, f.datacenter_shift, f);
+    LOCK TABLE snowflake_database IN EXCLUSIVE MODE;
     DELETE FROM snowflake_database;
-    INSERT INTO snowflake_database (system_identifier, database, relation, inserted_by, version)
-        SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), 'snowflake_database'::regclass, pg_current_xact_id(), '0.2.0' FROM pg_control_system();
+    INSERT INTO snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)
+        SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), 'snowflake_database'::regclass, pg_current_xact_id(),
+            snowflake_catalog_xmin(), '0.2.0' FROM pg_control_system();
     EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', worker_id);
     EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', datacenter_id);
+    -- Another database may have issued IDs of this worker up to now. Before the first ID, snowflake_begin_session() does this.
+    IF pg_sequence_last_value('snowflake_position'::regclass) IS NOT NULL THEN
+        PERFORM snowflake_raise(snowflake_tick(snowflake_unix_ms() + 2000));
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_set_worker_id(integer, integer) IS
     'sets the worker ID of this database, which no other database and no other server may have; for its owner';
-REVOKE ALL ON FUNCTION snowflake_set_worker_id(integer, integer) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION snowflake_set_layout(layout text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
@@ -1239,42 +1315,41 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_set_layout(text) IS 'sets the layout of this database, before its first ID; for its owner';
-REVOKE ALL ON FUNCTION snowflake_set_layout(text) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     to_position bigint := ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits);
-    raised bigint;
-    waiting timestamptz;
 BEGIN
     IF snowflake_timestamp(past) > clock_timestamp() + interval '1 hour' AND NOT force THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the ID is too far ahead of the clock',
             DETAIL = format('Its time is %s.', snowflake_timestamp(past)),
             HINT = 'No ID is issued until the clock has come within five seconds. To advance all the same, call snowflake_advance(past, force => true).';
     END IF;
-    IF snowflake_is_writable(1::bigint) IS NULL THEN
-        PERFORM snowflake_refuse_writing(1::bigint);
-    END IF;
-    LOOP
-        raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
-            setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), to_position)),
-            CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
-        EXIT WHEN raised IS NOT NULL;
-        waiting := snowflake_wait(waiting);
-    END LOOP;
+    PERFORM snowflake_raise(to_position);
 END
 $$;
 COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';
-REVOKE ALL ON FUNCTION snowflake_advance(bigint, boolean) FROM PUBLIC;
 
--- Default privileges give more than the script does.
+-- Some functions are for the owner, and no function and no relation has what default privileges give or take. Before there is a worker,
+-- everybody gets the other functions; later, what the owner has granted and revoked remains.
 DO $$
 DECLARE
-    given record;
+    is_new boolean := NOT EXISTS (SELECT FROM snowflake_database);
+    object record;
 BEGIN
-    FOR given IN
+    FOR object IN
+        SELECT p.oid::regprocedure::text AS name, p.proname ~ '_(must_own_database|begin_session|refuse_clock|raise|set_worker_id|set_layout|advance)$' AS is_for_owner
+        FROM pg_proc p WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'snowflake_life'::regclass) AND proname LIKE 'snowflake%'
+    LOOP
+        IF object.is_for_owner THEN
+            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', object.name);
+        ELSIF is_new THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', object.name);
+        END IF;
+    END LOOP;
+    FOR object IN
         SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) AS command FROM (
             SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.oid::regclass::text AS name, relowner AS owner, relacl AS acl FROM pg_class c
             WHERE c.oid IN ('snowflake_position'::regclass, 'snowflake_life'::regclass, 'snowflake_database'::regclass)
@@ -1284,7 +1359,7 @@ BEGIN
                 'snowflake_advance(bigint, boolean)'::regprocedure)) of_owner
         CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0)
     LOOP
-        EXECUTE given.command;
+        EXECUTE object.command;
     END LOOP;
 END
 $$;
@@ -1295,13 +1370,39 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'this database has the extension snowflake_pg, which has these functions', HINT = 'Use those.';
-    ELSIF schema IS NULL OR schema ~ E'[''\\\\$%]' THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = 'there is no current schema, or its name has a quote, a dollar sign, a percent sign or a backslash',
-            HINT = 'Set search_path to a schema, such as public.';
+    ELSIF schema IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = 'there is no current schema', HINT = 'Set search_path to a schema, such as ids.';
+    ELSIF schema ~ E'[''\\\\$%]' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = format('the name of schema %s has a quote, a dollar sign, a percent sign or a backslash', schema),
+            HINT = 'Set search_path to another schema, such as ids.';
     END IF;
-    IF EXISTS (SELECT FROM pg_class WHERE relname = 'snowflake_life' AND relkind = 'S' AND relnamespace <> to_regnamespace(schema)) THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has these functions in another schema',
-            HINT = 'Set search_path to that schema.';
+    -- Whoever can create or drop objects there could run code with the rights of the owner.
+    SELECT nspowner, CASE
+            WHEN nspowner <> installer AND NOT (nspowner = 'pg_database_owner'::regrole AND EXISTS (
+                SELECT FROM pg_database WHERE datname = current_database() AND datdba = installer)) THEN format('It belongs to %s.', nspowner::regrole)
+            WHEN others.grantee IS NOT NULL THEN format('%s can create objects in it.', CASE others.grantee WHEN 0 THEN 'PUBLIC' ELSE others.grantee::regrole::text END)
+            WHEN object.name IS NOT NULL THEN format('%s belongs to %s.', object.name, object.owner::regrole) END AS reason
+        INTO unsafe
+        FROM pg_namespace
+        LEFT JOIN LATERAL (SELECT grantee FROM aclexplode(nspacl) WHERE privilege_type = 'CREATE' AND grantee NOT IN (nspowner, installer) LIMIT 1) others ON true
+        LEFT JOIN LATERAL (
+            SELECT p.oid::regprocedure::text AS name, proowner AS owner FROM pg_proc p WHERE pronamespace = pg_namespace.oid AND proname LIKE 'snowflake%' AND proowner <> installer
+            UNION ALL
+            SELECT t.oid::regtype::text, typowner FROM pg_type t WHERE typnamespace = pg_namespace.oid AND typname LIKE 'snowflake%' AND typowner <> installer
+            UNION ALL
+            SELECT c.oid::regclass::text, relowner FROM pg_class c WHERE relnamespace = pg_namespace.oid AND relname LIKE 'snowflake%' AND relowner <> installer
+            LIMIT 1) object ON true
+        WHERE pg_namespace.oid = schema::regnamespace;
+    IF unsafe.reason IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('schema %s must belong to %s alone', schema, quote_ident(current_user)),
+            DETAIL = unsafe.reason, HINT = 'Set search_path to a schema of your own, in which nobody else can create objects; or run this as its owner.';
+    END IF;
+    SELECT relnamespace::regnamespace AS schema INTO unsafe FROM pg_class JOIN pg_roles r ON r.oid = relowner
+        WHERE relname = 'snowflake_life' AND relkind = 'S' AND relpersistence <> 't' AND relnamespace <> schema::regnamespace
+            AND (r.oid = installer OR rolsuper OR r.oid = (SELECT datdba FROM pg_database WHERE datname = current_database())) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('this database has these functions in schema %s', unsafe.schema),
+            HINT = format('Set search_path to %s.', unsafe.schema);
     END IF;
     -- "already exists, skipping"
     PERFORM set_config('client_min_messages', 'warning', true), set_config('standard_conforming_strings', 'on', true);

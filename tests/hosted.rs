@@ -1,5 +1,6 @@
 //! The functions in plain SQL, `sql/snowflake_hosted.sql`, on servers without the extension.
 
+mod ahead;
 mod copies;
 mod faults;
 mod issuing;

@@ -1,6 +1,7 @@
 //! What a call gives, and whom it refuses.
 
 use super::{install, refusal, script, server};
+use std::thread;
 use testbed::{Cluster, Signal, error, test, value};
 
 /// IDs of all sessions ascend in the order in which they were taken, and a rollback takes none back.
@@ -156,4 +157,56 @@ fn the_script_and_its_functions_do_not_depend_on_how_the_session_reads_strings()
         assert_eq!(value(&mut client, "SELECT count(since) FROM snowflake_partitions('days')"), "3");
     }
     assert_eq!(client.batch_execute(&script()).map_err(|error| error.to_string()), Ok(()));
+}
+
+/// A call that waits for who sets the layout issues IDs of the new one.
+#[test]
+fn a_layout_that_is_set_while_a_call_waits_is_the_layout_of_its_ids() {
+    for call in [
+        "SELECT snowflake_nextval()",
+        "SELECT snowflake_nextvals(1000)",
+        "SELECT generate_series(first, last) FROM snowflake_nextblock(30)",
+    ] {
+        let cluster = server(5);
+        let mut owner = cluster.connect();
+        owner
+            .batch_execute("BEGIN; SELECT snowflake_set_layout('t41 w6 s6 epoch=2024-01-01T00:00:00Z')")
+            .expect("a layout");
+        let mut client = cluster.connect();
+        let waiting = thread::spawn(move || {
+            client.query(call, &[]).expect("IDs").iter().map(|row| row.get(0)).collect::<Vec<i64>>()
+        });
+        cluster.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')");
+        owner.batch_execute("COMMIT").expect("the layout");
+        let ids = waiting.join().expect("a client");
+        let workers = "SELECT array_agg(DISTINCT (snowflake_decode(id)).worker_id)::text FROM unnest($1::bigint[]) id";
+        let workers: String = owner.query_one(workers, &[&ids]).expect("workers").get(0);
+        assert_eq!(workers, "{5}", "{call}");
+    }
+}
+
+/// They read in parallel queries, and in these no ID is issued.
+#[test]
+fn parallel_queries_decode_and_a_function_that_is_wrongly_safe_for_them_leaves_no_lock() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "SELECT snowflake_set_layout('t41 w10 s12 epoch=2020-01-01T00:00:00Z');
+             CREATE TABLE line AS SELECT now() - interval '1 s' * n AS at FROM generate_series(1, 100000) n;
+             ANALYZE line;
+             CREATE FUNCTION wrong() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN snowflake_nextval(); END';
+             SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+        )
+        .expect("a table");
+    let plan = client.query("EXPLAIN SELECT count(snowflake_min_id(at)) FROM line", &[]).expect("a plan");
+    assert!(plan.iter().any(|row| row.get::<_, &str>(0).contains("Workers Planned")));
+    assert_eq!(value(&mut client, "SELECT count(snowflake_timestamp(snowflake_min_id(at))) FROM line"), "100000");
+    value(&mut client, "SELECT state FROM snowflake_status, line LIMIT 1");
+    for (begin, end) in [("", ""), ("BEGIN; SELECT pg_current_xact_id()", "ROLLBACK")] {
+        client.batch_execute(begin).expect("a transaction");
+        error(&mut client, "SELECT count(wrong()) FROM line");
+        client.batch_execute(end).expect("its end");
+        assert_eq!(value(&mut client, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+    }
 }

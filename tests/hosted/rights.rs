@@ -1,6 +1,6 @@
 //! What a role without rights can do.
 
-use super::{install, server};
+use super::{install, script, server};
 use testbed::{Cluster, error, test, value};
 
 #[test]
@@ -130,4 +130,63 @@ fn no_function_calls_what_others_have_made() {
     ] {
         value(&mut client, query);
     }
+}
+
+/// Who can create or drop objects beside the functions could run code with the rights of their owner.
+#[test]
+fn the_script_refuses_a_schema_in_which_others_can_create_or_have_created() {
+    let cluster = Cluster::builder().start();
+    let mut dba = cluster.connect();
+    dba.batch_execute("CREATE ROLE owner LOGIN; CREATE ROLE thief; GRANT thief TO owner; GRANT CREATE ON DATABASE postgres TO owner, thief").expect("roles");
+    let function = "CREATE FUNCTION ids.snowflake_worker_id() RETURNS integer LANGUAGE sql RETURN 1";
+    for (prepare, detail) in [
+        ("SET ROLE thief; CREATE SCHEMA ids; GRANT ALL ON SCHEMA ids TO owner", "It belongs to thief."),
+        ("SET ROLE owner; CREATE SCHEMA ids; GRANT CREATE ON SCHEMA ids TO thief", "thief can create objects in it."),
+        ("SET ROLE owner; CREATE SCHEMA ids; GRANT CREATE ON SCHEMA ids TO PUBLIC", "PUBLIC can create objects in it."),
+        (
+            &format!("SET ROLE owner; CREATE SCHEMA ids; GRANT ALL ON SCHEMA ids TO thief; SET ROLE thief; {function};
+                SET ROLE owner; REVOKE ALL ON SCHEMA ids FROM thief"),
+            "ids.snowflake_worker_id() belongs to thief.",
+        ),
+        (
+            "SET ROLE owner; CREATE SCHEMA ids; GRANT ALL ON SCHEMA ids TO thief; SET ROLE thief; CREATE DOMAIN ids.snowflake AS bigint;
+                SET ROLE owner; REVOKE ALL ON SCHEMA ids FROM thief",
+            "ids.snowflake belongs to thief.",
+        ),
+    ] {
+        dba.batch_execute(prepare).expect("a schema");
+        for role in ["owner", "postgres"] {
+            dba.batch_execute(&format!("SET ROLE {role}; SET search_path = ids")).expect("a role");
+            let refused = error(&mut dba, &script());
+            assert_eq!(refused.code().code(), "42501", "{refused:?}");
+            if role == "owner" {
+                assert_eq!(refused.detail(), Some(detail));
+            }
+        }
+        dba.batch_execute("RESET ALL; RESET ROLE; DROP SCHEMA ids CASCADE").expect("no schema");
+    }
+    // A sequence of this name elsewhere does not stop the owner.
+    let elsewhere = "SET ROLE thief; CREATE SCHEMA other; CREATE SEQUENCE other.snowflake_life; CREATE TEMP SEQUENCE snowflake_life";
+    dba.batch_execute(elsewhere).expect("sequences");
+    let mut owner = cluster.connect();
+    owner.batch_execute("SET ROLE owner; CREATE SCHEMA ids; SET search_path = ids").expect("a schema");
+    install(&mut owner, 7);
+    value(&mut owner, "SELECT snowflake_nextval()");
+}
+
+#[test]
+fn everybody_can_issue_where_default_privileges_give_functions_to_nobody() {
+    let cluster = Cluster::builder().start();
+    let mut owner = cluster.connect();
+    let hardened = "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE ROLE passer_by";
+    owner.batch_execute(hardened).expect("a hardened database");
+    install(&mut owner, 7);
+    let call = "SET ROLE passer_by; SELECT snowflake_decode(snowflake_nextval())";
+    owner.batch_execute(call).expect("an ID");
+    assert_eq!(error(&mut owner, "SELECT snowflake_set_worker_id(8)").code().code(), "42501");
+    // What the owner takes away later is not given back.
+    owner.batch_execute("RESET ROLE; REVOKE ALL ON FUNCTION snowflake_nextval() FROM PUBLIC").expect("a privilege");
+    owner.batch_execute(&script()).expect("the script");
+    owner.batch_execute("SET ROLE passer_by").expect("a role");
+    assert_eq!(error(&mut owner, "SELECT snowflake_nextval()").code().code(), "42501");
 }

@@ -47,7 +47,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a hosted database loses its worker in pg_upgrade",
-        edits: &[(SCRIPT, " AND owned.inserted_by::xid::text <> owned.xmin", "")],
+        edits: &[(SCRIPT, "AND (owned.inserted_by::xid::text <> owned.xmin OR", "AND (true OR")],
         against: Servers { tests: "hosted:: pg_upgrade" },
     },
     Mutant {
@@ -61,8 +61,8 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a server of a hosted database begins where the clock is, whatever a crash has lost",
-        edits: &[(SCRIPT, "margin bigint := ((2000 + f.tick_ms - 1)", "margin bigint := ((0 + f.tick_ms - 1)")],
-        against: Servers { tests: "hosted:: two_seconds_ahead" },
+        edits: &[(SCRIPT, "::regclass), snowflake_tick(ms + 2000))),", "::regclass), snowflake_tick(ms))),")],
+        against: Servers { tests: "hosted:: two_seconds_ahead | hosted::ahead" },
     },
     Mutant {
         name: "a hosted database takes an ID with the names of whoever asks",
@@ -96,12 +96,40 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "default privileges give away the position of a hosted database",
-        edits: &[(SCRIPT, "        EXECUTE given.command;\n", "        NULL;\n")],
+        edits: &[(SCRIPT, "        EXECUTE object.command;\n", "        NULL;\n")],
         against: Servers { tests: "hosted:: default_privileges" },
     },
     Mutant {
-        name: "crash after crash drives the IDs of a hosted database away from the clock",
-        edits: &[(SCRIPT, "+ margin, begins + 2 * margin)))", "+ margin, begins + 20 * margin)))")],
-        against: Servers { tests: "hosted:: crash_after_crash" },
+        name: "a hosted database that gets a worker begins where it was, whatever another one has issued",
+        edits: &[(SCRIPT, "PERFORM snowflake_raise(snowflake_tick(", "PERFORM (snowflake_tick(")],
+        against: Servers { tests: "hosted::ahead" },
+    },
+    Mutant {
+        name: "a logical replica issues the IDs of its publisher",
+        edits: &[(SCRIPT, " OR owned.catalog_xmin = snowflake_catalog_xmin()", "")],
+        against: Servers { tests: "hosted::ahead" },
+    },
+    Mutant {
+        name: "a hosted database is made in a schema of others",
+        edits: &[(SCRIPT, "IF unsafe.reason IS NOT NULL THEN", "IF false THEN")],
+        against: Servers { tests: "hosted::rights" },
+    },
+    Mutant {
+        name: "an ID of a hosted database has a layout that was set before it was taken",
+        edits: &[(
+            SCRIPT,
+            "    last := snowflake_take(count::bigint);\n    IF snowflake_layout() <> layout THEN",
+            "    last := snowflake_take(count::bigint);\n    IF false THEN",
+        )],
+        against: Servers { tests: "hosted:: set_while" },
+    },
+    Mutant {
+        name: "an error in a parallel query leaves the lock of a hosted database behind",
+        edits: &[(
+            SCRIPT,
+            "THEN set_config('hosted_snowflake.call', '', true) IS NOT NULL AND pg_current_xact_id()",
+            "THEN pg_current_xact_id()",
+        )],
+        against: Servers { tests: "hosted:: wrongly_safe" },
     },
 ];
