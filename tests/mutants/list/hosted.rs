@@ -105,11 +105,6 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "hosted::ahead" },
     },
     Mutant {
-        name: "a logical replica issues the IDs of its publisher",
-        edits: &[(SCRIPT, " OR owned.catalog_xmin = snowflake_catalog_xmin()", "")],
-        against: Servers { tests: "hosted::ahead" },
-    },
-    Mutant {
         name: "a hosted database is made in a schema of others",
         edits: &[(SCRIPT, "IF unsafe.reason IS NOT NULL THEN", "IF false THEN")],
         against: Servers { tests: "hosted::rights" },
