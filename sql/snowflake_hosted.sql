@@ -849,7 +849,7 @@ BEGIN
             HINT = format('As its owner, type SELECT snowflake_set_worker_id(n), with a number from 0 to %s that no other database and no other server has.',
                 ~(-1::bigint << (snowflake_fields(snowflake_layout())).worker_bits));
     ELSIF owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR owned.relation <> 'snowflake_database'::regclass
-        OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system()) 
+        OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
             AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = snowflake_catalog_xmin()) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database is a copy of another one with the same worker ID',
             DETAIL = format('Worker %s was set in the database from which this one was restored or copied.', snowflake_worker_id()),
