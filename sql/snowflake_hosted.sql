@@ -111,8 +111,9 @@ BEGIN
                 reason := coalesce(reason, format('"%s" sets the epoch a second time', token));
             END IF;
             epoch := substr(token, 7);
-            -- Checked before they are cast: a subtransaction is refused in parallel queries.
-            parts := regexp_match(epoch, '^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})([.][0-9]{1,3}0*)?)?(?:Z|([+-])([0-9]{2})(?::?([0-9]{2}))?)$', 'i');
+            -- Checked before they are cast: a subtransaction is refused in parallel queries. (No letter after a colon: tools take that for a
+            -- parameter.)
+            parts := regexp_match(epoch, '^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})([.][0-9]{1,3}0*)?)?(Z|([+-])([0-9]{2})(?::?([0-9]{2}))?)$', 'i');
             found.epoch := -1;
             IF epoch ~ '^0*[0-9]{1,15}$' THEN
                 found.epoch := epoch::numeric;
@@ -121,12 +122,12 @@ BEGIN
                     found.epoch := -1;
                 END IF;
             ELSIF parts[1] BETWEEN '1969' AND '9999' AND parts[2] BETWEEN '01' AND '12' AND parts[4] <= '23' AND parts[5] <= '59'
-                AND coalesce(parts[6], '0') <= '60' AND coalesce(parts[9], '0') <= '25' AND coalesce(parts[10], '0') <= '59' THEN
+                AND coalesce(parts[6], '0') <= '60' AND coalesce(parts[10], '0') <= '25' AND coalesce(parts[11], '0') <= '59' THEN
                 local := make_timestamp(parts[1]::integer, parts[2]::integer, 1, parts[4]::integer, parts[5]::integer, 0);
                 IF parts[3]::integer BETWEEN 1 AND extract(day FROM local + interval '1 month' - interval '1 day') THEN
                     -- A leap second is the one before.
                     found.epoch := 1000 * (extract(epoch FROM local) + 86400 * (parts[3]::integer - 1) + (least(coalesce(parts[6], '0'), '59') || coalesce(parts[7], ''))::numeric
-                        - (coalesce(parts[8], '') || 1)::integer * (3600 * coalesce(parts[9], '0')::integer + 60 * coalesce(parts[10], '0')::integer));
+                        - (coalesce(parts[9], '') || 1)::integer * (3600 * coalesce(parts[10], '0')::integer + 60 * coalesce(parts[11], '0')::integer));
                 END IF;
             END IF;
             IF found.epoch NOT BETWEEN 0 AND 253402207200999 THEN
