@@ -1333,32 +1333,28 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';
 
--- Some functions are for the owner, and no function and no relation has what default privileges give or take. Before there is a worker,
--- everybody gets the other functions; later, what the owner has granted and revoked remains.
+-- Some functions are for the owner. Before there is a worker, everybody gets the others, and nobody has what default privileges give;
+-- later, what the owner has granted and revoked remains.
 DO $$
 DECLARE
     is_new boolean := NOT EXISTS (SELECT FROM snowflake_database);
     object record;
 BEGIN
     FOR object IN
-        SELECT p.oid::regprocedure::text AS name, p.proname ~ '_(must_own_database|begin_session|refuse_clock|raise|set_worker_id|set_layout|advance)$' AS is_for_owner
-        FROM pg_proc p WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'snowflake_life'::regclass) AND proname LIKE 'snowflake%'
-    LOOP
-        IF object.is_for_owner THEN
-            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', object.name);
-        ELSIF is_new THEN
-            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', object.name);
-        END IF;
-    END LOOP;
-    FOR object IN
-        SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) AS command FROM (
-            SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.oid::regclass::text AS name, relowner AS owner, relacl AS acl FROM pg_class c
-            WHERE c.oid IN ('snowflake_position'::regclass, 'snowflake_life'::regclass, 'snowflake_database'::regclass)
+        WITH functions AS (
+            SELECT oid::regprocedure::text AS name, proowner, proacl,
+                proname ~ '_(must_own_database|begin_session|refuse_clock|raise|set_worker_id|set_layout|advance)$' AS is_for_owner
+            FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'snowflake_life'::regclass) AND proname LIKE 'snowflake%')
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE is_for_owner
+        UNION ALL
+        SELECT format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', name) FROM functions WHERE NOT is_for_owner AND is_new
+        UNION ALL
+        SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) FROM (
+            SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name, relowner AS owner, relacl AS acl
+            FROM pg_class WHERE oid IN ('snowflake_position'::regclass, 'snowflake_life'::regclass, 'snowflake_database'::regclass)
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, proowner, proacl FROM pg_proc p
-            WHERE p.oid IN ('snowflake_set_worker_id(integer, integer)'::regprocedure, 'snowflake_set_layout(text)'::regprocedure,
-                'snowflake_advance(bigint, boolean)'::regprocedure)) of_owner
-        CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0)
+            SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE is_for_owner) objects
+        CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0) AND is_new
     LOOP
         EXECUTE object.command;
     END LOOP;

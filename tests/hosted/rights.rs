@@ -186,7 +186,12 @@ fn everybody_can_issue_where_default_privileges_give_functions_to_nobody() {
     assert_eq!(error(&mut owner, "SELECT snowflake_set_worker_id(8)").code().code(), "42501");
     // What the owner takes away later is not given back.
     owner.batch_execute("RESET ROLE; REVOKE ALL ON FUNCTION snowflake_nextval() FROM PUBLIC").expect("a privilege");
+    owner
+        .batch_execute("GRANT EXECUTE ON FUNCTION snowflake_advance(bigint, boolean) TO passer_by")
+        .expect("a privilege");
     owner.batch_execute(&script()).expect("the script");
     owner.batch_execute("SET ROLE passer_by").expect("a role");
     assert_eq!(error(&mut owner, "SELECT snowflake_nextval()").code().code(), "42501");
+    let granted = "SELECT has_function_privilege('snowflake_advance(bigint, boolean)', 'EXECUTE')";
+    assert_eq!(value(&mut owner, granted), "t");
 }
