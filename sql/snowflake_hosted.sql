@@ -1,7 +1,7 @@
 -- snowflake_pg in plain SQL: Snowflake IDs on PostgreSQL 15 or later without an extension, for hosted databases.
 --
 -- Run it as the owner of the database, once for each database, and again to upgrade: psql -1 -d app -f snowflake_hosted.sql
--- It makes functions, two sequences and a table in the current schema, which may be one of their own. Then, once:
+-- It makes functions, sequences, views and a table in the current schema, which may be one of their own. Then, once:
 --
 --     SELECT snowflake_set_worker_id(7);  -- 0 to 1023; no other database and no other server has it
 --
@@ -238,12 +238,14 @@ BEGIN
         CREATE FUNCTION snowflake_layout() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN 'flat'::text;
         CREATE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN NULL::integer;
         CREATE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN 0;
+        CREATE FUNCTION snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN NULL::text;
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_layout() IS 'layout of this database, from snowflake_set_layout()';
 COMMENT ON FUNCTION snowflake_worker_id() IS 'worker ID of this database, from snowflake_set_worker_id()';
 COMMENT ON FUNCTION snowflake_datacenter_id() IS 'data center of this database, from snowflake_set_worker_id()';
+COMMENT ON FUNCTION snowflake_registration() IS 'not to be called: which call of snowflake_set_worker_id() is in force';
 
 -- Decoding and composing -----------------------------------------------------------------------------------------------
 
@@ -280,9 +282,11 @@ CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS t
     RETURN snowflake_time_of(id, snowflake_fields(layout));
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an ID of another layout was issued';
 
+-- now() keeps the planner from taking a form without a layout for IMMUTABLE, so that an index or a generated column must name a layout, as
+-- with the extension.
 CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN snowflake_timestamp(id, snowflake_layout());
+    RETURN CASE WHEN now() IS NOT NULL THEN snowflake_timestamp(id, snowflake_layout()) END;
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an ID was issued: the start of its tick';
 
 CREATE OR REPLACE FUNCTION snowflake_unpack(
@@ -311,6 +315,18 @@ CREATE OR REPLACE FUNCTION snowflake_decode(
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN snowflake_unpack(id, snowflake_fields(snowflake_layout()));
 COMMENT ON FUNCTION snowflake_decode(bigint) IS 'fields of an ID; NULL for a field that the layout lacks';
+
+-- The order among equal times is that of snowflake_layouts.
+CREATE OR REPLACE FUNCTION snowflake_decode_all(
+        id bigint, OUT layout text, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT tag integer)
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 10
+    BEGIN ATOMIC
+        SELECT name, d.* FROM (SELECT row_number() OVER () AS place, name, snowflake_fields(name) AS f FROM snowflake_layouts) layouts
+            CROSS JOIN LATERAL snowflake_decode(CASE WHEN id BETWEEN (f).least_id AND (f).greatest_id THEN id END, name) d
+            WHERE d.issued_at <= clock_timestamp() + interval '1 day'
+            ORDER BY d.issued_at DESC, place;
+    END;
+COMMENT ON FUNCTION snowflake_decode_all(bigint) IS 'fields of an ID of unknown origin under each named layout that it fits, the latest time first, without times more than a day ahead';
 
 -- Selecting by time, with an index on the ID ---------------------------------------------------------------------------
 
@@ -405,7 +421,7 @@ COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'difference between ID
 
 CREATE OR REPLACE FUNCTION snowflake_interval(length interval) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN snowflake_interval(length, snowflake_layout());
+    RETURN CASE WHEN now() IS NOT NULL THEN snowflake_interval(length, snowflake_layout()) END;
 COMMENT ON FUNCTION snowflake_interval(interval) IS 'difference between IDs issued this long apart; without months';
 
 -- A number at its place in an ID.
@@ -454,7 +470,7 @@ COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, in
 CREATE OR REPLACE FUNCTION snowflake_compose(
         issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer DEFAULT 0) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN snowflake_compose(issued_at, datacenter_id, worker_id, sequence, tag, snowflake_layout());
+    RETURN CASE WHEN now() IS NOT NULL THEN snowflake_compose(issued_at, datacenter_id, worker_id, sequence, tag, snowflake_layout()) END;
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, integer) IS
     'ID with these fields; NULL or 0 for a field that the layout lacks, and for no tag';
 
@@ -492,8 +508,8 @@ $$;
 COMMENT ON FUNCTION snowflake_explain(bigint, text) IS 'bits of an ID of another layout, grouped by field';
 
 CREATE OR REPLACE FUNCTION snowflake_explain(id bigint) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE
-    RETURN snowflake_explain(id, snowflake_layout());
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN now() IS NOT NULL THEN snowflake_explain(id, snowflake_layout()) END;
 COMMENT ON FUNCTION snowflake_explain(bigint) IS 'bits of an ID, grouped by field';
 
 -- Partitions by time ---------------------------------------------------------------------------------------------------
@@ -808,19 +824,29 @@ COMMENT ON FUNCTION snowflake_from_uuid(uuid) IS 'ID of such a UUID';
 
 -- Issuing --------------------------------------------------------------------------------------------------------------
 
--- The position of the last ID that was taken: its tick, and its number in the tick. Neither a rollback nor a lost session takes it
--- back, and it does not go back with the clock. Whoever changes it holds the lock (1936617329, 1), for one expression.
+-- The position of the last ID: its tick, and its number in the tick. Neither a rollback nor a lost session takes it back, and it does not
+-- go back with the clock. snowflake_move() changes it, under the lock.
 CREATE SEQUENCE IF NOT EXISTS snowflake_position AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake_position IS 'position of the last ID; not to be changed';
+
+-- The same, and what counts while it is there. A crash and a failover empty it. No subscription sets it, since it is unlogged.
+CREATE UNLOGGED SEQUENCE IF NOT EXISTS snowflake_high_water_mark AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake_high_water_mark IS 'position of the last ID since a crash or a failover; not to be changed';
 
 -- When this server began: a session compares it before its first ID, and continues above what a crash or a failover may have lost.
 CREATE SEQUENCE IF NOT EXISTS snowflake_life AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake_life IS 'when the server began that issued the last ID; not to be changed';
 
+-- What is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. Only the owner can lock it: anybody can take an advisory
+-- lock.
+CREATE OR REPLACE VIEW snowflake_lock AS SELECT;
+COMMENT ON VIEW snowflake_lock IS 'not to be used: sessions that issue IDs lock it, one after the other';
+
 -- The database that has the worker ID: a dump has this row, too, and is restored to another one.
 CREATE TABLE IF NOT EXISTS snowflake_database (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
     system_identifier bigint NOT NULL,
+    -- 0 after rows of a dump were restored into this database.
     database oid NOT NULL,
     relation oid NOT NULL,
     -- Equal to xmin of this row, which pg_upgrade keeps, and a dump does not.
@@ -830,83 +856,122 @@ CREATE TABLE IF NOT EXISTS snowflake_database (
     version text NOT NULL
 );
 COMMENT ON TABLE snowflake_database IS 'the database for which snowflake_set_worker_id() was called';
-REVOKE ALL ON SEQUENCE snowflake_position, snowflake_life FROM PUBLIC;
-REVOKE ALL ON snowflake_database FROM PUBLIC;
+REVOKE ALL ON SEQUENCE snowflake_position, snowflake_high_water_mark, snowflake_life FROM PUBLIC;
+REVOKE ALL ON snowflake_database, snowflake_lock FROM PUBLIC;
+
+-- Sets which call of snowflake_set_worker_id() is in force. Every session notices at its next ID.
+CREATE OR REPLACE FUNCTION snowflake_register(call text) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+BEGIN
+    LOCK TABLE snowflake_lock IN EXCLUSIVE MODE;
+    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN %L::text', call);
+END
+$$;
+COMMENT ON FUNCTION snowflake_register(text) IS 'not to be called: sets which call of snowflake_set_worker_id() is in force';
+
+-- Only snowflake_set_worker_id() inserts a row. A subscription brings the one of its publisher, which is ignored. pg_restore --data-only
+-- brings an old one, and then sets the sequences back: this database is a copy from then on.
+CREATE OR REPLACE FUNCTION snowflake_guard_database() RETURNS trigger
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF current_setting('session_replication_role') = 'replica' THEN
+        RETURN NULL;
+    ELSIF TG_OP <> 'INSERT' THEN
+        RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+    ELSIF NEW.inserted_by <> pg_current_xact_id() THEN
+        PERFORM snowflake_register(NULL);
+        DELETE FROM snowflake_database;
+        NEW.database := 0;
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION snowflake_guard_database() IS 'not to be called: notices rows that a dump or a subscription brings';
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON snowflake_database FOR EACH ROW EXECUTE FUNCTION snowflake_guard_database();
+ALTER TABLE snowflake_database ENABLE ALWAYS TRIGGER guard;
 
 CREATE OR REPLACE FUNCTION snowflake_catalog_xmin() RETURNS xid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (SELECT t.xmin FROM pg_type t WHERE t.oid = 'snowflake_fields'::regtype);
 COMMENT ON FUNCTION snowflake_catalog_xmin() IS 'not to be called: the transaction that has made the functions'' first type';
 
--- Raises an error unless the worker ID was set for this database, and not for one of which it is a copy.
-CREATE OR REPLACE FUNCTION snowflake_must_own_database() RETURNS void
+-- Why no ID can be issued, for snowflake_take() to raise: an error that a function within raises has all of them as its context.
+DO $$
+BEGIN
+    IF to_regtype('snowflake_problem') IS NULL THEN
+        CREATE TYPE snowflake_problem AS (code text, message text, detail text, hint text);
+    END IF;
+END
+$$;
+COMMENT ON TYPE snowflake_problem IS 'not to be used: an error';
+
+-- NULL if the worker ID was set for this database, and not for one of which it is a copy.
+CREATE OR REPLACE FUNCTION snowflake_problem_of_database() RETURNS snowflake_problem
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     owned record;
 BEGIN
     SELECT d.*, d.xmin::text AS xmin INTO owned FROM snowflake_database d;
     IF snowflake_worker_id() IS NULL OR owned IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has no worker ID',
-            HINT = format('As its owner, type SELECT snowflake_set_worker_id(n), with a number from 0 to %s that no other database and no other server has.',
-                ~(-1::bigint << (snowflake_fields(snowflake_layout())).worker_bits));
+        RETURN ROW('object_not_in_prerequisite_state', 'this database has no worker ID', 'snowflake_set_worker_id() has not been called.',
+            format('As its owner, type SELECT snowflake_set_worker_id(n), with a number from 0 to %s that no other database and no other server has.',
+                ~(-1::bigint << (snowflake_fields(snowflake_layout())).worker_bits)))::snowflake_problem;
+    ELSIF owned.database = 0 THEN
+        RETURN ROW('object_not_in_prerequisite_state', 'rows of a dump were restored into this database', 'They may have set the position of its last ID back.',
+            format('As its owner, call snowflake_set_worker_id(%s).', snowflake_worker_id()))::snowflake_problem;
     ELSIF owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR owned.relation <> 'snowflake_database'::regclass
         OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
             AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = snowflake_catalog_xmin()) THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database is a copy of another one with the same worker ID',
-            DETAIL = format('Worker %s was set in the database from which this one was restored or copied.', snowflake_worker_id()),
-            HINT = 'As its owner, call snowflake_set_worker_id(n) with another number, or with the same one if the other database issues no IDs any more.';
+        RETURN ROW('object_not_in_prerequisite_state', 'this database is a copy of another one with the same worker ID',
+            format('Worker %s was set in the database from which this one was restored or copied.', snowflake_worker_id()),
+            'As its owner, call snowflake_set_worker_id(n) with another number, or with the same one if the other database issues no IDs any more.')::snowflake_problem;
     END IF;
+    RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_must_own_database() IS 'not to be called: an error unless this database has a worker ID';
+COMMENT ON FUNCTION snowflake_problem_of_database() IS 'not to be called: why this database may issue no IDs';
 
--- Before the first ID of a session, with the rights of snowflake_take(): whose the worker ID is, and whether the server has begun anew.
-CREATE OR REPLACE FUNCTION snowflake_begin_session() RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+-- The last position. A standby cannot read the second sequence.
+CREATE OR REPLACE FUNCTION snowflake_last() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN coalesce(CASE WHEN NOT pg_is_in_recovery() THEN pg_sequence_last_value('snowflake_high_water_mark'::regclass) END,
+        pg_sequence_last_value('snowflake_position'::regclass));
+COMMENT ON FUNCTION snowflake_last() IS 'not to be called: the position of the last ID';
+
+-- Why no ID can be issued at this time.
+CREATE OR REPLACE FUNCTION snowflake_problem_of_clock(ms bigint) RETURNS snowflake_problem
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
-    -- Statistics begin anew after a crash, in which the postmaster remains.
-    life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
-    ms bigint := snowflake_unix_ms();
-    raised bigint;
-    waiting timestamptz;
 BEGIN
-    PERFORM snowflake_must_own_database();
-    IF ms NOT BETWEEN f.epoch AND f.issues_until THEN
-        PERFORM snowflake_refuse_clock(ms);
+    IF ms < f.epoch THEN
+        RETURN ROW('object_not_in_prerequisite_state', 'the server''s clock is before the epoch of the layout',
+            format('The layout begins at %s.', snowflake_display_time(f.epoch)), 'Correct the clock.')::snowflake_problem;
+    ELSIF ms > f.issues_until THEN
+        RETURN ROW('program_limit_exceeded', 'reached the last timestamp of the layout',
+            format('It is %s.', snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)), 'If the clock is right, change the layout.')::snowflake_problem;
     END IF;
-    -- What can fail fails here, as in snowflake_take().
-    PERFORM pg_sequence_last_value('snowflake_life'::regclass);
-    LOOP
-        raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
-            CASE WHEN pg_sequence_last_value('snowflake_life'::regclass) = life THEN life
-                -- First the position: after a crash in between, it is raised once more. No ID was further ahead of the clock.
-                ELSE LEAST(setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms + 2000))),
-                    setval('snowflake_life'::regclass, life)) END,
-            CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
-        EXIT WHEN raised IS NOT NULL;
-        waiting := snowflake_wait(waiting);
-    END LOOP;
-    PERFORM set_config('hosted_snowflake.session', 'snowflake_life'::regclass::oid::text, false);
+    RETURN ROW('configuration_limit_exceeded', 'the server''s clock is too far behind the last ID issued',
+        format('The last ID has the time %s, and the clock shows %s.', snowflake_display_time(f.epoch + (snowflake_last() >> f.sequence_bits) * f.tick_ms),
+            snowflake_display_time(ms)),
+        'After a large batch, ask for the next one later. Else correct the clock: IDs are issued again when it is less than five seconds behind.')::snowflake_problem;
 END
 $$;
-COMMENT ON FUNCTION snowflake_begin_session() IS 'not to be called: what is checked before the first ID of a session';
+COMMENT ON FUNCTION snowflake_problem_of_clock(bigint) IS 'not to be called: why no ID is issued at this time';
 
 -- The parts of snowflake_take(), which the planner inlines there. Their names were looked up when the script ran, so that it needs no
 -- search_path of its own: setting one takes as long as the rest.
 
 CREATE OR REPLACE FUNCTION snowflake_is_checked() RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN coalesce(current_setting('hosted_snowflake.session', true), '') = 'snowflake_life'::regclass::oid::text;
+    RETURN coalesce(current_setting('hosted_snowflake.session', true) = 'snowflake_life'::regclass::oid::text || ' ' || snowflake_registration(), false);
 COMMENT ON FUNCTION snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called; who sets this parameter skips the check for his own IDs';
 
--- Whatever can fail fails here, and not while the lock is held: nothing can be written, or no transaction ID is left, or the sequence is
--- being altered.
+-- Waits here, and not while others wait for the lock, if the owner alters a sequence.
 CREATE OR REPLACE FUNCTION snowflake_is_writable(count bigint) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND 4294967295
-        -- An error in a parallel query, as of a function that is wrongly PARALLEL SAFE.
-        THEN set_config('hosted_snowflake.call', '', true) IS NOT NULL AND pg_current_xact_id() IS NOT NULL AND (pg_sequence_last_value('snowflake_position'::regclass) > 0) IS NOT FALSE END;
+        THEN greatest(pg_sequence_last_value('snowflake_position'::regclass), pg_sequence_last_value('snowflake_high_water_mark'::regclass), 0) >= 0 END;
 COMMENT ON FUNCTION snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
 
 CREATE OR REPLACE FUNCTION snowflake_unix_ms() RETURNS bigint
@@ -921,22 +986,21 @@ CREATE OR REPLACE FUNCTION snowflake_tick(ms bigint) RETURNS bigint
         << (snowflake_fields(snowflake_layout())).sequence_bits;
 COMMENT ON FUNCTION snowflake_tick(bigint) IS 'not to be called: the first position of the tick of a time';
 
--- Takes so many positions at a time of the clock. The last one, or -1 if they would be more than two seconds ahead, or NULL if another
--- session holds the lock. A tick begins at a number by chance, from 0 to 1. The lock is held within one expression, in which nothing
--- interrupts.
-CREATE OR REPLACE FUNCTION snowflake_try(count bigint, ms bigint, chance float8) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_set_last(place bigint) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
-        CASE WHEN ms NOT BETWEEN (snowflake_fields(snowflake_layout())).epoch AND (snowflake_fields(snowflake_layout())).issues_until
-                OR greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits))
-                    > snowflake_tick(ms + 2000) - count
-                THEN -1
-            WHEN pg_sequence_last_value('snowflake_position'::regclass) >= snowflake_tick(ms)
-                THEN setval('snowflake_position'::regclass, pg_sequence_last_value('snowflake_position'::regclass) + count)
-            ELSE setval('snowflake_position'::regclass, snowflake_tick(ms) + count - 1
-                + floor(chance * (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)::float8)::bigint) END,
-        CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
-COMMENT ON FUNCTION snowflake_try(bigint, bigint, float8) IS 'not to be called: takes positions, if the lock is free';
+    RETURN setval('snowflake_high_water_mark'::regclass, setval('snowflake_position'::regclass, place));
+COMMENT ON FUNCTION snowflake_set_last(bigint) IS 'not to be called: sets the position of the last ID';
+
+-- Under the lock: takes so many positions at a time of the clock, or none if that is NULL. The last one, or -1 if they would be more than
+-- two seconds ahead. A tick begins at a number by chance, from 0 to 1.
+CREATE OR REPLACE FUNCTION snowflake_move(count bigint, ms bigint, chance float8) RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN CASE WHEN ms NOT BETWEEN (snowflake_fields(snowflake_layout())).epoch AND (snowflake_fields(snowflake_layout())).issues_until
+            OR greatest(snowflake_last(), snowflake_tick(ms) + (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)) > snowflake_tick(ms + 2000) - count
+            THEN -1
+        ELSE snowflake_set_last(CASE WHEN snowflake_last() >= snowflake_tick(ms) THEN snowflake_last() + count
+            ELSE snowflake_tick(ms) + count - 1 + floor(chance * (1::bigint << (snowflake_fields(snowflake_layout())).sequence_bits)::float8)::bigint END) END;
+COMMENT ON FUNCTION snowflake_move(bigint, bigint, float8) IS 'not to be called: takes positions, under the lock';
 
 CREATE OR REPLACE FUNCTION snowflake_id_at(place bigint) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -946,104 +1010,146 @@ CREATE OR REPLACE FUNCTION snowflake_id_at(place bigint) RETURNS bigint
         | (snowflake_datacenter_id()::bigint << (snowflake_fields(snowflake_layout())).datacenter_shift);
 COMMENT ON FUNCTION snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
 
--- Waits for the lock, which another session holds; NULL the first time, and then what it has returned.
-CREATE OR REPLACE FUNCTION snowflake_wait(since timestamptz) RETURNS timestamptz
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
-BEGIN
-    IF clock_timestamp() > since + interval '10 seconds' THEN
-        -- Anybody can take an advisory lock.
-        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another session holds the lock of Snowflake IDs',
-            DETAIL = format('It is the session with the process ID %s.', (SELECT pid FROM pg_locks
-                WHERE locktype = 'advisory' AND granted AND classid = 1936617329 AND objid = 1 AND objsubid = 2
-                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1)),
-            HINT = 'It has called pg_advisory_lock(1936617329, 1). End it with pg_terminate_backend().';
-    ELSIF clock_timestamp() > since + interval '30 microseconds' THEN
-        PERFORM pg_sleep(0.001);
-    END IF;
-    RETURN coalesce(since, clock_timestamp());
-END
-$$;
-COMMENT ON FUNCTION snowflake_wait(timestamptz) IS 'not to be called: waits for the lock, ten seconds at most';
-
-CREATE OR REPLACE FUNCTION snowflake_refuse_writing(count bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
-BEGIN
-    IF count NOT BETWEEN 1 AND 4294967295 THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'count must be between 1 and 4294967295',
-            DETAIL = format('The count is %s.', count);
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
-        MESSAGE = CASE WHEN pg_is_in_recovery() THEN 'cannot issue IDs during recovery' ELSE 'cannot issue IDs in a read-only transaction' END;
-END
-$$;
-COMMENT ON FUNCTION snowflake_refuse_writing(bigint) IS 'not to be called: the error of a transaction that only reads, or of a number';
-
--- Takes so many positions, and returns the last ID. It names everything with its schema.
-CREATE OR REPLACE FUNCTION snowflake_take(count bigint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
-DECLARE
-    ms pg_catalog.int8;
-    taken pg_catalog.int8;
-    waiting pg_catalog.timestamptz;
-BEGIN
-    IF snowflake_is_writable(count) IS NULL THEN
-        PERFORM snowflake_refuse_writing(count);
-    ELSIF NOT snowflake_is_checked() THEN
-        PERFORM snowflake_begin_session();
-    END IF;
-    LOOP
-        ms := snowflake_unix_ms();
-        taken := snowflake_try(count, ms, pg_catalog.random());
-        IF taken IS NULL THEN
-            waiting := snowflake_wait(waiting);
-        ELSIF taken OPERATOR(pg_catalog.<) 0 THEN
-            waiting := snowflake_wait_for_clock(count, ms, waiting);
-        ELSE
-            RETURN snowflake_id_at(taken);
-        END IF;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_take(bigint) IS 'not to be called: takes a number of adjacent positions, and returns the last ID';
-
-CREATE OR REPLACE FUNCTION snowflake_refuse_clock(ms bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
-DECLARE
-    f snowflake_fields := snowflake_fields(snowflake_layout());
-    last bigint := f.epoch + (pg_sequence_last_value('snowflake_position'::regclass) >> f.sequence_bits) * f.tick_ms;
-BEGIN
-    IF ms < f.epoch THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the server''s clock is before the epoch of the layout',
-            DETAIL = format('The layout begins at %s.', snowflake_display_time(f.epoch)), HINT = 'Correct the clock.';
-    ELSIF ms > f.issues_until THEN
-        RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded', MESSAGE = 'reached the last timestamp of the layout',
-            DETAIL = format('It is %s.', snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)), HINT = 'If the clock is right, change the layout.';
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'the server''s clock is too far behind the last ID issued',
-        DETAIL = format('The last ID has the time %s, and the clock shows %s.', snowflake_display_time(last), snowflake_display_time(ms)),
-        HINT = 'After a large batch, ask for the next one later. Else correct the clock: IDs are issued again when it is less than five seconds behind.';
-END
-$$;
-COMMENT ON FUNCTION snowflake_refuse_clock(bigint) IS 'not to be called: the error for a clock at which no ID is issued';
-
--- Waits until so many positions are at most two seconds ahead, if that is at most three seconds; NULL the first time, and then what it
--- has returned.
+-- Waits until so many positions are at most two seconds ahead, if that is at most three seconds; else NULL. NULL the first time, and then
+-- what it has returned.
 CREATE OR REPLACE FUNCTION snowflake_wait_for_clock(count bigint, ms bigint, since timestamptz) RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
     tick bigint := 1::bigint << f.sequence_bits;
-    missing numeric := greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + tick)::numeric + count - snowflake_tick(ms + 2000);
+    missing numeric := greatest(snowflake_last(), snowflake_tick(ms) + tick)::numeric + count - snowflake_tick(ms + 2000);
     missing_ms numeric := ceil(missing / tick) * f.tick_ms;
 BEGIN
     IF ms NOT BETWEEN f.epoch AND f.issues_until OR missing_ms > 3000 OR clock_timestamp() > since + interval '10 seconds' THEN
-        PERFORM snowflake_refuse_clock(ms);
+        RETURN NULL;
     END IF;
     PERFORM pg_sleep((greatest(least(missing_ms, 100), 1) / 1000)::float8);
     RETURN coalesce(since, clock_timestamp());
 END
 $$;
-COMMENT ON FUNCTION snowflake_wait_for_clock(bigint, bigint, timestamptz) IS 'not to be called: waits for the clock, or raises an error';
+COMMENT ON FUNCTION snowflake_wait_for_clock(bigint, bigint, timestamptz) IS 'not to be called: waits for the clock';
+
+-- Continues above a time, or above an ID. Both are positions only under the lock, since the layout may be set before. The lock is given back
+-- as in snowflake_take().
+CREATE OR REPLACE FUNCTION snowflake_raise(ms bigint, past bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    f snowflake_fields;
+BEGIN
+    LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
+    f := snowflake_fields(snowflake_layout());
+    PERFORM snowflake_set_last(greatest(snowflake_last(), snowflake_tick(ms),
+        ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits)));
+    RAISE SQLSTATE 'SN000';
+EXCEPTION WHEN SQLSTATE 'SN000' THEN
+    RETURN;
+END
+$$;
+COMMENT ON FUNCTION snowflake_raise(bigint, bigint) IS 'not to be called: continues above a time, or above an ID';
+
+-- Before the first ID of a session, with the rights of snowflake_take(): whose the worker ID is, and whether the server has begun anew.
+-- NULL, or why no ID can be issued.
+CREATE OR REPLACE FUNCTION snowflake_begin_session() RETURNS snowflake_problem
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    f snowflake_fields := snowflake_fields(snowflake_layout());
+    problem snowflake_problem := snowflake_problem_of_database();
+    registration text := snowflake_registration();
+    -- Statistics begin anew after a crash, in which the postmaster remains.
+    life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
+    ms bigint := snowflake_unix_ms();
+BEGIN
+    IF problem.message IS NOT NULL THEN
+        RETURN problem;
+    ELSIF ms NOT BETWEEN f.epoch AND f.issues_until THEN
+        RETURN snowflake_problem_of_clock(ms);
+    END IF;
+    -- setval() looks them up once in a session.
+    PERFORM pg_sequence_parameters('snowflake_position'::regclass), pg_sequence_parameters('snowflake_high_water_mark'::regclass);
+    IF pg_sequence_last_value('snowflake_life'::regclass) IS DISTINCT FROM life THEN
+        -- First the position: after a crash in between, it is raised once more. No ID was further ahead of the clock.
+        PERFORM snowflake_raise(ms + 2000, NULL), setval('snowflake_life'::regclass, life);
+    END IF;
+    PERFORM set_config('hosted_snowflake.session', 'snowflake_life'::regclass::oid::text || ' ' || registration, false);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_begin_session() IS 'not to be called: what is checked before the first ID of a session';
+
+-- Takes so many positions, and returns the last ID. It names everything with its schema.
+--
+-- The lock cannot outlive the block: whatever ends it, rolls its subtransaction back, and releases the lock. A sequence is not rolled back,
+-- and variables are not. So a call that succeeds ends the block by an error, too. Nobody waits for the lock until a transaction has ended.
+CREATE OR REPLACE FUNCTION snowflake_take(count bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
+DECLARE
+    is_checked pg_catalog.bool := snowflake_is_checked();
+    has_lock pg_catalog.bool := false;
+    is_queued pg_catalog.bool := false;
+    queues_from pg_catalog.timestamptz;
+    tries pg_catalog.int4 := 0;
+    ms pg_catalog.int8;
+    taken pg_catalog.int8;
+    id pg_catalog.int8;
+    waiting pg_catalog.timestamptz;
+    problem snowflake_problem;
+BEGIN
+    IF snowflake_is_writable(count) IS NULL THEN
+        IF pg_catalog.pg_is_in_recovery() THEN
+            RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction', MESSAGE = 'cannot issue IDs during recovery';
+        ELSIF pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on' THEN
+            RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction', MESSAGE = 'cannot issue IDs in a read-only transaction';
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'count must be between 1 and 4294967295',
+            DETAIL = pg_catalog.concat('The count is ', count, '.');
+    END IF;
+    LOOP
+        BEGIN
+            -- The first time in a session without the lock, and taking nothing: what has to be looked up in catalogs can wait there.
+            IF NOT is_checked THEN
+                LOCK TABLE snowflake_lock IN ACCESS SHARE MODE;
+            ELSIF queues_from OPERATOR(pg_catalog.<) pg_catalog.clock_timestamp() THEN
+                is_queued := true;
+                LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
+            ELSE
+                LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
+            END IF;
+            has_lock := true;
+            -- Again: the worker may have been set while this waited.
+            is_checked := is_checked AND snowflake_is_checked();
+            ms := CASE WHEN is_checked THEN snowflake_unix_ms() END;
+            taken := snowflake_move(count, ms, pg_catalog.random());
+            id := snowflake_id_at(taken);
+            RAISE SQLSTATE 'SN000';
+        EXCEPTION
+            WHEN SQLSTATE 'SN000' THEN
+            WHEN lock_not_available THEN
+                IF has_lock OR is_queued OR NOT is_checked THEN
+                    RAISE;
+                END IF;
+                -- A second later: sessions that queue are slower, as each has to be woken up with the lock.
+                queues_from := coalesce(queues_from, pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '1 second'::pg_catalog.interval);
+                tries := tries OPERATOR(pg_catalog.+) 1;
+                PERFORM pg_catalog.pg_sleep(CASE WHEN tries OPERATOR(pg_catalog.>) 3 THEN 0.001 ELSE 0 END);
+                CONTINUE;
+        END;
+        has_lock := false;
+        IF is_checked AND taken OPERATOR(pg_catalog.>=) 0 THEN
+            RETURN id;
+        ELSIF is_checked THEN
+            waiting := snowflake_wait_for_clock(count, ms, waiting);
+            problem := CASE WHEN waiting IS NULL THEN snowflake_problem_of_clock(ms) END;
+        ELSE
+            problem := snowflake_begin_session();
+            is_checked := true;
+        END IF;
+        IF problem.message IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = problem.code, MESSAGE = problem.message, DETAIL = problem.detail, HINT = problem.hint;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_take(bigint) IS 'not to be called: takes a number of adjacent positions, and returns the last ID';
 
 CREATE OR REPLACE FUNCTION snowflake_nextval() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -1209,7 +1315,9 @@ CREATE OR REPLACE FUNCTION snowflake_get_status(
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     f snowflake_fields := snowflake_fields(snowflake_layout());
-    last bigint := pg_sequence_last_value('snowflake_position'::regclass);
+    last bigint := snowflake_last();
+    found snowflake_problem := snowflake_problem_of_database();
+    ms bigint := snowflake_unix_ms();
 BEGIN
     worker_id := snowflake_worker_id();
     datacenter_id := CASE WHEN f.datacenter_bits > 0 THEN snowflake_datacenter_id() END;
@@ -1218,15 +1326,11 @@ BEGIN
     last_issued_at := snowflake_at(f.epoch + f.tick_ms * (last >> f.sequence_bits));
     lead := greatest(last_issued_at - clock_timestamp(), interval '0');
     version := '0.2.0';
-    BEGIN
-        PERFORM snowflake_must_own_database();
-        state := CASE WHEN lead > interval '5 s' THEN 'behind' WHEN clock_timestamp() NOT BETWEEN snowflake_at(f.epoch) AND usable_until THEN 'refused' WHEN last IS NULL THEN 'idle' ELSE 'ready' END;
-        problem := CASE state WHEN 'behind' THEN 'the server''s clock is too far behind the last ID issued'
-            WHEN 'refused' THEN 'the server''s clock is outside the layout' END;
-    EXCEPTION WHEN object_not_in_prerequisite_state THEN
-        state := 'refused';
-        problem := SQLERRM;
-    END;
+    IF found.message IS NULL AND (ms NOT BETWEEN f.epoch AND f.issues_until OR lead > interval '5 s') THEN
+        found := snowflake_problem_of_clock(ms);
+    END IF;
+    problem := found.message;
+    state := CASE WHEN found.code = 'configuration_limit_exceeded' THEN 'behind' WHEN problem IS NOT NULL THEN 'refused' WHEN last IS NULL THEN 'idle' ELSE 'ready' END;
 END
 $$;
 COMMENT ON FUNCTION snowflake_get_status() IS 'not to be called: use the view snowflake_status';
@@ -1243,27 +1347,6 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 
 -- Administration: for the owner of the database ------------------------------------------------------------------------
 
--- Continues above a position.
-CREATE OR REPLACE FUNCTION snowflake_raise(place bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
-DECLARE
-    raised bigint;
-    waiting timestamptz;
-BEGIN
-    IF snowflake_is_writable(1::bigint) IS NULL THEN
-        PERFORM snowflake_refuse_writing(1::bigint);
-    END IF;
-    LOOP
-        raised := CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(
-            setval('snowflake_position'::regclass, greatest(pg_sequence_last_value('snowflake_position'::regclass), place)),
-            CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;
-        EXIT WHEN raised IS NOT NULL;
-        waiting := snowflake_wait(waiting);
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_raise(bigint) IS 'not to be called: continues above a position';
-
 CREATE OR REPLACE FUNCTION snowflake_set_worker_id(worker_id integer, datacenter_id integer DEFAULT 0) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -1274,7 +1357,7 @@ BEGIN
     END IF;
     PERFORM snowflake_place('worker_id', worker_id::bigint, f.worker_bits, f.worker_shift, f),
         snowflake_place('datacenter_id', datacenter_id::bigint, f.datacenter_bits, f.datacenter_shift, f);
-    LOCK TABLE snowflake_database IN EXCLUSIVE MODE;
+    PERFORM snowflake_register(pg_current_xact_id()::text);
     DELETE FROM snowflake_database;
     INSERT INTO snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)
         SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), 'snowflake_database'::regclass, pg_current_xact_id(),
@@ -1282,8 +1365,8 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', worker_id);
     EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', datacenter_id);
     -- Another database may have issued IDs of this worker up to now. Before the first ID, snowflake_begin_session() does this.
-    IF pg_sequence_last_value('snowflake_position'::regclass) IS NOT NULL THEN
-        PERFORM snowflake_raise(snowflake_tick(snowflake_unix_ms() + 2000));
+    IF snowflake_last() IS NOT NULL THEN
+        PERFORM snowflake_raise(snowflake_unix_ms() + 2000, NULL);
     END IF;
 END
 $$;
@@ -1296,7 +1379,7 @@ DECLARE
     f snowflake_fields := snowflake_fields(layout);
 BEGIN
     -- Against calls for IDs, until the end of the transaction.
-    ALTER SEQUENCE snowflake_position CACHE 1;
+    LOCK TABLE snowflake_lock IN EXCLUSIVE MODE;
     IF snowflake_unix_ms() NOT BETWEEN f.epoch AND f.issues_until THEN
         PERFORM snowflake_refuse_time(clock_timestamp(), f);
     ELSIF f.least_id < 0 OR NOT f.sorts_by_time THEN
@@ -1304,7 +1387,7 @@ BEGIN
             DETAIL = format('"%s" %s.', f.text, CASE WHEN f.sorts_by_time THEN 'has 64 bits, and an ID that is issued has at most 63'
                 ELSE 'does not have the timestamp as its highest field' END),
             HINT = 'Choose another layout.';
-    ELSIF f.text <> (snowflake_fields(snowflake_layout())).text AND pg_sequence_last_value('snowflake_position'::regclass) IS NOT NULL THEN
+    ELSIF f.text <> (snowflake_fields(snowflake_layout())).text AND snowflake_last() IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has issued IDs of another layout',
             DETAIL = format('Its layout is %s.', (snowflake_fields(snowflake_layout())).text),
             HINT = 'Keep it: IDs of the new layout could equal old ones.';
@@ -1319,16 +1402,13 @@ COMMENT ON FUNCTION snowflake_set_layout(text) IS 'sets the layout of this datab
 
 CREATE OR REPLACE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
-DECLARE
-    f snowflake_fields := snowflake_fields(snowflake_layout());
-    to_position bigint := ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits);
 BEGIN
     IF snowflake_timestamp(past) > clock_timestamp() + interval '1 hour' AND NOT force THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the ID is too far ahead of the clock',
             DETAIL = format('Its time is %s.', snowflake_timestamp(past)),
             HINT = 'No ID is issued until the clock has come within five seconds. To advance all the same, call snowflake_advance(past, force => true).';
     END IF;
-    PERFORM snowflake_raise(to_position);
+    PERFORM snowflake_raise(NULL, past);
 END
 $$;
 COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';
@@ -1343,7 +1423,7 @@ BEGIN
     FOR object IN
         WITH functions AS (
             SELECT oid::regprocedure::text AS name, proowner, proacl,
-                proname ~ '_(must_own_database|begin_session|refuse_clock|raise|set_worker_id|set_layout|advance)$' AS is_for_owner
+                proname ~ '_(problem_of_database|problem_of_clock|begin_session|last|set_last|move|raise|register|set_worker_id|set_layout|advance)$' AS is_for_owner
             FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'snowflake_life'::regclass) AND proname LIKE 'snowflake%')
         SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE is_for_owner
         UNION ALL
@@ -1351,7 +1431,8 @@ BEGIN
         UNION ALL
         SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) FROM (
             SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name, relowner AS owner, relacl AS acl
-            FROM pg_class WHERE oid IN ('snowflake_position'::regclass, 'snowflake_life'::regclass, 'snowflake_database'::regclass)
+            FROM pg_class WHERE oid IN ('snowflake_position'::regclass, 'snowflake_high_water_mark'::regclass, 'snowflake_life'::regclass, 'snowflake_database'::regclass,
+                'snowflake_lock'::regclass)
             UNION ALL
             SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE is_for_owner) objects
         CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0) AND is_new
@@ -1364,9 +1445,15 @@ $$;
 $script$;
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg') THEN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg' AND extnamespace::regnamespace::text = schema) THEN
+        -- A migration can carry the script to servers of both kinds.
+        RAISE NOTICE USING MESSAGE = 'the extension snowflake_pg has these functions, skipping';
+        PERFORM set_config('search_path', before, true);
+        RETURN;
+    ELSIF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = 'this database has the extension snowflake_pg, which has these functions', HINT = 'Use those.';
+            MESSAGE = format('the extension snowflake_pg has these functions in schema %s', (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake_pg')),
+            HINT = format('Use those, or move them: ALTER EXTENSION snowflake_pg SET SCHEMA %s.', coalesce(schema, 'ids'));
     ELSIF schema IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = 'there is no current schema', HINT = 'Set search_path to a schema, such as ids.';
     ELSIF schema ~ E'[''\\\\$%]' THEN

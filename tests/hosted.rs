@@ -4,12 +4,18 @@ mod ahead;
 mod copies;
 mod faults;
 mod issuing;
+mod lock;
 mod moving;
 mod rights;
 mod same;
+mod set_back;
 
 use testbed::postgres::Client;
-use testbed::{Cluster, error, sources};
+use testbed::{Builder, Cluster, error, sources};
+
+/// How many sessions hold the lock of a call.
+const LOCKED: &str = "SELECT count(*) FROM pg_locks WHERE granted
+    AND (locktype = 'advisory' OR relation = (SELECT oid FROM pg_class WHERE relname = 'snowflake_lock'))";
 
 /// The script.
 pub fn script() -> String {
@@ -18,7 +24,16 @@ pub fn script() -> String {
 
 /// A server without the extension, whose first database has the functions and this worker.
 pub fn server(worker: u32) -> Cluster {
-    let cluster = Cluster::builder().own_clock().start();
+    with_worker(Cluster::builder(), worker)
+}
+
+/// One whose clock can be set. Such servers wait for each other in libfaketime.
+pub fn server_with_clock(worker: u32) -> Cluster {
+    with_worker(Cluster::builder().own_clock(), worker)
+}
+
+fn with_worker(builder: Builder, worker: u32) -> Cluster {
+    let cluster = builder.start();
     install(&mut cluster.connect(), worker);
     cluster
 }

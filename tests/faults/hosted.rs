@@ -37,7 +37,7 @@ const QUERIES: [&str; 3] = [
 const CLOCKS: [f64; 7] = [0.0, 3.0, -8.0, -1.0, 0.5, 0.0, -3.0];
 
 fn crashes_and_clocks(rounds: usize) -> Evidence {
-    let mut cluster = hosted::server(7);
+    let mut cluster = hosted::server_with_clock(7);
     let loads = QUERIES.map(|query| Load::start(&cluster, 4, query));
     for round in 0..rounds {
         loads[round % 3].wait_for_some(100);

@@ -1,6 +1,6 @@
 //! IDs that are as far ahead of the clock as can be, and what forgets them.
 
-use super::{install, server};
+use super::{LOCKED, install, server};
 use std::fs;
 use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, Signal, need_postgresql, test, value};
@@ -86,7 +86,7 @@ fn an_advance_to_the_last_position_leaves_no_lock_behind() {
     client.batch_execute(far).expect("the end");
     for call in ["snowflake_nextval()", "snowflake_nextvals(1000)", "snowflake_nextblock(1000)"] {
         assert_eq!(super::refusal(&mut client, &format!("SELECT {call}")).0, "53400", "{call}");
-        assert_eq!(value(&mut client, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+        assert_eq!(value(&mut client, LOCKED), "0");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a call gives, and whom it refuses.
 
-use super::{install, refusal, script, server};
+use super::{LOCKED, install, refusal, script, server};
 use std::thread;
 use testbed::{Cluster, Signal, error, test, value};
 
@@ -81,10 +81,9 @@ fn a_standby_and_a_transaction_that_only_reads_are_refused_and_decode() {
     let id: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
     client.batch_execute("SET default_transaction_read_only = on").expect("a setting");
     // In the middle of the expression that holds the lock.
-    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
     for _ in 0..2 {
         assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()").0, "25006");
-        assert_eq!(value(&mut client, held), "0");
+        assert_eq!(value(&mut client, LOCKED), "0");
     }
     let standby = Cluster::builder().standby_of(&primary);
     standby.wait_for_commits_of(&primary);
@@ -207,6 +206,6 @@ fn parallel_queries_decode_and_a_function_that_is_wrongly_safe_for_them_leaves_n
         client.batch_execute(begin).expect("a transaction");
         error(&mut client, "SELECT count(wrong()) FROM line");
         client.batch_execute(end).expect("its end");
-        assert_eq!(value(&mut client, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+        assert_eq!(value(&mut client, LOCKED), "0");
     }
 }

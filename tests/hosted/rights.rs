@@ -1,6 +1,6 @@
 //! What a role without rights can do.
 
-use super::{install, script, server};
+use super::{LOCKED, install, script, server};
 use testbed::{Cluster, error, test, value};
 
 #[test]
@@ -26,7 +26,12 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
         "SELECT snowflake_set_layout('js')",
         "SELECT snowflake_advance(1)",
         "SELECT snowflake_begin_session()",
-        "SELECT snowflake_must_own_database()",
+        "SELECT snowflake_problem_of_database()",
+        "SELECT snowflake_set_last(1)",
+        "SELECT snowflake_move(1, 1, 0)",
+        "SELECT snowflake_register(NULL)",
+        "SELECT * FROM snowflake_high_water_mark",
+        "SELECT setval('snowflake_high_water_mark', 1)",
         "SELECT setval('snowflake_position', 1)",
         "SELECT nextval('snowflake_position')",
         "SELECT nextval('snowflake_life')",
@@ -54,7 +59,7 @@ fn nobody_can_take_the_position_back_or_leave_the_lock_behind_by_a_number() {
     }
     client.batch_execute("RESET ROLE; SET default_transaction_read_only = on").expect("a setting");
     assert_eq!(error(&mut client, "SELECT snowflake_advance(1000000)").code().code(), "25006");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+    assert_eq!(value(&mut client, LOCKED), "0");
 }
 
 /// As some services set them for the schema public.

@@ -8,26 +8,64 @@ const SCRIPT: &str = "sql/snowflake_hosted.sql";
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sessions of a hosted database take positions without a lock",
-        edits: &[
-            (
-                SCRIPT,
-                "RETURN CASE WHEN pg_try_advisory_lock(1936617329, 1) THEN LEAST(\n        CASE WHEN ms NOT",
-                "RETURN CASE WHEN true THEN LEAST(\n        CASE WHEN ms NOT",
-            ),
-            (
-                SCRIPT,
-                "        CASE WHEN pg_advisory_unlock(1936617329, 1) THEN NULL::bigint END) END;\nCOMMENT",
-                "        NULL) END;\nCOMMENT",
-            ),
-        ],
+        edits: &[(
+            SCRIPT,
+            "LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;",
+            "LOCK TABLE snowflake_lock IN ACCESS SHARE MODE NOWAIT;",
+        )],
         against: Servers { tests: "hosted:: two_hundred | faults::row_50" },
+    },
+    Mutant {
+        name: "a call that succeeds keeps the lock of a hosted database until its transaction ends",
+        edits: &[(
+            SCRIPT,
+            "            id := snowflake_id_at(taken);\n            RAISE SQLSTATE 'SN000';",
+            "            id := snowflake_id_at(taken);",
+        )],
+        against: Servers { tests: "hosted:: ascend | hosted::lock" },
+    },
+    Mutant {
+        name: "a first call looks catalogs up while it has the lock of a hosted database",
+        edits: &[(
+            SCRIPT,
+            "    is_checked pg_catalog.bool := snowflake_is_checked();",
+            "    is_checked pg_catalog.bool := snowflake_begin_session() IS NULL;",
+        )],
+        against: Servers { tests: "hosted::lock" },
+    },
+    Mutant {
+        name: "rows of a dump set a hosted database back",
+        edits: &[(
+            SCRIPT,
+            "        PERFORM snowflake_register(NULL);\n        DELETE FROM snowflake_database;\n        NEW.database := 0;",
+            "        RETURN NULL;",
+        )],
+        against: Servers { tests: "hosted::set_back" },
+    },
+    Mutant {
+        name: "who sets a sequence sets a hosted database back",
+        edits: &[(
+            SCRIPT,
+            "RETURN coalesce(CASE WHEN NOT pg_is_in_recovery() THEN",
+            "RETURN coalesce(CASE WHEN pg_is_in_recovery() THEN",
+        )],
+        against: Servers { tests: "hosted::set_back" },
+    },
+    Mutant {
+        name: "a running statement keeps the worker of a hosted database that was given away",
+        edits: &[(
+            SCRIPT,
+            "    LOCK TABLE snowflake_lock IN EXCLUSIVE MODE;\n    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration",
+            "    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration",
+        )],
+        against: Servers { tests: "hosted::set_back | hosted::lock" },
     },
     Mutant {
         name: "a hosted database goes back with its clock",
         edits: &[(
             SCRIPT,
-            "WHEN pg_sequence_last_value('snowflake_position'::regclass) >= snowflake_tick(ms)\n",
-            "WHEN pg_sequence_last_value('snowflake_position'::regclass) BETWEEN snowflake_tick(ms) AND snowflake_tick(ms) + 4095\n",
+            "CASE WHEN snowflake_last() >= snowflake_tick(ms) THEN",
+            "CASE WHEN snowflake_last() BETWEEN snowflake_tick(ms) AND snowflake_tick(ms) + 4095 THEN",
         )],
         against: Servers { tests: "faults::row_48 | hosted:: ascend" },
     },
@@ -35,14 +73,18 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a hosted database gives IDs of any distance ahead of the clock",
         edits: &[(
             SCRIPT,
-            "greatest(pg_sequence_last_value('snowflake_position'::regclass), snowflake_tick(ms) + (",
-            "greatest(0, snowflake_tick(ms) + (",
+            "OR greatest(snowflake_last(), snowflake_tick(ms) + (",
+            "OR greatest(0, snowflake_tick(ms) + (",
         )],
         against: Servers { tests: "hosted:: set_back" },
     },
     Mutant {
         name: "a copy of a hosted database issues its IDs",
-        edits: &[(SCRIPT, "    PERFORM snowflake_must_own_database();\n    IF ms NOT", "    IF ms NOT")],
+        edits: &[(
+            SCRIPT,
+            "    IF problem.message IS NOT NULL THEN\n        RETURN problem;",
+            "    IF false THEN\n        RETURN problem;",
+        )],
         against: Servers { tests: "hosted:: restored_dump" },
     },
     Mutant {
@@ -51,25 +93,20 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "hosted:: pg_upgrade" },
     },
     Mutant {
-        name: "an error leaves the lock of a hosted database behind",
+        name: "a server of a hosted database begins where the clock is, whatever a crash has lost",
         edits: &[(
             SCRIPT,
-            "RETURN CASE WHEN current_setting('transaction_read_only') = 'off'",
-            "RETURN CASE WHEN true",
+            "PERFORM snowflake_raise(ms + 2000, NULL), setval",
+            "PERFORM snowflake_raise(ms, NULL), setval",
         )],
-        against: Servers { tests: "hosted:: read" },
-    },
-    Mutant {
-        name: "a server of a hosted database begins where the clock is, whatever a crash has lost",
-        edits: &[(SCRIPT, "::regclass), snowflake_tick(ms + 2000))),", "::regclass), snowflake_tick(ms))),")],
         against: Servers { tests: "hosted:: two_seconds_ahead | hosted::ahead" },
     },
     Mutant {
         name: "a hosted database takes an ID with the names of whoever asks",
         edits: &[(
             SCRIPT,
-            "        ms := snowflake_unix_ms();\n        taken := snowflake_try(count, ms, pg_catalog.random());",
-            "        ms := floor(snowflake_unix_ms());\n        taken := snowflake_try(count, ms, pg_catalog.random());",
+            "ms := CASE WHEN is_checked THEN snowflake_unix_ms() END;",
+            "ms := CASE WHEN is_checked THEN floor(snowflake_unix_ms()) END;",
         )],
         against: Servers { tests: "hosted:: no_function_calls" },
     },
@@ -101,7 +138,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a hosted database that gets a worker begins where it was, whatever another one has issued",
-        edits: &[(SCRIPT, "PERFORM snowflake_raise(snowflake_tick(", "PERFORM (snowflake_tick(")],
+        edits: &[(
+            SCRIPT,
+            "PERFORM snowflake_raise(snowflake_unix_ms() + 2000, NULL);",
+            "PERFORM snowflake_unix_ms();",
+        )],
         against: Servers { tests: "hosted::ahead" },
     },
     Mutant {
@@ -117,14 +158,5 @@ pub const MUTANTS: &[Mutant] = &[
             "    last := snowflake_take(count::bigint);\n    IF false THEN",
         )],
         against: Servers { tests: "hosted:: set_while" },
-    },
-    Mutant {
-        name: "an error in a parallel query leaves the lock of a hosted database behind",
-        edits: &[(
-            SCRIPT,
-            "THEN set_config('hosted_snowflake.call', '', true) IS NOT NULL AND pg_current_xact_id()",
-            "THEN pg_current_xact_id()",
-        )],
-        against: Servers { tests: "hosted:: wrongly_safe" },
     },
 ];

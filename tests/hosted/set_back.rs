@@ -1,0 +1,228 @@
+//! Tools that set sequences, and a worker that changes while statements run.
+
+use super::{install, refusal, script, server};
+use std::process::Command;
+use std::thread;
+use testbed::postgres::{Client, NoTls};
+use testbed::{Cluster, Load, Report, error, need_postgresql, test, value};
+
+/// A layout in which clients are ahead of the clock all the time.
+const AHEAD: &str = "SELECT snowflake_set_layout('js')";
+
+const BATCH: &str = "SELECT snowflake_nextvals(500)";
+
+fn run(program: &mut Command) -> String {
+    let output = program.output().expect("a program");
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// As an owner does who brings back rows that were deleted: sequences are set to what they were.
+#[test]
+fn rows_of_a_dump_that_are_restored_into_a_running_database_stop_its_ids_and_none_comes_twice() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute(AHEAD).expect("a layout");
+    client
+        .batch_execute("CREATE TABLE lost (id bigint DEFAULT snowflake_nextval()); INSERT INTO lost VALUES (DEFAULT)")
+        .expect("a table");
+    let load = Load::start(&cluster, 4, BATCH);
+    load.wait_for_some(20_000);
+    let dump = cluster.make_directory("dumps").join("dump");
+    let mut pg_dump = Command::new(cluster.bindir().join("pg_dump"));
+    pg_dump.args(["--format=custom", "--file"]).arg(&dump).arg("postgres").envs(cluster.environment());
+    assert_eq!(run(&mut pg_dump), "");
+    load.wait_for_some(60_000);
+    client.batch_execute("DELETE FROM lost").expect("a mistake");
+    let mut pg_restore = Command::new(cluster.bindir().join("pg_restore"));
+    pg_restore.args(["--data-only", "--dbname=postgres"]).arg(&dump).envs(cluster.environment());
+    assert_eq!(run(&mut pg_restore), "");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM lost"), "1");
+    let message = "rows of a dump were restored into this database";
+    assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()"), ("55000".to_owned(), message.to_owned()));
+    assert_eq!(
+        value(&mut client, "SELECT state || ': ' || problem FROM snowflake_status"),
+        format!("refused: {message}")
+    );
+    let mut all = load.finish();
+    assert_eq!(all.errors().into_keys().collect::<Vec<_>>(), [format!("55000 {message}")]);
+    // As the HINT says.
+    let hint = error(&mut client, "SELECT snowflake_nextval()").hint().expect("a hint").to_owned();
+    assert!(hint.ends_with("snowflake_set_worker_id(7)."), "{hint}");
+    client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("the worker");
+    let load = Load::start(&cluster, 4, BATCH);
+    load.wait_for_some(60_000);
+    let after = load.finish();
+    assert!(after.range().expect("IDs").0 > all.range().expect("IDs").1, "not above");
+    all.merge(after);
+    println!("{} IDs, {} twice", all.ids(), all.duplicates());
+    assert_eq!(all.duplicates(), 0);
+}
+
+/// By `GRANT ALL ON ALL SEQUENCES`, or by a script that sets every sequence.
+#[test]
+fn a_position_that_others_set_changes_no_id_while_the_server_runs() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute(AHEAD).expect("a layout");
+    let load = Load::start(&cluster, 4, BATCH);
+    load.wait_for_some(20_000);
+    for _ in 0..100 {
+        for position in ["0", "9000000000000000000"] {
+            value(&mut client, &format!("SELECT setval('snowflake_position', {position})"));
+        }
+        value(&mut client, "SELECT snowflake_nextval()");
+    }
+    load.wait_for_some(60_000);
+    assert_unharmed(&load.finish());
+}
+
+fn assert_unharmed(report: &Report) {
+    println!("{} IDs, {} twice", report.ids(), report.duplicates());
+    assert_eq!((report.duplicates(), report.inversions(), report.errors().len()), (0, 0, 0), "{:?}", report.errors());
+}
+
+fn publisher_and_subscriber(publication: &str) -> (Cluster, Cluster, Client) {
+    let [publisher, subscriber] = [0, 1].map(|_| Cluster::builder().set("wal_level", "logical").start());
+    for (cluster, worker) in [(&publisher, 3), (&subscriber, 4)] {
+        let mut client = cluster.connect();
+        install(&mut client, worker);
+        client
+            .batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())")
+            .expect("a table");
+        value(&mut client, "SELECT snowflake_nextval()");
+    }
+    publisher
+        .connect()
+        .batch_execute(&format!("CREATE PUBLICATION everything FOR {publication}"))
+        .expect("a publication");
+    let mut client = subscriber.connect();
+    let host = publisher.host().display();
+    client
+        .batch_execute(&format!(
+            "CREATE SUBSCRIPTION everything CONNECTION 'host={host} user=postgres dbname=postgres' PUBLICATION everything"
+        ))
+        .expect("a subscription");
+    (publisher, subscriber, client)
+}
+
+#[test]
+fn a_subscription_to_all_tables_brings_rows_and_not_the_worker_of_its_publisher() {
+    let (publisher, subscriber, mut client) = publisher_and_subscriber("ALL TABLES");
+    subscriber.wait_until("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel");
+    let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+    assert_eq!(value(&mut client, worker), "4");
+    // Which deletes a row, and inserts another.
+    let mut owner = publisher.connect();
+    owner.batch_execute("SELECT snowflake_set_worker_id(5); INSERT INTO orders DEFAULT VALUES").expect("a worker");
+    subscriber.wait_until("SELECT EXISTS (SELECT FROM orders)");
+    assert_eq!(value(&mut client, worker), "4");
+    assert_eq!(value(&mut subscriber.connect(), worker), "4");
+}
+
+#[test]
+fn refreshed_sequences_of_a_publisher_do_not_set_the_position_back() {
+    need_postgresql(19);
+    let (_publisher, subscriber, mut client) = publisher_and_subscriber("ALL TABLES, ALL SEQUENCES");
+    subscriber.wait_until("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel");
+    let load = Load::start(&subscriber, 4, "SELECT snowflake_nextvals(5000)");
+    for _ in 0..20 {
+        load.wait_for_some(20_000);
+        client.batch_execute("ALTER SUBSCRIPTION everything REFRESH SEQUENCES").expect("a refresh");
+        value(&mut subscriber.connect(), "SELECT snowflake_nextval()");
+    }
+    assert_unharmed(&load.finish());
+}
+
+/// Also those of one statement that goes on.
+#[test]
+fn once_a_worker_has_been_set_no_running_statement_issues_ids_of_the_old_one() {
+    let cluster = server(7);
+    let [mut owner, mut client] = [cluster.connect(), cluster.connect()];
+    for statement in [
+        "INSERT INTO ids SELECT snowflake_nextval(), clock_timestamp() FROM generate_series(1, 300000)",
+        "DO $$ BEGIN FOR i IN 1..300000 LOOP INSERT INTO ids VALUES (snowflake_nextval(), clock_timestamp()); END LOOP; END $$",
+    ] {
+        client.batch_execute("CREATE TEMP TABLE ids (id bigint, at timestamptz)").expect("a table");
+        let running = thread::spawn(move || {
+            client.batch_execute(statement).expect("IDs");
+            client
+        });
+        let began = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%300000%' AND pid <> pg_backend_pid() AND state = 'active')";
+        cluster.wait_until(began);
+        let worker = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
+        let new = (value(&mut owner, worker).parse::<u32>().expect("a worker") + 1).to_string();
+        owner.batch_execute(&format!("SELECT snowflake_set_worker_id({new})")).expect("a worker");
+        let set = value(&mut owner, "SELECT clock_timestamp()");
+        client = running.join().expect("a client");
+        let late = format!(
+            "SELECT count(*) || ' of ' || (SELECT count(*) > 100 FROM ids WHERE at > '{set}') FROM ids
+            WHERE at > '{set}' AND (snowflake_decode(id)).worker_id <> {new}"
+        );
+        assert_eq!(value(&mut client, &late), "0 of true");
+        client.batch_execute("DROP TABLE ids").expect("no table");
+    }
+}
+
+/// As the extension refuses them, so that the schema can move.
+#[test]
+fn an_index_or_a_generated_column_must_name_the_layout() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())").expect("a table");
+    for expression in [
+        "snowflake_timestamp(id)",
+        "snowflake_explain(id)",
+        "id + snowflake_interval('1 day')",
+        "snowflake_compose(to_timestamp(id), 0, 0, 0)",
+    ] {
+        let refused = error(&mut client, &format!("CREATE INDEX ON orders (({expression}))"));
+        assert_eq!(refused.message(), "functions in index expression must be marked IMMUTABLE", "{expression}");
+        let column = format!("ALTER TABLE orders ADD g text GENERATED ALWAYS AS (({expression})::text) STORED");
+        assert_eq!(error(&mut client, &column).message(), "generation expression is not immutable", "{expression}");
+    }
+    client
+        .batch_execute(
+            "CREATE INDEX ON orders (snowflake_timestamp(id, 'flat'));
+             ALTER TABLE orders ADD at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'flat')) STORED",
+        )
+        .expect("with a layout");
+}
+
+/// A project's migration is for servers with the extension and for others.
+#[test]
+fn the_script_does_nothing_beside_the_extension_in_its_schema_and_is_refused_in_another() {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    client
+        .batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SET search_path = ids")
+        .expect("the extension");
+    let before = value(&mut client, "SELECT count(*) FROM pg_proc");
+    client.batch_execute(&script()).expect("nothing");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_proc"), before);
+    assert_eq!(value(&mut client, "SHOW search_path"), "ids");
+    client.batch_execute("SET search_path = public").expect("another schema");
+    let refused = error(&mut client, &script());
+    assert_eq!(
+        (refused.code().code(), refused.message()),
+        ("55000", "the extension snowflake_pg has these functions in schema ids")
+    );
+    client.batch_execute("ALTER EXTENSION snowflake_pg SET SCHEMA public").expect("as the HINT says");
+    client.batch_execute(&script()).expect("nothing");
+}
+
+/// What a call raises is the call's own.
+#[test]
+fn an_error_of_a_call_for_ids_names_no_function_within() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client.batch_execute(&script()).expect("the script");
+    let contexts =
+        |client: &mut Client| error(client, "SELECT snowflake_nextval()").where_().expect("a context").to_owned();
+    let context = contexts(&mut client);
+    assert!(
+        context.starts_with("PL/pgSQL function snowflake_take(bigint) line ") && context.lines().count() == 1,
+        "{context}"
+    );
+    let mut reader = cluster.config().options("-c default_transaction_read_only=on").connect(NoTls).expect("a session");
+    assert_eq!(contexts(&mut reader).lines().count(), 1);
+}
