@@ -25,6 +25,7 @@ mod readers;
 mod shared_directory;
 mod state_file;
 mod suite;
+mod unlogged;
 mod upgrades;
 
 pub use suite::report;
@@ -42,6 +43,7 @@ pub fn cases() -> Vec<testbed::runner::Case> {
         failover::FAULTS,
         defaults::FAULTS,
         copies::FAULTS,
+        unlogged::FAULTS,
         upgrades::FAULTS,
         lost_mark::FAULTS,
         shared_directory::FAULTS,

@@ -10,7 +10,7 @@ use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::mark::{Begin, Plan, WalMark};
 use snowflake_core::record::Record;
-use snowflake_core::start_table::{StartPoint, StartReason};
+use snowflake_core::start_table::{MarkConflict, StartPoint, StartReason};
 use snowflake_core::{UnixMs, display_time};
 
 /// What the clock shows at a start that finds this record.
@@ -39,7 +39,14 @@ pub fn pending(now: UnixMs, until: UnixMs) -> IssueError {
 
 /// Reads the mark, and decides by the start table where IDs begin.
 pub fn plan() -> Result<Plan, IssueError> {
-    mark::within(lock_directory()?)?.plan(now_at_start).inspect_err(|_| let_others_lock())
+    let mut server = mark::within(lock_directory()?)?;
+    let planned = server.plan(now_at_start);
+    if matches!(planned, Err(IssueError::MarkConflict { conflict: MarkConflict::NotInWal, .. }))
+        && let Some(_lock) = lock::try_take()
+    {
+        server.remember_refusal()?;
+    }
+    planned.inspect_err(|_| let_others_lock())
 }
 
 /// The state directory, which this server has locked.

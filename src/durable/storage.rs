@@ -118,8 +118,8 @@ impl Storage for Disk {
         wal::wait_for_standbys(self.position)
     }
 
-    fn forget_in_wal(&mut self, worker: Worker) -> Result<(), IssueError> {
-        wal::forget(worker)
+    fn disown_in_wal(&mut self, worker: Worker) -> Result<(), IssueError> {
+        wal::disown(worker, self.layout)
     }
 
     /// Shows in the view what is wrong with the mark in WAL, if anything is, and logs it once a minute.

@@ -40,10 +40,9 @@ pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg
         change(|page| {
             page.raise(worker, mark, layout, PAGE - CONTENT);
             counts = page.of(worker).highest();
-            true
         })
     })?;
-    Ok((counts, position.expect("the page was changed")))
+    Ok((counts, position))
 }
 
 /// Under the lock: waits until synchronous standbys have this position. The wait ends early if the process must end. Then
@@ -60,9 +59,10 @@ pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError>
     Ok(())
 }
 
-/// Under the lock: removes the mark of a worker.
-pub fn forget(worker: Worker) -> Result<(), IssueError> {
-    change(|page| page.forget(worker)).map(|_| ())
+/// Under the lock: writes that IDs of a worker are issued whose marks are not in WAL, and flushes it.
+pub fn disown(worker: Worker, layout: Layout) -> Result<(), IssueError> {
+    sleep::with_wait_event(WaitEvent::MarkWrite, || change(|page| page.disown(worker, layout, PAGE - CONTENT)))?;
+    Ok(())
 }
 
 /// Runs work that needs a transaction, in a process that may have none. Without a snapshot, which would hold VACUUM back.
@@ -82,18 +82,16 @@ pub fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Changes the page, if `edit` returns true, and flushes the WAL of that. Returns the end of it.
-fn change(edit: impl FnOnce(&mut WalPage) -> bool) -> Result<Option<pg_sys::XLogRecPtr>, IssueError> {
+/// Changes the page, and flushes the WAL of that. Returns the end of it.
+fn change(edit: impl FnOnce(&mut WalPage)) -> Result<pg_sys::XLogRecPtr, IssueError> {
     let mut locked = Buffer::find_or_create().locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
     let mut page = locked.page()?;
-    if !edit(&mut page) {
-        return Ok(None);
-    }
+    edit(&mut page);
     let position = locked.write(&page.encode());
     drop(locked);
     // SAFETY: a position that was just written.
     unsafe { pg_sys::XLogFlush(position) };
-    Ok(Some(position))
+    Ok(position)
 }
 
 /// The buffer of the page, pinned. Dropped without an ERROR; after one, PostgreSQL releases it.

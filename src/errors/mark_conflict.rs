@@ -64,12 +64,13 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
              restart the server. If the mark is lost, and every ID that this server has issued is older than the clock, \
              call snowflake_accept_mark().",
         ),
-        MarkConflict::Promoted => (
+        MarkConflict::NotInWal => (
             "WAL does not have the durable mark of the server before this one".to_owned(),
             format!(
-                "This server was promoted, and is on timeline {}. Another server has issued IDs of worker {} before, and \
-                 nobody knows how far.",
-                own.timeline, worker_of(own)
+                "Another server can have issued IDs of worker {} before this one, which is on timeline {}. WAL does not \
+                 show how far.",
+                worker_of(own),
+                own.timeline
             ),
             "Give this server a snowflake_pg.worker_id of its own and restart it. If the other server will never run again, \
              and its clock was right, call snowflake_accept_mark(). With snowflake_pg.wal_mark = prefer on all servers, \

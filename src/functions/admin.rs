@@ -70,7 +70,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
         MarkConflict::NotTheLast => "a durable mark that this server did not write last",
         MarkConflict::LeftBehind => "that its durable mark is in another directory",
-        MarkConflict::Promoted => "that WAL does not have the durable mark of the server before it",
+        MarkConflict::NotInWal => "that WAL does not have the durable mark of the server before it",
         MarkConflict::OtherLayout | MarkConflict::OtherLayoutInWal(_) => "another layout",
     };
     let layout_too = found.is_some_and(|found| found.identity.layout != own.layout) && !what.ends_with("layout");

@@ -140,8 +140,8 @@ pub trait Storage {
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Self::Error>;
     /// Waits until synchronous standbys have what was written.
     fn wait_for_standbys(&mut self) -> Result<(), Self::Error>;
-    /// Removes the mark of a worker from WAL.
-    fn forget_in_wal(&mut self, worker: Worker) -> Result<(), Self::Error>;
+    /// Flushes to WAL that IDs of a worker are issued whose marks are not there.
+    fn disown_in_wal(&mut self, worker: Worker) -> Result<(), Self::Error>;
     /// Is told how each write to WAL came out, if IDs go on in any case.
     fn tell_of_wal(&mut self, failure: Option<Self::Error>);
 

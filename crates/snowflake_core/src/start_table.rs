@@ -91,8 +91,9 @@ pub enum MarkConflict {
     NotTheLast,
     /// There is no record, and this data directory wrote its last one in another directory.
     LeftBehind,
-    /// The server was promoted, and WAL does not have the mark of the server before it.
-    Promoted,
+    /// WAL does not have the mark of the server that had the worker before: its page says so, or the server was promoted and
+    /// finds nothing there.
+    NotInWal,
     /// The layout has changed, so that new IDs could equal old ones.
     OtherLayout,
     /// By what is in WAL, a server of this cluster has issued IDs in this layout, so that new IDs could equal them.
@@ -128,7 +129,8 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 ///
 /// | record | data center, worker | cluster | written last by this data directory | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|---|
-/// | none | | | nowhere or here | | | | begins above the start margin, unless promoted, and no worker has a mark in WAL |
+/// | none | | | nowhere | | | | begins above the start margin, unless IDs of the worker were issued without a mark in WAL, or promoted and nobody has written to WAL |
+/// | none | | | here | | | | begins above the start margin |
 /// | none | | | in another directory | | | | refused, unless WAL knows |
 /// | found | | other | | same | | | refused |
 /// | found | same | other | | any | | | refused |
@@ -137,7 +139,7 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// | found | same | same | | any | older than the record's | | refused |
 /// | found | same | same | unknown | other | same | | refused |
 /// | found | any | any | | any | any | other | refused |
-/// | found | other | any | | any | any | same | begins above the start margin |
+/// | found | other | any | | any | any | same | begins above the start margin, unless IDs of the worker were issued without a mark in WAL, and the record knows of none |
 /// | found | same | same | | any | newer than the record's | same | begins above the start margin, if WAL has a mark; else refused |
 /// | found | same | same | this record, in another directory | any | same | same | begins above the start margin |
 /// | found | same | same | unknown | same | same | same | begins above the start margin |
@@ -145,7 +147,8 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 ///
 /// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of a write that was cut
 /// off before the record, or of somebody who has continued from there: IDs begin there. If the mark in WAL is below the
-/// one that the writer knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion.
+/// one that the writer knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion. If IDs were issued
+/// without a mark in WAL since, it was another server: refused.
 ///
 /// Another layout, in the record or in WAL, is the last conflict: to a server that may be a copy beside its original,
 /// that has to be said.
@@ -192,7 +195,7 @@ fn other_layout_in_wal(own: &Identity, context: &StartContext) -> Option<Layout>
 fn is_known(found: Option<&Record>, own: &Identity, context: &StartContext) -> bool {
     found.is_some_and(|record| record.mark_of(own.worker) > 0)
         || context.last_life.is_some_and(|last| last.life.worker == own.worker)
-        || wal_mark(context).is_some()
+        || context.wal.is_some_and(|wal| wal.mark.is_some() || wal.is_unknown)
 }
 
 fn decide_by_record(
@@ -205,14 +208,19 @@ fn decide_by_record(
     let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
-    // Another server had this data before, and may have had the worker.
-    let is_after_another = context.wal.is_some_and(|wal| wal.mark.is_none()) && context.lease.is_none();
+    // Another server may have had the worker, as far as WAL can tell.
+    let wal = context.wal.filter(|_| !matches!(context.lease, Some(LeaseStart::Continued(_))));
+    let is_after_another = wal.is_some_and(|wal| wal.mark.is_none());
+    let is_unknown = wal.is_some_and(|wal| wal.is_unknown);
+    // Not of a page that cannot be read.
+    let is_disowned = is_unknown && wal.is_some_and(|wal| wal.layout.is_some());
     let Some(record) = found else {
-        let is_unwritten = context.last_life.is_none() && context.wal.is_some_and(|wal| wal.layout.is_none());
+        let is_unwritten = context.was_standby && wal.is_some_and(|wal| wal.is_unwritten());
+        let has_begun_here = context.last_life.is_some_and(|last| last.life.worker == own.worker);
         return if is_elsewhere && !wal_knows {
             Err(MarkConflict::LeftBehind)
-        } else if is_after_another && context.was_standby && is_unwritten {
-            Err(MarkConflict::Promoted)
+        } else if (is_unknown || is_unwritten) && !has_begun_here {
+            Err(MarkConflict::NotInWal)
         } else {
             by_wal_or(StartReason::Missing)
         };
@@ -235,18 +243,22 @@ fn decide_by_record(
         Err(MarkConflict::Copy)
     } else if identity.layout != own.layout {
         Err(MarkConflict::OtherLayout)
+    } else if !same_worker && is_disowned && record.mark_of(own.worker) == 0 {
+        Err(MarkConflict::NotInWal)
     } else if !same_worker {
         by_wal_or(StartReason::OtherWorker)
     } else if is_the_last == Some(false) {
         begin(if is_newer { StartReason::NewerRecord } else { StartReason::WalMark })
     } else if identity.timeline < own.timeline && is_after_another {
-        Err(MarkConflict::Promoted)
+        Err(MarkConflict::NotInWal)
     } else if identity.timeline < own.timeline {
         begin(StartReason::Promotion)
     } else if is_elsewhere {
         by_wal_or(StartReason::Moved)
     } else if context.last_life.is_none() {
         begin(StartReason::Restored)
+    } else if is_disowned && record.logged > 0 {
+        Err(MarkConflict::NotInWal)
     } else if context.wal.is_some() && in_wal < record.logged {
         begin(StartReason::WalSetBack)
     } else if in_wal > record.mark.max(record.logged) {

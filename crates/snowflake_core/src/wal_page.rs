@@ -13,6 +13,9 @@
 //!   │CRC-32C│
 //!   └───────┘
 //! ```
+//!
+//! A mark of 0 is of a worker whose IDs were issued without a mark here. The worker of all ones stands for every worker that
+//! is not listed.
 
 use crate::UnixMs;
 use crate::identity::Worker;
@@ -25,6 +28,10 @@ use std::collections::BTreeMap;
 pub const FILE: u32 = 16111;
 
 const MAGIC: [u8; 8] = *b"SNOWMARK";
+/// In the place of a mark: how far the worker has come is not known here.
+const UNKNOWN: UnixMs = 0;
+/// In the place of a worker: every worker that is not listed.
+const OTHERS: Worker = Worker::MAX;
 const VERSION: u32 = 1;
 const REST: usize = 16;
 const LAYOUT: std::ops::Range<usize> = 24..96;
@@ -35,7 +42,7 @@ const CHECKSUM: usize = 4;
 /// What is on the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalPage {
-    /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received.
+    /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received; or [`UNKNOWN`].
     marks: BTreeMap<Worker, UnixMs>,
     /// The mark of each worker without one of its own; 0 if there is none.
     rest: UnixMs,
@@ -48,6 +55,8 @@ pub struct WalPage {
 pub struct InWal {
     /// Its mark; `None` if it has none there.
     pub mark: Option<UnixMs>,
+    /// Whether its IDs were issued without a mark there, so that WAL does not know how far it has come.
+    pub is_unknown: bool,
     /// A mark that counts for every worker; 0 if there is none.
     pub rest: UnixMs,
     /// The layout of the server that wrote last; `None` if nobody has.
@@ -55,6 +64,16 @@ pub struct InWal {
 }
 
 impl InWal {
+    /// What a page says that cannot be read.
+    pub fn unreadable() -> Self {
+        Self { is_unknown: true, ..Self::default() }
+    }
+
+    /// Whether nobody has written the page.
+    pub fn is_unwritten(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The mark that counts for the worker; 0 if there is none.
     pub fn highest(&self) -> UnixMs {
         self.mark.unwrap_or(0).max(self.rest)
@@ -64,27 +83,41 @@ impl InWal {
 impl WalPage {
     /// What it says of a worker.
     pub fn of(&self, worker: Worker) -> InWal {
-        InWal { mark: self.marks.get(&worker).copied(), rest: self.rest, layout: self.layout }
+        let entry = self.marks.get(&worker).or_else(|| self.marks.get(&OTHERS)).copied();
+        InWal {
+            mark: entry.filter(|&mark| mark != UNKNOWN),
+            is_unknown: entry == Some(UNKNOWN),
+            rest: self.rest,
+            layout: self.layout,
+        }
     }
 
     /// Raises the mark of a worker to this one, or to one above what is there: whoever finds a mark that another server
     /// knows must see that there were more since. If there is no room for so many bytes, the lowest mark of another worker
     /// is left out, and counts for all that are not listed.
     pub fn raise(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
-        self.layout = Some(layout);
-        let mark = mark.max(self.of(worker).highest().saturating_add(1));
-        self.marks.insert(worker, mark);
-        while self.length() > room && self.marks.len() > 1 {
-            let others = self.marks.iter().filter(|&(&other, _)| other != worker);
-            let (&lowest, &mark) = others.min_by_key(|&(_, mark)| mark).expect("there is another one");
-            self.marks.remove(&lowest);
-            self.rest = self.rest.max(mark);
-        }
+        self.set(worker, mark.max(self.of(worker).highest().saturating_add(1)), layout, room);
     }
 
-    /// Forgets the mark of a worker. Returns whether there was one.
-    pub fn forget(&mut self, worker: Worker) -> bool {
-        self.marks.remove(&worker).is_some()
+    /// Removes the mark of a worker, whose IDs are issued without one from now on. Whoever takes the worker over must know
+    /// that they were: a worker that is not on the page has never issued any.
+    pub fn disown(&mut self, worker: Worker, layout: Layout, room: usize) {
+        self.set(worker, UNKNOWN, layout, room);
+    }
+
+    fn set(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
+        self.layout = Some(layout);
+        self.marks.insert(worker, mark);
+        while self.length() > room && self.marks.len() > 1 {
+            // What is not known cannot be left out, except all of it.
+            let others = self.marks.iter().filter(|&(&other, _)| other != worker && other != OTHERS);
+            let Some((&lowest, &mark)) = others.min_by_key(|&(_, &mark)| (mark == UNKNOWN, mark)) else { break };
+            self.marks.remove(&lowest);
+            self.rest = self.rest.max(mark);
+            if mark == UNKNOWN {
+                self.marks.insert(OTHERS, UNKNOWN);
+            }
+        }
     }
 
     fn length(&self) -> usize {
@@ -152,10 +185,21 @@ mod tests {
         assert_eq!(page.of(1).mark, Some(101), "above the one before");
         let read = WalPage::decode(&page.encode()).expect("a page");
         assert_eq!(read, page);
-        assert_eq!(read.of(1), InWal { mark: Some(101), rest: 0, layout: Some(layout()) });
+        assert_eq!(read.of(1), InWal { mark: Some(101), is_unknown: false, rest: 0, layout: Some(layout()) });
         assert_eq!((read.of(4).mark, read.of(5).mark), (Some(50), None));
-        assert!(page.forget(1) && !page.forget(1));
-        assert_eq!(page.of(1).mark, None);
+    }
+
+    #[test]
+    fn a_page_tells_a_worker_whose_mark_is_not_there_from_one_that_has_never_issued_an_id() {
+        let mut page = WalPage::default();
+        assert!(page.of(1).is_unwritten());
+        page.raise(1, 100, layout(), ROOM);
+        page.disown(1, layout(), ROOM);
+        let read = WalPage::decode(&page.encode()).expect("a page");
+        assert_eq!(read.of(1), InWal { is_unknown: true, layout: Some(layout()), ..InWal::default() });
+        assert_eq!(read.of(2), InWal { layout: Some(layout()), ..InWal::default() });
+        page.raise(1, 50, layout(), ROOM);
+        assert_eq!(page.of(1), InWal { mark: Some(50), layout: Some(layout()), ..InWal::default() });
     }
 
     #[test]
@@ -192,17 +236,25 @@ mod tests {
         /// However many workers come, and however little room there is.
         #[test]
         fn no_worker_is_ever_known_by_less_than_its_highest_mark(
-            raises in prop::collection::vec((0_u64..60, 0_u64..1000), 1..300), room in 120_usize..700,
+            raises in prop::collection::vec((0_u64..60, 0_u64..1000, prop::bool::weighted(0.2)), 1..300),
+            room in 136_usize..700,
         ) {
             let (mut page, mut highest) = (WalPage::default(), BTreeMap::new());
-            for (worker, mark) in raises {
+            for (worker, mark, is_off) in raises {
                 let before = page.of(worker).highest();
-                page.raise(worker, mark, layout(), room);
-                let raised = page.of(worker).mark.expect("the one that was raised last");
-                prop_assert!(raised >= mark && raised > before);
-                highest.insert(worker, raised);
+                if is_off {
+                    page.disown(worker, layout(), room);
+                    highest.insert(worker, None);
+                } else {
+                    page.raise(worker, mark, layout(), room);
+                    let raised = page.of(worker).mark.expect("the one that was raised last");
+                    prop_assert!(raised >= mark && raised > before);
+                    highest.insert(worker, Some(raised));
+                }
                 for (&worker, &mark) in &highest {
-                    prop_assert!(page.of(worker).highest() >= mark, "{worker}");
+                    let found = page.of(worker);
+                    let is_safe = mark.map_or(found.is_unknown, |mark| found.is_unknown || found.highest() >= mark);
+                    prop_assert!(is_safe, "{worker}");
                 }
                 let bytes = page.encode();
                 prop_assert!(bytes.len() <= room);

@@ -51,6 +51,10 @@ enum Event {
     CrashWriting(usize),
     /// The server dies, and its mark is lost. IDs are asked for as soon as there can be any.
     Lose,
+    /// The server is killed, and started with this setting.
+    Configure(WalMark),
+    /// The server dies, and a standby without a record takes over, whose clock is off by this much.
+    FailOver(WalMark, i64),
     /// From now on writing the mark fails, or works again.
     Disk { works: bool },
     /// A DBA raises the floor past the clock by this much.
@@ -168,6 +172,16 @@ impl Server {
                 }
             }
             Event::Crash => self.die(),
+            Event::Configure(wal_mark) => {
+                self.die();
+                self.wal_mark = wal_mark;
+            }
+            Event::FailOver(wal_mark, step) => {
+                self.die();
+                self.wal_mark = wal_mark;
+                self.disk.fail_over();
+                self.clock = self.clock.saturating_add_signed(step).max(1);
+            }
             Event::Lose => {
                 self.die();
                 self.disk.lose();
@@ -218,6 +232,7 @@ impl Server {
 
     /// Loses what is in shared memory. No server is back at once.
     fn die(&mut self) {
+        self.disk.was_standby = false;
         self.generator = Generator::new(self.layout.sequence_bits());
         self.state = MarkState::default();
         self.pass(RESTART);
@@ -340,6 +355,15 @@ impl Server {
     }
 }
 
+/// What happens to a worker that moves from server to server, and whose mark goes through WAL or does not.
+fn moving() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        20 => event(),
+        2 => wal_mark().prop_map(Event::Configure),
+        1 => (wal_mark(), -20_000_i64..20_000).prop_map(|(wal_mark, step)| Event::FailOver(wal_mark, step)),
+    ]
+}
+
 /// What happens where the clock is right, and the configuration stays.
 fn uneventful() -> impl Strategy<Value = Event> {
     prop_oneof![
@@ -377,6 +401,20 @@ proptest! {
         }
         let rising = server.received.windows(2).all(|pair| pair[0] < pair[1]);
         prop_assert!(rising, "{:?}", server.received);
+    }
+
+    /// Whoever takes the worker over knows how far it has come, or is refused, and stays so when it is started again.
+    #[test]
+    fn no_schedule_makes_two_servers_issue_an_id_of_one_worker_twice_whatever_becomes_of_wal_mark(
+        layout in layout(), wal_mark in wal_mark(), events in prop::collection::vec(moving(), 1..60),
+    ) {
+        let mut server = Server::new(layout, wal_mark);
+        for event in &events {
+            server.happen(event);
+        }
+        server.received.sort_unstable();
+        let twice = server.received.windows(2).find(|pair| pair[0] >= pair[1]);
+        prop_assert_eq!(twice, None);
     }
 
     /// A server whose disk works is never stuck: once the clock has passed every mark, IDs flow.

@@ -32,7 +32,7 @@ impl Cluster {
         let bytes = fs::read(self.wal_page_file()).expect("a page");
         let mut page = WalPage::decode(&bytes[HEADER..]).expect("a page of ours");
         let layout = page.of(WORKER).layout.expect("a layout");
-        page.forget(WORKER);
+        page.disown(WORKER, layout, PAGE - HEADER);
         page.raise(WORKER, mark, layout, PAGE - HEADER);
         self.write_wal_page(&page.encode());
     }

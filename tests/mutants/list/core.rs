@@ -312,6 +312,33 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },
     },
     Mutant {
+        name: "a server without a record does not ask whether its worker is without a mark in WAL",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "(is_unknown || is_unwritten) && !has_begun_here",
+            "is_unwritten && !has_begun_here",
+        )],
+        against: Servers { tests: "faults:: row_17_a_standby_is_refused_after" },
+    },
+    Mutant {
+        name: "the worker of another server is taken over without its mark",
+        edits: &[(
+            "crates/snowflake_core/src/start_table.rs",
+            "!same_worker && is_disowned && record.mark_of(own.worker) == 0",
+            "false && is_disowned && record.mark_of(own.worker) == 0",
+        )],
+        against: Core,
+    },
+    Mutant {
+        name: "the page of marks forgets a worker without a mark",
+        edits: &[(
+            "crates/snowflake_core/src/wal_page.rs",
+            "        self.set(worker, UNKNOWN, layout, room);\n",
+            "        self.set(worker, UNKNOWN, layout, room);\n        self.marks.remove(&worker);\n",
+        )],
+        against: Core,
+    },
+    Mutant {
         name: "workers that are left out of a full page are forgotten",
         edits: &[(
             "crates/snowflake_core/src/wal_page.rs",

@@ -375,10 +375,15 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a mark that is not kept in WAL any more is still believed",
         edits: &[(
             "crates/snowflake_core/src/mark/start.rs",
-            "            self.storage.forget_in_wal(own.worker)?;\n",
-            "",
+            "if !self.goes_through_wal() && !self.is_disowned_in_wal(own.worker) {",
+            "if !self.goes_through_wal() && !self.is_disowned_in_wal(own.worker) && false {",
         )],
         against: Servers { tests: "faults:: row_17_a_standby_that_has_no_mark" },
+    },
+    Mutant {
+        name: "a refused standby forgets in a restart that it was promoted",
+        edits: &[("src/durable/start.rs", "        server.remember_refusal()?;\n", "")],
+        against: Servers { tests: "faults:: row_17_a_standby_whose_primary_has_lost" },
     },
     Mutant {
         name: "a file that is not ours is written over",

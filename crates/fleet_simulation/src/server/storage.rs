@@ -149,7 +149,7 @@ impl Storage for Disk<'_, '_> {
         if may_go_on { Ok(()) } else { Err(Failure::NoStandby) }
     }
 
-    fn forget_in_wal(&mut self, _worker: Worker) -> Result<(), Failure> {
+    fn disown_in_wal(&mut self, _worker: Worker) -> Result<(), Failure> {
         unreachable!("marks always go through WAL")
     }
 

@@ -7,6 +7,7 @@ use crate::lease::{Lease, LeaseStart};
 use crate::life::LastLife;
 use crate::record::{OtherMarks, Record};
 use crate::start_table::{StartContext, StartPoint, decide};
+use crate::wal_page::InWal;
 use crate::{Tick, UnixMs};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -88,7 +89,7 @@ impl<S: Storage> Mark<'_, S> {
     ) -> Result<StartContext, S::Error> {
         let mut wal = match self.storage.read_wal(worker) {
             Err(failure) if self.settings.wal_mark == WalMark::Require => return Err(failure),
-            found => found.unwrap_or_default(),
+            found => found.unwrap_or_else(|_| InWal::unreadable()),
         };
         // Not what this server itself has written there in a start that then has failed: each would begin further ahead.
         let [found, logged] = [0, 1].map(|i| self.state.unfinished_start[i].load(Relaxed));
@@ -136,12 +137,21 @@ impl<S: Storage> Mark<'_, S> {
         if mark <= layout.time_of(first) {
             return Err(Refusal::LeaseEnded.into());
         }
-        // It will not be kept any more: a server that is promoted later must not believe it.
-        if !self.goes_through_wal() && self.storage.read_wal(own.worker).is_ok_and(|wal| wal.mark.is_some()) {
-            self.storage.forget_in_wal(own.worker)?;
-            state.in_wal.store(0, Relaxed);
-        }
         let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.worker));
+        // A server that is promoted later must know that WAL does not have the mark. Not before this server has a record,
+        // without which it would be such a server itself; and nothing is issued yet, so that failures do not add up.
+        if !self.goes_through_wal() && !self.is_disowned_in_wal(own.worker) {
+            let written = self.persist_first(found.as_ref(), layout.time_of(first), own, others, last_life)?;
+            self.storage.disown_in_wal(own.worker)?;
+            state.in_wal.store(0, Relaxed);
+            let begin = self.start(now)?;
+            let Begin::At { was_pending, was_copied_up, .. } = begin else { return Ok(begin) };
+            return Ok(Begin::At {
+                point,
+                was_pending,
+                was_copied_up: was_copied_up || !written.same_inode(&own.directory),
+            });
+        }
         let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;
         self.storage.sign();
         state.set_directory(written);
@@ -152,6 +162,21 @@ impl<S: Storage> Mark<'_, S> {
         self.generator.start(first, now_tick);
         self.publish(first, now, mark);
         Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&own.directory) })
+    }
+
+    /// Whether WAL says that IDs of a worker are issued whose marks are not there. A page of something else says so, too: it
+    /// tells nobody of any mark.
+    fn is_disowned_in_wal(&self, worker: Worker) -> bool {
+        let is_told = |wal: InWal| wal.is_unknown && wal.layout == Some(self.settings.layout);
+        self.storage.read_wal(worker).map_or(true, is_told)
+    }
+
+    /// Under the lock: keeps in WAL that this server was refused since nothing is there. When it is started again, it does
+    /// not know that it was promoted.
+    pub fn remember_refusal(&mut self) -> Result<(), S::Error> {
+        let worker = self.storage.worker()?;
+        let is_unwritten = self.storage.read_wal(worker).is_ok_and(|wal| wal.is_unwritten());
+        if is_unwritten { self.storage.disown_in_wal(worker) } else { Ok(()) }
     }
 
     /// Whether there is no certain mark, and the start margin has not passed; or one that was reset to far ahead.

@@ -16,6 +16,8 @@ pub struct Disk {
     /// A monotonic clock.
     pub elapsed: u64,
     pub works: bool,
+    /// Whether the server was promoted since it was started.
+    pub was_standby: bool,
     /// How many writes succeed before the server dies.
     pub writes_left: usize,
     record: Option<Record>,
@@ -43,6 +45,7 @@ impl Disk {
             layout,
             elapsed: 0,
             works: true,
+            was_standby: false,
             writes_left: usize::MAX,
             record: None,
             life: None,
@@ -60,6 +63,11 @@ impl Disk {
     /// Loses the state file. WAL stays: without it there is no database.
     pub fn lose(&mut self) {
         self.record = None;
+    }
+
+    /// A promoted standby has WAL alone.
+    pub fn fail_over(&mut self) {
+        (self.record, self.life, self.was_standby) = (None, None, true);
     }
 
     fn write(&mut self) -> Result<(), Failure> {
@@ -84,7 +92,7 @@ impl Storage for &mut Disk {
     }
 
     fn was_standby(&self) -> bool {
-        false
+        self.was_standby
     }
 
     fn lease(&self) -> Result<Option<LeaseStart>, Failure> {
@@ -153,9 +161,9 @@ impl Storage for &mut Disk {
         self.write()
     }
 
-    fn forget_in_wal(&mut self, worker: Worker) -> Result<(), Failure> {
+    fn disown_in_wal(&mut self, worker: Worker) -> Result<(), Failure> {
         self.write()?;
-        self.wal.forget(worker);
+        self.wal.disown(worker, self.layout, usize::MAX);
         Ok(())
     }
 

@@ -47,7 +47,7 @@ fn another_layout_begins_above_the_marks_of_all_workers() {
 fn a_server_with_another_layout_than_its_cluster_issues_nothing_before_that_is_accepted() {
     let later: Layout = "twitter epoch=2012-01-01T00:00:00Z".parse().unwrap();
     let earlier: Layout = "twitter epoch=2009-01-01T00:00:00Z".parse().unwrap();
-    let with = |mark, layout| Some(InWal { mark: Some(mark), layout: Some(layout), rest: 0 });
+    let with = |mark, layout| Some(InWal { mark: Some(mark), layout: Some(layout), ..InWal::default() });
     let context = |layout| StartContext { wal: with(NOW, layout), ..CONTEXT };
     let own_record = record(MARK, own());
     for found in [None, Some(&own_record)] {

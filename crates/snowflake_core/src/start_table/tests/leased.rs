@@ -8,7 +8,8 @@ fn a_leased_worker_begins_where_the_registry_says_and_never_below_what_is_known_
     let leased = |begins| StartContext { lease: Some(LeaseStart::At(begins)), ..CONTEXT };
     let begin = |floor| Ok(StartPoint { floor, reason: StartReason::Leased });
     assert_eq!(decide(None, &own(), &leased(MARK)), begin(MARK));
-    let floored = StartContext { wal: Some(InWal { rest: NOW, mark: Some(NOW + 1), layout: None }), ..leased(MARK) };
+    let floored =
+        StartContext { wal: Some(InWal { rest: NOW, mark: Some(NOW + 1), ..InWal::default() }), ..leased(MARK) };
     assert_eq!(decide(None, &own(), &floored), begin(NOW + 1));
     // Whatever record is found: it is another worker's, or this worker's, as in a copy beside its original.
     for identity in [

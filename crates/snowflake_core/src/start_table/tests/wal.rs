@@ -64,22 +64,56 @@ fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows(
         decide(Some(&record(MARK, identity)), &own(), &StartContext { wal, last_life, ..CONTEXT })
     };
     for differ in [|_: &mut Identity| (), copied] {
-        assert_eq!(decided(nothing, differ, None), Err(MarkConflict::Promoted));
+        assert_eq!(decided(nothing, differ, None), Err(MarkConflict::NotInWal));
         assert!(decided(in_wal(NOW), differ, None).is_ok());
         assert!(decided(None, differ, None).is_ok(), "leased");
     }
-    assert_eq!(decided(nothing, |_| (), Some(life(LIFE))), Err(MarkConflict::Promoted), "in place");
+    assert_eq!(decided(nothing, |_| (), Some(life(LIFE))), Err(MarkConflict::NotInWal), "in place");
     let with = decided(nothing, |old| old.worker = 6, None);
     assert_eq!(with.map(|start| start.reason), Ok(StartReason::OtherWorker), "with a worker of its own");
     let context = StartContext { wal: nothing, ..CONTEXT };
     let promoted = StartContext { was_standby: true, ..context };
-    assert_eq!(decide(None, &own(), &promoted), Err(MarkConflict::Promoted), "without a record");
+    assert_eq!(decide(None, &own(), &promoted), Err(MarkConflict::NotInWal), "without a record");
     assert_eq!(decide(None, &own(), &context).map(|start| start.reason), Ok(StartReason::Missing), "a new server");
     let others = Some(InWal { layout: Some(own().layout), ..InWal::default() });
     let beside = StartContext { wal: others, ..promoted };
     assert_eq!(decide(None, &own(), &beside).map(|start| start.reason), Ok(StartReason::Missing), "its own worker");
     let here = StartContext { last_life: Some(life(LIFE)), ..promoted };
     assert_eq!(decide(None, &own(), &here).map(|start| start.reason), Ok(StartReason::Missing), "removed on purpose");
+}
+
+/// `wal_mark` is off, here or on the server that had the worker before.
+#[test]
+fn a_worker_whose_mark_is_not_in_wal_is_refused_where_its_own_mark_is_not_known_either() {
+    let wal = Some(InWal { is_unknown: true, layout: Some(own().layout), ..InWal::default() });
+    let context = StartContext { wal, ..CONTEXT };
+    fn reason(found: Option<&Record>, context: StartContext) -> Result<StartReason, MarkConflict> {
+        decide(found, &own(), &context).map(|start| start.reason)
+    }
+    let refused = Err(MarkConflict::NotInWal);
+    for was_standby in [true, false] {
+        let context = StartContext { was_standby, ..context };
+        assert_eq!(reason(None, context), refused, "without a record, also when a promoted server is started again");
+        let other = LastLife { life: Life { worker: 6, ..life(LIFE).life }, elsewhere: false };
+        assert_eq!(reason(None, StartContext { last_life: Some(other), ..context }), refused, "of another worker");
+        let here = StartContext { last_life: Some(life(LIFE)), ..context };
+        assert_eq!(reason(None, here), Ok(StartReason::Missing), "removed on purpose");
+        assert_eq!(reason(Some(&record(MARK, own())), here), refused, "another server issues since");
+        let own_record = Record { logged: 0, ..record(MARK, own()) };
+        assert_eq!(reason(Some(&own_record), here), Ok(StartReason::Restart));
+    }
+    let promoted = record(MARK, Identity { timeline: 2, ..own() });
+    assert_eq!(reason(Some(&promoted), context), refused);
+    let others = record(MARK, Identity { worker: 6, ..own() });
+    assert_eq!(reason(Some(&others), context), refused, "the primary's worker, on a server that had another one");
+    let left = Record { others: OtherMarks::new([(5, MARK)], 0), ..others };
+    assert_eq!(reason(Some(&left), context), Ok(StartReason::OtherWorker), "a worker that comes back");
+    let leased = |lease| StartContext { lease: Some(lease), ..context };
+    assert_eq!(reason(None, leased(LeaseStart::At(0))), Ok(StartReason::Leased), "the registry knows");
+    assert_eq!(reason(None, leased(LeaseStart::First(0))), refused, "the registry knows of nobody");
+    assert_eq!(reason(Some(&promoted), leased(LeaseStart::Continued(0))), Ok(StartReason::Promotion));
+    let unreadable = StartContext { wal: Some(InWal::unreadable()), ..CONTEXT };
+    assert_eq!(reason(None, unreadable), refused);
 }
 
 /// Somebody may have continued from there.
