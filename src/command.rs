@@ -5,7 +5,7 @@
 
 use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
-use std::ffi::{CString, c_int};
+use std::ffi::{c_char, c_int};
 
 /// While this exists, commands run as another role, in a security-restricted operation: SET ROLE does not lead back.
 /// After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
@@ -67,10 +67,21 @@ impl Drop for As {
 
 /// Runs a command. Its first value if that is a bigint.
 pub fn run(command: &[&[u8]]) -> Option<i64> {
-    let command = CString::new(command.concat()).expect("text of PostgreSQL's, which has no zero byte");
+    let length = command.iter().map(|part| part.len()).sum::<usize>();
+    // In PostgreSQL's memory: a command can be as long as a text, and Rust would end the process where there is no room.
+    // SAFETY: as many bytes as the parts have, and a zero byte, which no text of PostgreSQL's has.
+    let command = unsafe {
+        let text = pg_sys::palloc0(length + 1).cast::<u8>();
+        let mut at = text;
+        for part in command {
+            at.copy_from_nonoverlapping(part.as_ptr(), part.len());
+            at = at.add(part.len());
+        }
+        text.cast::<c_char>()
+    };
     Spi::connect_mut(|_| {
         // SAFETY: SPI is connected, and takes a C string.
-        let code = unsafe { pg_sys::SPI_execute(command.as_ptr(), false, 0) };
+        let code = unsafe { pg_sys::SPI_execute(command, false, 0) };
         if code < 0 {
             raise(error_report(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,

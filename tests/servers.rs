@@ -21,6 +21,7 @@ mod keeper;
 mod layouts;
 mod licenses;
 mod logical;
+mod memory;
 mod migration;
 mod one_writer;
 mod outsiders;

@@ -216,9 +216,10 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
         ),
         (
             "SELECT snowflake_from_text(repeat('z', 1000000), 'base62')",
-            "22003",
-            format!("value is out of range for a Snowflake ID: \"{}...\"", "z".repeat(80)),
-            "The value is greater than 9223372036854775807, the greatest ID.",
+            "22023",
+            "text is too long".to_owned(),
+            "It has 1000000 bytes, and at most 1000 are allowed. It begins with \"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\
+             zzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\".",
         ),
         (
             "SELECT snowflake_to_text(1, 'base62', '0123456789')",

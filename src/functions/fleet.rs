@@ -3,6 +3,7 @@
 mod ask;
 mod same_server;
 
+use super::argument::too_long;
 use super::row::{Row, column};
 use super::server::system_identifier;
 use super::state::{Condition, is_in_recovery};
@@ -22,6 +23,9 @@ use snowflake_core::mark::WalMark;
 
 /// The state of a server that does not preload the library.
 const NOT_PRELOADED: &str = "not preloaded";
+
+/// How many bytes all connection strings may have together.
+const LONGEST_CONNINFO: usize = 1_000_000;
 
 /// How many servers with the same worker are named.
 const NAMED: usize = 3;
@@ -58,6 +62,11 @@ fn without_statement<T>(act: impl FnOnce() -> T) -> T {
 
 fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
     let text = |text: Option<&[u8]>| text.map_or_else(|| raise(null()), to_utf8);
+    let length = conninfo.iter().flatten().map(<[u8]>::len).sum::<usize>();
+    if length > LONGEST_CONNINFO {
+        // They can have passwords.
+        raise(too_long("conninfo", format!("It has {length} bytes, and at most {LONGEST_CONNINFO} are allowed.")));
+    }
     let targets: Vec<_> = conninfo.iter().map(|element| Target::new(&text(element))).collect();
     // SAFETY: asks about the current user.
     let needs_password = !unsafe { pg_sys::superuser() };

@@ -1,6 +1,6 @@
 //! The layouts of the functions, and the named ones.
 
-use super::argument::negative;
+use super::argument::{negative, short};
 use super::row::{Row, column};
 use super::time::{interval, timestamptz};
 use crate::clock;
@@ -19,7 +19,7 @@ pub fn layout_in_force() -> Layout {
 
 /// The layout of an argument.
 pub fn layout_named(text: &[u8]) -> Layout {
-    layout_cache::by_text(text).unwrap_or_else(|failure| {
+    layout_cache::by_text(short("layout", text)).unwrap_or_else(|failure| {
         let text = quoted(&characters(text));
         raise(
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))

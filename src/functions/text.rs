@@ -1,8 +1,8 @@
 //! IDs as short texts.
 
-use super::argument::number;
+use super::argument::{self, number};
 use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, displayable, quoted};
+use crate::server_encoding::{displayable, quoted};
 use pgrx::prelude::*;
 use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
 
@@ -10,7 +10,7 @@ use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, Unknown
 #[pg_extern(sql = false)]
 fn snowflake_to_text(id: Option<i64>, encoding: Option<&[u8]>, alphabet: Option<&[u8]>) -> Option<String> {
     let id = id?;
-    let alphabet = alphabet.map(characters);
+    let alphabet = alphabet.map(|alphabet| argument::text("alphabet", alphabet));
     Some(notation(encoding?, alphabet.as_deref()).encode(number(id)))
 }
 
@@ -18,7 +18,7 @@ fn snowflake_to_text(id: Option<i64>, encoding: Option<&[u8]>, alphabet: Option<
 #[pg_extern(sql = false)]
 fn snowflake_from_text(text: Option<&[u8]>, encoding: Option<&[u8]>, alphabet: Option<&[u8]>) -> Option<i64> {
     let text = text?;
-    let alphabet = alphabet.map(characters);
+    let alphabet = alphabet.map(|alphabet| argument::text("alphabet", alphabet));
     Some(read(notation(encoding?, alphabet.as_deref()), text))
 }
 
@@ -28,7 +28,7 @@ fn notation<'alphabet>(encoding: &[u8], alphabet: Option<&'alphabet str>) -> Not
 }
 
 fn parse_encoding(name: &[u8]) -> Encoding {
-    let name = characters(name);
+    let name = argument::text("encoding", name);
     name.parse().unwrap_or_else(|known: UnknownEncoding| {
         raise(
             error_report(
@@ -53,7 +53,7 @@ fn with_alphabet(encoding: Encoding, alphabet: &str) -> Notation<'_> {
 }
 
 fn read(notation: Notation<'_>, text: &[u8]) -> i64 {
-    let text = characters(text);
+    let text = argument::text("text", text);
     match notation.decode(&text) {
         Ok(id) => id.cast_signed(),
         Err(failure) => {

@@ -12,6 +12,9 @@ use snowflake_core::layout::Layout;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ops::RangeInclusive;
 
+/// How many bytes a value may have.
+const LONGEST: usize = 1000;
+
 /// What PostgreSQL calls with a new value.
 pub(super) type CheckHook =
     unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
@@ -134,7 +137,12 @@ fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), 
     if preload::is_under_way() {
         return true;
     }
-    let Err(Refusal { detail, hint }) = check(text_of(new_value)) else { return true };
+    let text = text_of(new_value);
+    let checked = match text.count_bytes() {
+        ..=LONGEST => check(text),
+        length => Err(format!("It has {length} bytes, and at most {LONGEST} are allowed").into()),
+    };
+    let Err(Refusal { detail, hint }) = checked else { return true };
     let detail = CString::new(format!("{}.", displayable(&detail))).unwrap_or_default();
     // SAFETY: as GUC_check_errdetail() and GUC_check_errhint() do, with copies in PostgreSQL's memory. PostgreSQL reads
     // them right after the hook, in the same thread.
