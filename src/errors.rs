@@ -13,6 +13,7 @@ pub use state_file::{StateFileError, StatePath, While};
 use crate::config::gucs;
 use crate::failure::Failure;
 use crate::shared::optional::OsError;
+use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::identity::Identity;
@@ -405,10 +406,13 @@ impl From<IssueError> for ErrorReport {
                  promoted later would start above it.",
                 waited.as_millis()
             ))
-            .set_hint(
+            .set_hint(if shared().has_keeper() {
                 "See the server log for the reason. The background worker may be waiting for a synchronous standby or for a \
-                 lock, or max_worker_processes may be too low.",
-            ),
+                 lock."
+            } else {
+                "The background worker does not run. If it does not start within seconds, raise max_worker_processes, and \
+                 restart the server."
+            }),
             IssueError::OtherWalPage => error_report(
                 ERRCODE_DATA_CORRUPTED,
                 format!("file \"global/{}\" has no durable marks", FILE),

@@ -152,6 +152,11 @@ impl Shared {
         }
     }
 
+    /// Whether there is a keeper.
+    pub fn has_keeper(&self) -> bool {
+        self.keeper_pid.load(Ordering::Relaxed) > 0
+    }
+
     /// Makes the process with this latch the keeper; null is none.
     pub fn set_keeper(&self, latch: *mut pg_sys::Latch) {
         self.keeper.store(latch, Ordering::Release);

@@ -366,6 +366,27 @@ fn a_server_without_a_keeper_begins_at_its_mark_also_in_single_user_mode() {
     assert_eq!(refused.code().code(), "55000");
 }
 
+#[test]
+fn the_status_says_what_calls_get_where_only_a_keeper_may_write_the_mark_and_there_is_none() {
+    let builder = Cluster::builder().worker(1).set("max_worker_processes", 0).set("snowflake_pg.wal_mark", "require");
+    let cluster = builder.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut client = cluster.connect();
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!(
+        (refused.code().code(), refused.message()),
+        ("55000", "could not write the durable mark to WAL in time")
+    );
+    let hint = refused.hint().expect("what to do");
+    assert!(hint.contains("raise max_worker_processes"), "{hint}");
+    let status = "SELECT state, problem_sqlstate, problem FROM snowflake_status";
+    let row = client.query_one(status, &[]).expect("the status");
+    let [state, code, problem] = [0, 1, 2].map(|column| row.get::<_, Option<String>>(column).unwrap_or_default());
+    assert_eq!((state.as_str(), code.as_str()), ("not started", "55000"), "{problem}");
+    assert!(problem.contains(&refused.message()[1..]) && problem.contains(hint), "{problem}");
+    assert_eq!(value(&mut client, "SELECT can_issue FROM snowflake_metrics"), "0");
+}
+
 /// Each attempt would take what it finds for another server's, and begin above that.
 #[test]
 fn a_server_that_cannot_write_its_first_mark_does_not_drive_the_one_in_wal_ahead() {

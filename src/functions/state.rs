@@ -1,8 +1,8 @@
 //! What this server does at present, and what keeps it from issuing IDs.
 
 use crate::clock;
-use crate::config::preload;
-use crate::durable::{self, identity, wal};
+use crate::config::{gucs, preload};
+use crate::durable::{self, identity, request, wal};
 use crate::errors::summary::summary;
 use crate::errors::{ConfigurationError, IssueError};
 use crate::issue::issuer;
@@ -11,6 +11,10 @@ use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::pg_sys;
+use snowflake_core::mark::WalMark;
+
+/// How long a server may take to start its keeper, in microseconds.
+const KEEPER_STARTS_US: i64 = 2_000_000;
 
 /// What a server does, in a word, and the error of a call that wants an ID; `None` if it gets one.
 pub struct Condition {
@@ -71,8 +75,18 @@ impl Condition {
             return Some(summary(error));
         }
         let Shared { keeper_failure, wal_failure, .. } = shared();
-        [keeper_failure, wal_failure].map(SharedText::read).into_iter().find(|failure| !failure.is_empty())
+        let failure =
+            [keeper_failure, wal_failure].map(SharedText::read).into_iter().find(|failure| !failure.is_empty());
+        failure.or_else(|| lacks_keeper().then(|| summary(IssueError::MarkNotInWal(request::max_wait()))))
     }
+}
+
+/// Whether calls get no ID once the mark is reached, since nobody else may write it. Just after its start, a server has no
+/// keeper yet, and a call waits for it.
+fn lacks_keeper() -> bool {
+    // SAFETY: reads the clock, and a variable that is set when the postmaster starts.
+    let is_new = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::PgStartTime } < KEEPER_STARTS_US;
+    gucs::wal_mark() == WalMark::Require && !shared().has_keeper() && !is_new
 }
 
 /// Whether a standby would have its primary's worker, and would not know how far that one has come.
