@@ -6,47 +6,34 @@
 //! written.
 //!
 //! What no statement can say is done beside it: columns that a table already has become wider before, by
-//! `snowflake_widen()`, and identities that LIKE copies become defaults after, by `snowflake_finish_table()`.
+//! `snowflake_widen()`. Afterwards, `snowflake_finish_table()` gives the default to columns that LIKE has copied with their
+//! identity, and to those of a partition that was attached. Messages come afterwards, too: not if PostgreSQL refuses the
+//! statement.
 
 mod column;
+mod family;
 mod references;
+mod rest;
 mod statement;
 mod tree;
 
 use crate::catalog::{beside, may_call};
 use crate::command::run;
 use crate::config::gucs;
-use crate::errors::error_report;
 use column::Column;
+use family::{columns_with_default, narrower};
 use pgrx::pg_sys::{self, Datum, Oid, PlannedStmt};
 use pgrx::prelude::*;
 use references::Narrow;
-use statement::Statement;
+pub use rest::{Rest, explain, finish};
+use rest::{Said, readable};
+use statement::{Statement, display, find};
 use std::ffi::{CStr, CString, c_char};
-
-/// What is left to do when the statement has run. It has nothing to drop, since an ERROR jumps over it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Rest {
-    /// The function that does it; the invalid OID if nothing is left to do.
-    function: Oid,
-    /// The table, by its name in the statement.
-    table: *const c_char,
-    /// Its schema.
-    schema: Oid,
-    /// The columns of the statement, which are not copied by LIKE: an array of texts.
-    columns: Datum,
-}
-
-impl Rest {
-    /// Nothing.
-    pub const NONE: Self =
-        Self { function: Oid::INVALID, table: std::ptr::null(), schema: Oid::INVALID, columns: Datum::null() };
-}
 
 /// The functions of the extension that are called here.
 struct Ours {
     schema: CString,
+    id: Oid,
     widen: Oid,
     finish: Oid,
 }
@@ -63,25 +50,38 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
     }
     let Some(schema) = table.schema().filter(|&schema| gucs::is_serial_schema(schema)) else { return statement };
     let numbered = || table.columns.iter().filter(|column| column.is_numbered() && !table.has_already(column));
+    let mut said = Vec::new();
     let ours = match ours() {
         Ok(ours) => ours,
         Err((detail, hint)) => {
-            for column in numbered() {
-                warn(&format!("{} gets no Snowflake IDs", table.display(column.name())), detail, hint);
-            }
+            let lacks = |column: &Column| format!("{} gets no Snowflake IDs", table.display(column.name()));
+            rest.say(numbered().map(|column| Said::warning(lacks(column), detail.to_owned(), hint)).collect());
             return statement;
         }
     };
     let chosen: Vec<usize> =
-        numbered().filter(|column| is_to_change(&table, column)).map(|column| column.nth).collect();
-    let narrow = if gucs::widens_serial() && !is_restoring() { Narrow::of(&table, &chosen) } else { Narrow::default() };
-    if let Some(altered) = table.table().filter(|_| !narrow.existing.is_empty()) {
-        call(ours.widen, altered, texts(narrow.existing.iter().map(CString::as_c_str)));
+        numbered().filter(|column| is_to_change(&table, column, &mut said)).map(|column| column.nth).collect();
+    let mut narrow = Narrow::default();
+    if !is_restoring() {
+        narrow = Narrow::of(&table, &chosen, ours.id);
+        if let Some(altered) = table.table().filter(|_| !narrow.existing.is_empty()) {
+            let reason = widen(&ours, altered, &narrow.existing);
+            said.extend(narrow.existing.iter().map(|column| of_existing(&table, column, &reason)));
+        }
+        join(&table, &ours, rest, &mut said);
     }
-    if table.copies_identity {
+    if !table.sources.is_empty() {
         let columns = texts(table.columns.iter().map(Column::name));
-        *rest = Rest { function: ours.finish, table: table.name(), schema, columns };
+        rest.call(
+            ours.finish,
+            (table.relation, schema),
+            columns,
+            oids(table.sources.iter().map(|&source| find(source))),
+        );
     }
+    let new = |nth: usize| &table.columns[nth];
+    said.extend(narrow.new.iter().map(|&(nth, why)| becomes(&table.display(new(nth).name()), why)));
+    rest.say(said);
     if chosen.is_empty() && narrow.new.is_empty() {
         return statement;
     }
@@ -94,58 +94,83 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
         // SAFETY: a copy of our own. The schema is that of the extension.
         unsafe { columns[nth].become_snowflake(&ours.schema) };
     }
-    for nth in narrow.new {
-        notice(
-            &format!("{} becomes bigint", table.display(columns[nth].name())),
-            Some("It refers to a bigint.".to_owned()),
-        );
+    for (nth, _) in narrow.new {
         // SAFETY: a copy of our own.
         unsafe { columns[nth].become_bigint() };
     }
     copy
 }
 
-/// Does what is left when the statement has run.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn finish(rest: Rest) {
-    if rest.function != Oid::INVALID {
-        // SAFETY: the name is in the statement, which is still there.
-        let table = unsafe { pg_sys::get_relname_relid(rest.table, rest.schema) };
-        call(rest.function, table, rest.columns);
+/// Gives a child the types of the parent that the statement gives it, and a partition its defaults.
+fn join(table: &Statement, ours: &Ours, rest: &mut Rest, said: &mut Vec<Said>) {
+    let Some((named, parent)) = table.joined else { return };
+    let [child, parent] = [named, parent].map(find);
+    let columns = narrower(child, columns_with_default(parent, ours.id));
+    if !columns.is_empty() {
+        let reason = widen(ours, child, &columns);
+        if reason.is_empty() {
+            said.extend(columns.iter().map(|column| becomes(&display(named, column), family::WHY)));
+        } else {
+            rest.explain(child, &columns, &reason);
+        }
+    }
+    if table.attaches {
+        let none = texts(std::iter::empty());
+        rest.call(ours.finish, (named, Oid::INVALID), none, oids(std::iter::once(parent)));
     }
 }
 
+/// Makes columns wider, which a table has. Why not, or an empty text.
+fn widen(ours: &Ours, table: Oid, columns: &[CString]) -> CString {
+    let columns = texts(columns.iter().map(CString::as_c_str));
+    // SAFETY: the function takes the OID of a table and an array of texts, and gives a text.
+    unsafe {
+        let reason = pg_sys::OidFunctionCall2Coll(ours.widen, Oid::INVALID, table.into(), columns);
+        CStr::from_ptr(pg_sys::text_to_cstring(reason.cast_mut_ptr())).to_owned()
+    }
+}
+
+/// What is said of a column that refers, and that the table has already.
+fn of_existing(table: &Statement, column: &CStr, reason: &CStr) -> Said {
+    if reason.is_empty() {
+        return becomes(&table.display(column), references::WHY);
+    }
+    Said::warning(
+        format!("{} is narrower than what it refers to", table.display(column)),
+        format!("It remains as it is: {}.", readable(reason)),
+        "Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs.",
+    )
+}
+
+/// What is said of a column that becomes wider.
+fn becomes(column: &str, why: &str) -> Said {
+    Said::notice(format!("{column} becomes bigint"), Some(why.to_owned()), None)
+}
+
 /// Whether a column is to become a bigint with Snowflake IDs. Says so, or why not.
-fn is_to_change(table: &Statement, column: &Column) -> bool {
-    let reason = column.option_of_sequence().map(|option| format!("Its identity is declared with {option}."));
+fn is_to_change(table: &Statement, column: &Column, said: &mut Vec<Said>) -> bool {
+    let reason = column.option_of_sequence().map(|option| (format!("Its identity is declared with {option}."), None));
     let reason = reason.or_else(|| {
         if column.is_bigint() {
             return None;
         }
         if !gucs::widens_serial() {
-            return Some("It is narrower than bigint, and snowflake_pg.widen_serial is off.".to_owned());
+            return Some((
+                "It is narrower than bigint, and snowflake_pg.widen_serial is off.".to_owned(),
+                Some(
+                    "Declare it as bigserial or bigint. Or set snowflake_pg.widen_serial = on, if the application reads \
+                     its keys as 64 bits.",
+                ),
+            ));
         }
         let other = table.merged_with(column)?;
-        Some(format!("It is merged with the column of {other}, which is not of type bigint."))
+        Some((format!("It is merged with the column of {other}, which is not of type bigint."), None))
     });
     let is_left = reason.is_some();
     let what = if is_left { "is numbered by a sequence" } else { "gets Snowflake IDs" };
-    notice(&format!("{} {what}", table.display(column.name())), reason);
+    let (detail, hint) = reason.unzip();
+    said.push(Said::notice(format!("{} {what}", table.display(column.name())), detail, hint.flatten()));
     !is_left
-}
-
-fn notice(message: &str, detail: Option<String>) {
-    let report = error_report(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message);
-    let report = match detail {
-        Some(detail) => report.set_detail(detail),
-        None => report,
-    };
-    report.report(PgLogLevel::NOTICE);
-}
-
-fn warn(message: &str, detail: &str, hint: &str) {
-    let report = error_report(PgSqlErrorCode::ERRCODE_WARNING, message);
-    report.set_detail(detail).set_hint(hint).report(PgLogLevel::WARNING);
 }
 
 /// Whether the script of an extension runs the statement, whose author says what its tables are.
@@ -181,8 +206,9 @@ fn ours() -> Result<Ours, (&'static str, &'static str)> {
             "Run CREATE EXTENSION snowflake_pg in this database, or drop the other function.",
         ));
     };
-    let arguments = [pg_sys::REGCLASSOID, pg_sys::TEXTARRAYOID];
-    let [widen, finish] = [c"snowflake_widen", c"snowflake_finish_table"].map(|name| beside(id, name, &arguments));
+    let arguments = [pg_sys::REGCLASSOID, pg_sys::TEXTARRAYOID, pg_sys::OIDARRAYOID];
+    let widen = beside(id, c"snowflake_widen", &arguments[..2]);
+    let finish = beside(id, c"snowflake_finish_table", &arguments);
     if [widen, finish].contains(&Oid::INVALID) {
         return Err(("The extension is older than its library.", "Run ALTER EXTENSION snowflake_pg UPDATE."));
     }
@@ -198,7 +224,7 @@ fn ours() -> Result<Ours, (&'static str, &'static str)> {
             "Grant USAGE on that schema, and EXECUTE on its functions, to the role.",
         ));
     }
-    Ok(Ours { schema, widen, finish })
+    Ok(Ours { schema, id, widen, finish })
 }
 
 /// Whether the current user may look into a schema.
@@ -207,12 +233,6 @@ fn may_use_schema(schema: Oid) -> bool {
     // SAFETY: takes the OID of a schema and a text, and gives a boolean, or NULL if there is no such schema.
     let may: Option<bool> = unsafe { pgrx::direct_function_call(pg_sys::has_schema_privilege_id, &arguments) };
     may == Some(true)
-}
-
-/// Calls a function of the extension, which no other can be taken for.
-fn call(function: Oid, table: Oid, columns: Datum) {
-    // SAFETY: the function takes the OID of a table and an array of texts, and gives nothing.
-    unsafe { pg_sys::OidFunctionCall2Coll(function, Oid::INVALID, table.into(), columns) };
 }
 
 /// An array of texts.
@@ -225,4 +245,13 @@ fn texts<'tree>(names: impl Iterator<Item = &'tree CStr>) -> Datum {
         let align = pg_sys::TYPALIGN_INT.cast_signed() as c_char;
         Datum::from(pg_sys::construct_array(texts.as_mut_ptr(), count, of_type, -1, false, align))
     }
+}
+
+/// An array of OIDs.
+fn oids(of: impl Iterator<Item = Oid>) -> Datum {
+    let mut oids: Vec<Datum> = of.map(Datum::from).collect();
+    let count = i32::try_from(oids.len()).expect("tables of a statement");
+    let align = pg_sys::TYPALIGN_INT.cast_signed() as c_char;
+    // SAFETY: takes as many OIDs, of four bytes, as there are.
+    Datum::from(unsafe { pg_sys::construct_array(oids.as_mut_ptr(), count, pg_sys::OIDOID, 4, true, align) })
 }

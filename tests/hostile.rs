@@ -132,7 +132,7 @@ const CALLS: &[&str] = &[
     "snowflake_encrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_decrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_adopt_plan('numbered'::regclass, 'id'::name)",
-    "snowflake_finish_table('numbered'::regclass, '{}'::text[])",
+    "snowflake_finish_table('numbered'::regclass, '{}'::text[], '{}'::oid[])",
     "snowflake_widen('numbered'::regclass, '{id}'::text[])",
     "snowflake_all_or_nothing()",
     "snowflake_around('{}'::oid[], '{}'::name[], '{}'::oid[])",
@@ -282,20 +282,22 @@ fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_
 #[test]
 fn new_tables_with_snowflake_ids_run_no_code_of_who_may_create_in_a_schema_of_the_search_path() {
     let (_database, mut client) = beset_extension();
-    run(&mut client, "SET snowflake_pg.serial_schemas = '*'");
+    run(&mut client, "SET snowflake_pg.serial_schemas = '*'; SET snowflake_pg.widen_serial = on");
     for statement in [
         "CREATE TABLE orders (id serial PRIMARY KEY, other bigint GENERATED ALWAYS AS IDENTITY)",
         "CREATE TABLE items (of integer REFERENCES orders, id integer GENERATED ALWAYS AS IDENTITY (START WITH 5))",
         "CREATE TABLE parts (of integer); ALTER TABLE parts ADD FOREIGN KEY (of) REFERENCES orders",
         "SET snowflake_pg.serial_schemas = ''; CREATE TABLE old (id bigint GENERATED ALWAYS AS IDENTITY)",
         "SET snowflake_pg.serial_schemas = '*'; CREATE TABLE copy (LIKE old INCLUDING ALL)",
+        "CREATE TABLE another (LIKE orders INCLUDING IDENTITY); CREATE TABLE part (id integer NOT NULL)",
+        "CREATE TABLE whole (id serial) PARTITION BY RANGE (id); ALTER TABLE whole ATTACH PARTITION part DEFAULT",
         "INSERT INTO orders DEFAULT VALUES; INSERT INTO items SELECT id FROM orders; INSERT INTO copy DEFAULT VALUES",
     ] {
         run(&mut client, statement);
     }
     let defaults = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_attrdef
         WHERE pg_catalog.pg_get_expr(adbin, adrelid) = 'snowflake_id()'::text";
-    assert_eq!(value(&mut client, defaults), "3");
+    assert_eq!(value(&mut client, defaults), "7");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! what somebody has decided otherwise.
 
 mod columns;
+mod family;
 mod left;
 mod references;
 mod rights;
@@ -64,10 +65,11 @@ fn gets_ids(table: &str) -> String {
     format!("NOTICE: column \"id\" of table \"{table}\" gets Snowflake IDs")
 }
 
-/// A database where all schemas are chosen, with the extension in a schema that no search_path has.
+/// A database where all schemas are chosen, and all types, with the extension in a schema that no search_path has.
 fn database() -> (Database, Session) {
     let database = Cluster::builder().worker(7).database();
-    let setting = format!("ALTER DATABASE {} SET snowflake_pg.serial_schemas = '*'", database.name());
+    let set = |setting: &str| format!("ALTER DATABASE {} SET snowflake_pg.{setting};", database.name());
+    let setting = set("serial_schemas = '*'") + &set("widen_serial = on");
     database
         .connect()
         .batch_execute(&format!("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; {setting}"))

@@ -3,25 +3,24 @@
 -- With the rights of who runs CREATE TABLE or ALTER TABLE, which must not fail for this. search_path is fixed, so that names
 -- show their schemas.
 
--- Before a foreign key is added. ALTER TABLE also rewrites children, and checks keys of tables that refer to this one: all must be
--- empty and of one owner, since a CHECK or an index can call functions of the owner.
-CREATE FUNCTION snowflake_widen(relation regclass, columns text[]) RETURNS void
+-- Before a foreign key is added, or a parent. Why the columns remain as they are, or an empty text. ALTER TABLE also rewrites
+-- children, and checks keys of tables that refer to this one: all must be empty and of one owner, since a CHECK or an index can
+-- call functions of the owner.
+CREATE FUNCTION snowflake_widen(relation regclass, columns text[]) RETURNS text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
-    name name := (SELECT relname FROM pg_class WHERE oid = relation);
     owner regrole;
     schema regnamespace;
     narrow record;
     commands text[] := '{}';
     reason text;
     command text;
-    column_name text;
 BEGIN
-    SELECT relowner, relnamespace INTO owner, schema FROM pg_class WHERE oid = relation;
-    IF NOT pg_has_role(owner, 'USAGE') THEN
-        RETURN;  -- ALTER TABLE will refuse it.
+    SELECT relowner, relnamespace INTO owner, schema FROM pg_class WHERE oid = relation AND pg_has_role(relowner, 'USAGE');
+    IF NOT FOUND THEN
+        RETURN 'you do not own it';  -- ALTER TABLE will refuse it.
     END IF;
     -- These columns, and what refers to them.
     FOR narrow IN
@@ -57,58 +56,63 @@ BEGIN
             reason := SQLERRM;
         END;
     END IF;
-    FOREACH column_name IN ARRAY columns LOOP
-        IF reason IS NULL THEN
-            RAISE NOTICE USING MESSAGE = format('column "%s" of table "%s" becomes bigint', column_name, name),
-                DETAIL = 'It refers to a bigint.';
-        ELSE
-            RAISE WARNING USING MESSAGE = format('column "%s" of table "%s" is narrower than what it refers to', column_name, name),
-                DETAIL = format('It remains as it is: %s.', reason),
-                HINT = 'Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs.';
-        END IF;
-    END LOOP;
+    RETURN coalesce(reason, '');
 END
 $$;
 COMMENT ON FUNCTION snowflake_widen(regclass, text[]) IS
     'not to be called: ALTER TABLE calls it, where snowflake_pg.serial_schemas is set';
 
--- After CREATE TABLE, for columns that LIKE has copied: all but those that the statement declares.
-CREATE FUNCTION snowflake_finish_table(relation regclass, declared text[]) RETURNS void
+-- After CREATE TABLE, for columns that LIKE has copied, with their identity, from these sources: all but those that the statement
+-- declares. After ATTACH PARTITION, whose source is the parent.
+CREATE FUNCTION snowflake_finish_table(relation regclass, declared text[], sources oid[]) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+    id regprocedure := (SELECT format('%I.snowflake_id()', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
-    name name := (SELECT relname FROM pg_class WHERE oid = relation);
     copied record;
     reason text;
 BEGIN
     FOR copied IN
-        SELECT attname, CASE
+        SELECT attrelid::regclass AS rel, relname, attname, 'DROP IDENTITY' AS drops, CASE
             -- The copy is to be as the original is, and a change of the type could call code of the original's owner.
             WHEN atttypid <> 'bigint'::regtype THEN format('LIKE has copied its type, which is %s.', atttypid::regtype)
             WHEN (seqstart, seqincrement, seqmin, seqmax, seqcycle) <> (1, 1, 1, 9223372036854775807, false) THEN
-                'LIKE has copied the options of its identity.' END AS reason
-        FROM pg_attribute JOIN pg_depend d ON refobjid = attrelid AND refobjsubid = attnum AND deptype = 'i'
+                'LIKE has copied the options of its identity.' END AS reason, attnum
+        FROM pg_class c JOIN pg_attribute ON attrelid = c.oid
+        JOIN pg_depend d ON refobjid = attrelid AND refobjsubid = attnum AND deptype = 'i'
             AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
         JOIN pg_sequence ON seqrelid = d.objid
         WHERE attrelid = relation AND attidentity <> '' AND attinhcount = 0 AND attname::text <> ALL (declared)
-        ORDER BY attnum
+        UNION ALL
+        -- An original that was made with an identity, and has a default instead.
+        SELECT attrelid::regclass, relname, a.attname, NULL, NULL, attnum
+        FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid
+        WHERE (c.oid = relation OR c.oid IN (SELECT relid FROM pg_partition_tree(relation))) AND relkind IN ('r', 'p')
+            AND attnum > 0 AND atttypid = 'bigint'::regtype AND attidentity = '' AND NOT atthasdef AND attname::text <> ALL (declared)
+            AND EXISTS (SELECT FROM pg_attribute s JOIN pg_attrdef ON adrelid = s.attrelid AND adnum = s.attnum
+                WHERE s.attrelid = ANY (sources) AND s.attname = a.attname AND pg_get_expr(adbin, adrelid) = id::text)
+        ORDER BY rel, attnum
     LOOP
         reason := copied.reason;
         IF reason IS NULL THEN
             BEGIN
-                EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY, ALTER COLUMN %I SET DEFAULT %s.snowflake_id()',
-                    relation, copied.attname, copied.attname, ours);
-                RAISE NOTICE 'column "%" of table "%" gets Snowflake IDs', copied.attname, name;
+                EXECUTE format('ALTER TABLE ONLY %s %s ALTER COLUMN %I SET DEFAULT %s', copied.rel,
+                    format('ALTER COLUMN %I ', copied.attname) || copied.drops || ',', copied.attname, id);
+                RAISE NOTICE 'column "%" of table "%" gets Snowflake IDs', copied.attname, copied.relname;
                 CONTINUE;
             EXCEPTION WHEN OTHERS THEN
                 reason := SQLERRM || '.';
             END;
         END IF;
-        RAISE NOTICE USING MESSAGE = format('column "%s" of table "%s" is numbered by a sequence', copied.attname, name),
-            DETAIL = reason;
+        IF copied.drops IS NULL THEN
+            RAISE WARNING USING MESSAGE = format('column "%s" of table "%s" gets no Snowflake IDs', copied.attname, copied.relname),
+                DETAIL = reason;
+        ELSE
+            RAISE NOTICE USING MESSAGE = format('column "%s" of table "%s" is numbered by a sequence', copied.attname, copied.relname),
+                DETAIL = reason;
+        END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_finish_table(regclass, text[]) IS
-    'not to be called: CREATE TABLE calls it, where snowflake_pg.serial_schemas is set';
+COMMENT ON FUNCTION snowflake_finish_table(regclass, text[], oid[]) IS
+    'not to be called: CREATE TABLE and ALTER TABLE call it, where snowflake_pg.serial_schemas is set';

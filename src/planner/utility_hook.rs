@@ -68,8 +68,19 @@ unsafe extern "C-unwind" fn process_utility(
         let is_part = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND
             && (*(*statement).utilityStmt).type_ == NodeTag::T_AlterTableStmt;
         let statement = if is_part { statement } else { serial::begin(statement, &mut rest) };
+        // After an ERROR, PostgreSQL restores the stack to what it was where the ERROR is caught.
+        let outer = pg_sys::error_context_stack;
+        let mut explaining = pg_sys::ErrorContextCallback {
+            previous: outer,
+            callback: Some(serial::explain),
+            arg: (&raw mut rest).cast(),
+        };
+        if rest.explains() {
+            pg_sys::error_context_stack = &raw mut explaining;
+        }
         next(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
-        serial::finish(rest);
+        pg_sys::error_context_stack = outer;
+        serial::finish(&rest);
     }
     if let Some(before) = copied_before {
         copy::end(before);

@@ -1,42 +1,46 @@
-//! The foreign keys of a statement: columns that refer to a bigint, and are narrower.
+//! The columns of a statement that are narrower than the bigint to which they refer by a foreign key, or which a parent has.
 //!
 //! They become wider before there is a key. Afterwards, ALTER TABLE would make the key anew, and lock the table to which
 //! it refers against readers.
 
 use super::column::Column;
+use super::family::{self, columns_with_default, open};
 use super::statement::{FOREIGN_KEY, Statement, find, has, is_table, type_of};
 use super::tree::strings;
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, ConstrType, Constraint, Oid};
 use std::ffi::{CStr, CString};
 
-/// Columns that refer.
+/// Why a column becomes wider.
+pub const WHY: &str = "It refers to a bigint.";
+
+/// These columns.
 #[derive(Default)]
 pub struct Narrow {
-    /// New columns, by their place in the statement.
-    pub new: Vec<usize>,
+    /// New columns, by their place in the statement, and why they become wider.
+    pub new: Vec<(usize, &'static str)>,
     /// Columns that the table has.
     pub existing: Vec<CString>,
 }
 
 impl Narrow {
-    /// Those of a statement, whose columns at these places become bigint anyway.
-    pub fn of(table: &Statement, wide: &[usize]) -> Self {
+    /// Those of a statement, whose columns at these places become bigint anyway, and where this function is the default of
+    /// columns with Snowflake IDs.
+    pub fn of(table: &Statement, wide: &[usize], id: Oid) -> Self {
         let mut narrow = Self::default();
+        for name in table.parents.iter().flat_map(|&parent| columns_with_default(find(parent), id)) {
+            narrow.add(table, wide, &name, family::WHY);
+        }
         // A key can refer to a column of the same table that becomes wider by another key.
         loop {
             let before = narrow.new.len();
-            let wide = [wide, &narrow.new].concat();
+            let wide: Vec<usize> = wide.iter().copied().chain(narrow.new.iter().map(|&(nth, _)| nth)).collect();
             for (own, of_type) in keys(table).flat_map(|key| key.pairs(table, &wide)) {
                 if of_type != pg_sys::INT8OID {
                     continue;
                 }
-                if let Some(column) = table.columns.iter().find(|column| column.name() == own.as_c_str()) {
-                    let is_new = !wide.contains(&column.nth) && !narrow.new.contains(&column.nth);
-                    if is_new && !table.has_already(column) && column.is_narrow() && table.merged_with(column).is_none()
-                    {
-                        narrow.new.push(column.nth);
-                    }
+                if table.columns.iter().any(|column| column.name() == own.as_c_str()) {
+                    narrow.add(table, &wide, &own, WHY);
                 } else if !table.creates && !narrow.existing.contains(&own) {
                     let of_type = table.table().map_or(Oid::INVALID, |table| type_of(table, &own));
                     if [pg_sys::INT2OID, pg_sys::INT4OID].contains(&of_type) {
@@ -47,6 +51,15 @@ impl Narrow {
             if narrow.new.len() == before {
                 return narrow;
             }
+        }
+    }
+
+    /// A new column of this name, if it is narrower than a bigint and can become one.
+    fn add(&mut self, table: &Statement, wide: &[usize], name: &CStr, why: &'static str) {
+        let Some(column) = table.columns.iter().find(|column| column.name() == name) else { return };
+        let is_wide = wide.contains(&column.nth) || self.new.iter().any(|&(nth, _)| nth == column.nth);
+        if !is_wide && !table.has_already(column) && column.is_narrow() && table.merged_with(column).is_none() {
+            self.new.push((column.nth, why));
         }
     }
 }
@@ -110,13 +123,10 @@ fn primary_key(table: &Statement) -> Vec<CString> {
 
 /// The types of the columns of the primary key of a table.
 fn types_of_primary_key(table: Oid) -> Vec<Oid> {
-    if !is_table(table) {
-        return Vec::new();
-    }
+    let Some(table) = Some(table).filter(|&table| is_table(table)).and_then(open) else { return Vec::new() };
     let lock = 1; // AccessShareLock
     // SAFETY: a table, and its index. The list of its indexes tells which one is that of the primary key, if it has one.
     unsafe {
-        let table = PgRelation::with_lock(table, lock);
         pg_sys::RelationGetIndexList(table.as_ptr());
         let index = (*table.as_ptr()).rd_pkindex;
         if index == Oid::INVALID {

@@ -7,21 +7,26 @@ use crate::server_encoding::{characters, quoted};
 use pgrx::PgList;
 use pgrx::pg_sys::{
     self, AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, CreateStmt, Node, NodeTag, Oid,
-    PlannedStmt, RangeVar, TableLikeClause, TableLikeOption,
+    PartitionCmd, PlannedStmt, RangeVar, TableLikeClause, TableLikeOption,
 };
 use std::ffi::{CStr, c_char};
 
 /// What such a statement says.
 pub struct Statement {
-    relation: *mut RangeVar,
+    /// The table.
+    pub relation: *mut RangeVar,
     /// New columns.
     pub columns: Vec<Column>,
     /// Constraints of the table.
     pub constraints: Vec<*mut Constraint>,
     /// The tables that it inherits from.
-    parents: Vec<*mut RangeVar>,
-    /// Whether it copies identities by LIKE.
-    pub copies_identity: bool,
+    pub parents: Vec<*mut RangeVar>,
+    /// The tables whose identities it copies by LIKE.
+    pub sources: Vec<*mut RangeVar>,
+    /// A table that becomes a child, and its parent.
+    pub joined: Option<(*mut RangeVar, *mut RangeVar)>,
+    /// Whether the child becomes a partition.
+    pub attaches: bool,
     /// Whether it makes the table.
     pub creates: bool,
     if_not_exists: bool,
@@ -57,6 +62,14 @@ impl Statement {
                         if [AlterTableType::AT_AddColumn, AlterTableType::AT_AddConstraint].contains(&command.subtype) {
                             table.add(command.def, command.missing_ok);
                         }
+                        match command.subtype {
+                            AlterTableType::AT_AddInherit => table.joined = Some((alter.relation, command.def.cast())),
+                            AlterTableType::AT_AttachPartition => {
+                                table.joined = Some(((*command.def.cast::<PartitionCmd>()).name, alter.relation));
+                                table.attaches = true;
+                            }
+                            _ => {}
+                        }
                     }
                     Some(table)
                 }
@@ -71,7 +84,9 @@ impl Statement {
             columns: Vec::new(),
             constraints: Vec::new(),
             parents: Vec::new(),
-            copies_identity: false,
+            sources: Vec::new(),
+            joined: None,
+            attaches: false,
             creates: false,
             if_not_exists: false,
         }
@@ -84,15 +99,19 @@ impl Statement {
                 self.columns.push(Column::new(column, self.columns.len(), unless_exists));
             } else if let Some(constraint) = cast(element, NodeTag::T_Constraint) {
                 self.constraints.push(constraint);
-            } else if let Some(like) = cast::<TableLikeClause>(element, NodeTag::T_TableLikeClause) {
-                self.copies_identity |= (*like).options & TableLikeOption::CREATE_TABLE_LIKE_IDENTITY != 0;
+            } else if let Some(like) = cast::<TableLikeClause>(element, NodeTag::T_TableLikeClause)
+                && (*like).options & TableLikeOption::CREATE_TABLE_LIKE_IDENTITY != 0
+            {
+                self.sources.push((*like).relation);
             }
         }
     }
 
     /// Whether it can have what this module changes.
     pub fn is_of_interest(&self) -> bool {
-        self.copies_identity
+        !self.sources.is_empty()
+            || self.joined.is_some()
+            || !self.parents.is_empty() && !self.columns.is_empty()
             || self.columns.iter().any(|column| column.is_numbered() || column.constraint(FOREIGN_KEY).is_some())
             // SAFETY: a constraint of the statement.
             || self.constraints.iter().any(|&constraint| unsafe { (*constraint).contype } == FOREIGN_KEY)
@@ -177,11 +196,16 @@ impl Statement {
 
     /// A column, for messages.
     pub fn display(&self, column: &CStr) -> String {
-        // SAFETY: a C string.
-        let table = unsafe { CStr::from_ptr(self.name()) };
-        let [column, table] = [column, table].map(|name| quoted(&characters(name.to_bytes())));
-        format!("column {column} of table {table}")
+        display(self.relation, column)
     }
+}
+
+/// A column of a table, for messages.
+pub fn display(table: *mut RangeVar, column: &CStr) -> String {
+    // SAFETY: every such node has a name.
+    let table = unsafe { CStr::from_ptr((*table).relname) };
+    let [column, table] = [column, table].map(|name| quoted(&characters(name.to_bytes())));
+    format!("column {column} of table {table}")
 }
 
 /// The kind of constraint.

@@ -1,6 +1,7 @@
 //! What becomes a bigint with Snowflake IDs.
 
 use super::{CHANGED, Session, database, gets_ids};
+use std::io::{Read, Write};
 use testbed::{Cluster, test};
 
 #[test]
@@ -149,8 +150,36 @@ fn a_server_without_a_worker_id_makes_the_table_and_refuses_its_rows() {
     let cluster = Cluster::builder().set("shared_preload_libraries", "snowflake_pg").start();
     let mut session = Session::of(cluster.config());
     session.run("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SET snowflake_pg.serial_schemas = '*'");
-    session.run("CREATE TABLE orders (id serial)");
+    session.run("CREATE TABLE orders (id bigserial)");
     assert_eq!(session.columns("orders"), CHANGED);
     let error = testbed::error(&mut session.client, "INSERT INTO orders DEFAULT VALUES");
     assert_eq!(error.message(), "this server has no worker ID");
+}
+
+/// As docs/serial.md says.
+#[test]
+fn what_is_written_for_an_integer_fails_with_an_error_and_type_of_the_column_does_not() {
+    let (_database, mut session) = database();
+    session.run("CREATE TABLE users (id serial, name text)");
+    for (variable, code) in [("integer", "22003"), ("users.id%TYPE", "")] {
+        session.run(&format!(
+            "CREATE OR REPLACE FUNCTION add() RETURNS void LANGUAGE plpgsql
+                 AS 'DECLARE i {variable}; BEGIN INSERT INTO users DEFAULT VALUES RETURNING id INTO i; END'"
+        ));
+        let failed = session.client.batch_execute("SELECT add()").err();
+        let failed = failed.and_then(|error| error.code().map(|code| code.code().to_owned()));
+        assert_eq!(failed.unwrap_or_default(), code, "{variable}");
+    }
+    let mut binary = Vec::new();
+    session
+        .client
+        .copy_out("COPY (SELECT 1) TO STDOUT (FORMAT binary)")
+        .expect("rows")
+        .read_to_end(&mut binary)
+        .expect("rows");
+    let mut copied = session.client.copy_in("COPY users (id) FROM STDIN (FORMAT binary)").expect("a copy");
+    copied.write_all(&binary).expect("rows");
+    let error = copied.finish().expect_err("four bytes");
+    let error = error.as_db_error().expect("an error of the server");
+    assert_eq!((error.code().code(), error.message()), ("08P01", "insufficient data left in message"));
 }

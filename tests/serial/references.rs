@@ -1,7 +1,9 @@
 //! Columns that refer to Snowflake IDs, and must have room for them.
 
 use super::{Session, database, gets_ids};
-use testbed::test;
+use std::thread;
+use testbed::postgres::error::SqlState;
+use testbed::{error, test};
 
 const BECOMES: &str = "NOTICE: column \"customer\" of table \"orders\" becomes bigint (It refers to a bigint.)";
 
@@ -94,9 +96,10 @@ fn what_keeps_a_column_narrow_is_told_and_keeps_no_statement_from_running() {
 #[test]
 fn only_the_columns_of_the_statement_are_looked_at() {
     let (_database, mut session) = with_customers();
-    session
-        .run("SET snowflake_pg.widen_serial = off; CREATE TABLE orders (old integer REFERENCES customers, kind text)");
-    session.run("RESET snowflake_pg.widen_serial; CREATE TABLE kinds (kind text PRIMARY KEY)");
+    session.run(
+        "SET snowflake_pg.serial_schemas = ''; CREATE TABLE orders (old integer REFERENCES customers, kind text);
+         RESET snowflake_pg.serial_schemas; CREATE TABLE kinds (kind text PRIMARY KEY)",
+    );
     assert_eq!(session.run("ALTER TABLE orders ADD FOREIGN KEY (kind) REFERENCES kinds"), [""; 0]);
     assert_eq!(session.columns("orders"), "old integer, kind text");
 }
@@ -126,4 +129,29 @@ fn columns_without_a_foreign_key_and_those_with_numbers_elsewhere_stay() {
     session.run("CREATE TABLE kinds (id integer PRIMARY KEY)");
     assert_eq!(session.run("CREATE TABLE orders (customer integer, kind integer REFERENCES kinds)"), [""; 0]);
     assert_eq!(session.columns("orders"), "customer integer, kind integer");
+}
+
+/// It waits for the one that drops the table, and then says that there is none, as PostgreSQL does.
+#[test]
+fn a_table_that_is_dropped_meanwhile_is_one_that_does_not_exist() {
+    let (database, mut dropping) = with_customers();
+    for (before, statement) in [
+        ("", "CREATE TABLE orders (customer integer REFERENCES customers)"),
+        (
+            "CREATE TABLE orders (customer integer)",
+            "ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers",
+        ),
+        ("", "CREATE TABLE orders (id integer) INHERITS (customers)"),
+        ("CREATE TABLE orders (id integer)", "ALTER TABLE orders INHERIT customers"),
+    ] {
+        dropping.run(before);
+        dropping.run("BEGIN; DROP TABLE customers");
+        let mut session = Session::of(database.config());
+        let refused = thread::spawn(move || error(&mut session.client, statement));
+        database.wait_until("SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'customers'::regclass");
+        dropping.run("COMMIT");
+        let refused = refused.join().expect("an error");
+        assert_eq!(refused.code(), &SqlState::UNDEFINED_TABLE, "{statement}: {refused:?}");
+        dropping.run("CREATE TABLE customers (id serial PRIMARY KEY); DROP TABLE IF EXISTS orders");
+    }
 }

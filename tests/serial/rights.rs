@@ -24,7 +24,7 @@ fn who_owns_a_database_or_a_role_chooses_for_it() {
     };
     let is_changed = |database: &str| {
         let mut session = of_app(database);
-        session.run("CREATE TABLE orders (id serial)");
+        session.run("CREATE TABLE orders (id bigserial)");
         let is_changed = session.columns("orders") == CHANGED;
         session.run("DROP TABLE orders");
         is_changed
@@ -51,10 +51,12 @@ fn a_superuser_who_adds_a_foreign_key_runs_no_code_of_others_with_more_rights_th
          CREATE TABLE orders (customer integer CHECK (look(1) = 1 OR customer > 0), UNIQUE (customer));
          ALTER TABLE child ADD CHECK (look(1) = 1 OR customer > 0); ALTER TABLE part ADD CHECK (look(1) = 1 OR customer > 0);
          CREATE TABLE source (customer integer CHECK (look(4) = 1 OR customer > 0));
+         CREATE TABLE attached (customer integer NOT NULL CHECK (look(6) = 1 OR customer > 0));
          CREATE TABLE refers (x integer REFERENCES special); CREATE INDEX ON refers ((look(5) + x))",
     );
-    session.run("RESET ROLE; RESET search_path");
+    session.run("RESET ROLE; RESET search_path; CREATE TABLE whole (customer serial)");
     for statement in [
+        "ALTER TABLE theirs.attached INHERIT whole",
         "ALTER TABLE theirs.orders ADD FOREIGN KEY (customer) REFERENCES customers",
         "ALTER TABLE parent ADD FOREIGN KEY (customer) REFERENCES customers",
         "ALTER TABLE parts ADD FOREIGN KEY (customer) REFERENCES customers",
@@ -64,7 +66,11 @@ fn a_superuser_who_adds_a_foreign_key_runs_no_code_of_others_with_more_rights_th
         let told = session.run(statement);
         assert!(!told.contains(&"WARNING: run as postgres".to_owned()), "{statement}: {told:?}");
         let is_widened = told.iter().any(|line| line.contains("becomes bigint"));
-        assert_eq!(is_widened, statement.contains("theirs.orders"), "{statement}: {told:?}");
+        assert_eq!(
+            is_widened,
+            statement.contains("theirs.orders") || statement.contains("theirs.attached"),
+            "{statement}: {told:?}"
+        );
         assert_eq!(is_widened, told.contains(&"WARNING: run as fk_owner".to_owned()), "{statement}: {told:?}");
     }
     session.run("DROP OWNED BY fk_owner CASCADE; DROP ROLE fk_owner");
@@ -81,7 +87,7 @@ fn who_does_not_own_a_table_changes_nothing_of_it() {
     for statement in [
         "ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers",
         "ALTER TABLE orders ADD id serial",
-        "SELECT ids.snowflake_finish_table('orders', '{}'), ids.snowflake_widen('orders', '{customer}')",
+        "SELECT ids.snowflake_finish_table('orders', '{}', '{}'), ids.snowflake_widen('orders', '{customer}')",
     ] {
         // The last ones do nothing.
         if statement.starts_with("SELECT") {
@@ -147,4 +153,27 @@ fn what_the_extension_lacks_keeps_no_statement_from_running() {
         [gets_ids("t"), "NOTICE: column \"big\" of table \"t\" becomes bigint (It refers to a bigint.)".to_owned()]
     );
     session.run("RESET ROLE; DROP OWNED BY lacking; DROP ROLE lacking");
+}
+
+#[test]
+fn nothing_is_said_of_columns_where_postgresql_refuses_the_statement() {
+    let (_database, mut session) = database();
+    session.run(
+        "DROP ROLE IF EXISTS refused; CREATE ROLE refused; GRANT USAGE ON SCHEMA ids TO refused; CREATE SCHEMA secret;
+         CREATE SCHEMA mine AUTHORIZATION refused; CREATE TABLE secret.customers (id serial PRIMARY KEY);
+         CREATE TABLE customers (id serial PRIMARY KEY); CREATE TABLE orders (customer integer);
+         SET ROLE refused; SET search_path = mine, public",
+    );
+    for (statement, message) in [
+        ("CREATE TABLE t (customer integer REFERENCES secret.customers)", "permission denied for schema secret"),
+        ("CREATE TABLE t (customer integer REFERENCES customers)", "permission denied for table customers"),
+        ("CREATE TABLE t (id bigserial, customer integer REFERENCES nowhere)", "relation \"nowhere\" does not exist"),
+        ("CREATE TABLE secret.t (id bigserial)", "permission denied for schema secret"),
+        ("ALTER TABLE orders ADD id bigserial", "must be owner of table orders"),
+    ] {
+        let error = error(&mut session.client, statement);
+        assert_eq!(error.message(), message, "{statement}");
+        assert_eq!(session.run("SELECT"), [""; 0], "{statement}");
+    }
+    session.run("RESET ROLE; RESET search_path; DROP OWNED BY refused CASCADE; DROP ROLE refused");
 }

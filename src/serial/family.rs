@@ -1,0 +1,65 @@
+//! Parents whose columns have Snowflake IDs: a child or a partition must have columns of the same type.
+
+use super::statement::type_of;
+use crate::catalog::{identifier, name_of_table};
+use pgrx::PgRelation;
+use pgrx::pg_sys::{self, FuncExpr, NodeTag, Oid};
+use std::ffi::{CStr, CString};
+
+/// Why a column becomes wider.
+pub const WHY: &str = "The column of its parent has Snowflake IDs.";
+
+/// A table, locked against changes while this exists; `None` if there is none, or if another session has dropped it.
+/// PostgreSQL says so then.
+pub fn open(table: Oid) -> Option<PgRelation> {
+    let lock = 1; // AccessShareLock
+    // SAFETY: takes any OID. What it gives is closed once; PostgreSQL gives the lock back with the transaction.
+    unsafe {
+        let relation = pg_sys::try_relation_open(table, lock);
+        (!relation.is_null()).then(|| PgRelation::from_pg_owned(relation))
+    }
+}
+
+/// The columns of a table whose default is this function, without arguments, and which are of type bigint.
+pub fn columns_with_default(table: Oid, function: Oid) -> Vec<CString> {
+    let Some(table) = open(table) else { return Vec::new() };
+    let columns = table.tuple_desc();
+    let is_default = |number: i16| {
+        // SAFETY: a relation that is open, and one of its columns. Gives an expression, or null.
+        unsafe {
+            let default = pg_sys::build_column_default(table.as_ptr(), number.into());
+            !default.is_null()
+                && (*default).type_ == NodeTag::T_FuncExpr
+                && (*default.cast::<FuncExpr>()).funcid == function
+        }
+    };
+    let with_default = columns
+        .iter()
+        .filter(|column| column.atthasdef && column.atttypid == pg_sys::INT8OID && is_default(column.attnum));
+    // SAFETY: the name in a catalog is a C string.
+    with_default.map(|column| unsafe { CStr::from_ptr(column.attname.data.as_ptr()) }.to_owned()).collect()
+}
+
+/// Those of these columns of the parent that are narrower in the child.
+pub fn narrower(child: Oid, of_parent: Vec<CString>) -> Vec<CString> {
+    let is_narrow = |name: &CString| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&type_of(child, name));
+    of_parent.into_iter().filter(is_narrow).collect()
+}
+
+/// What PostgreSQL's error on such columns lacks: why this extension does not make them wider, and the command that does.
+pub fn advice(child: Oid, columns: &[CString], reason: &[u8]) -> Option<(CString, CString)> {
+    let quoted = |column: &CString| [b"\"", column.as_bytes(), b"\""].concat();
+    let action = |column: &CString| [b"ALTER COLUMN ", identifier(column).as_slice(), b" TYPE bigint"].concat();
+    let name = name_of_table(child)?;
+    let parts = |each: &dyn Fn(&CString) -> Vec<u8>| columns.iter().map(each).collect::<Vec<_>>().join(&b", "[..]);
+    let detail = [
+        b"The parent's column ",
+        parts(&quoted).as_slice(),
+        b" has Snowflake IDs. This one remains narrower: ",
+        reason,
+        b".",
+    ]
+    .concat();
+    let hint = [b"Run ALTER TABLE ", name.as_slice(), b" ", parts(&action).as_slice(), b" first."].concat();
+    Some((CString::new(detail).ok()?, CString::new(hint).ok()?))
+}

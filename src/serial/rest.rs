@@ -1,0 +1,151 @@
+//! What is left when a statement has run, or has failed: messages, defaults, and what PostgreSQL's error lacks.
+
+use super::family::advice;
+use super::statement::find;
+use crate::errors::error_report;
+use crate::server_encoding::{characters, displayable};
+use pgrx::PgMemoryContexts::CurrentMemoryContext;
+use pgrx::pg_sys::{self, Datum, Oid, RangeVar};
+use pgrx::prelude::*;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+unsafe extern "C-unwind" {
+    // pgrx has no bindings for these two.
+    fn errdetail(format: *const c_char, ...) -> c_int;
+    fn errhint(format: *const c_char, ...) -> c_int;
+}
+
+/// It has nothing to drop, since an ERROR jumps over it: what it points to is in PostgreSQL's memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Rest {
+    /// What is said when PostgreSQL has accepted the statement; null for nothing.
+    said: *const Vec<Said>,
+    /// `snowflake_finish_table()`; the invalid OID if no column needs a default.
+    function: Oid,
+    /// The table, by its name in the statement.
+    table: *mut RangeVar,
+    /// The schema where the statement makes the table; the invalid OID if the table is there.
+    schema: Oid,
+    /// The columns of the statement: an array of texts.
+    columns: Datum,
+    /// The tables from which others come: an array of OIDs.
+    sources: Datum,
+    /// DETAIL and HINT of PostgreSQL's error on types that differ; null without one.
+    detail: *const c_char,
+    hint: *const c_char,
+}
+
+/// A message on a column.
+pub struct Said {
+    level: PgLogLevel,
+    message: String,
+    detail: Option<String>,
+    hint: Option<&'static str>,
+}
+
+impl Said {
+    pub fn notice(message: String, detail: Option<String>, hint: Option<&'static str>) -> Self {
+        Self { level: PgLogLevel::NOTICE, message, detail, hint }
+    }
+
+    pub fn warning(message: String, detail: String, hint: &'static str) -> Self {
+        Self { level: PgLogLevel::WARNING, message, detail: Some(detail), hint: Some(hint) }
+    }
+
+    fn tell(&self) {
+        let code = match self.level {
+            PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
+            _ => PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        };
+        let mut report = error_report(code, self.message.clone());
+        if let Some(detail) = &self.detail {
+            report = report.set_detail(detail.clone());
+        }
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(self.level);
+    }
+}
+
+impl Rest {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        said: std::ptr::null(),
+        function: Oid::INVALID,
+        table: std::ptr::null_mut(),
+        schema: Oid::INVALID,
+        columns: Datum::null(),
+        sources: Datum::null(),
+        detail: std::ptr::null(),
+        hint: std::ptr::null(),
+    };
+
+    /// Says this afterwards.
+    pub fn say(&mut self, said: Vec<Said>) {
+        if !said.is_empty() {
+            self.said = CurrentMemoryContext.leak_and_drop_on_delete(said);
+        }
+    }
+
+    /// Calls this function afterwards, with the table and these arrays.
+    pub fn call(&mut self, function: Oid, (table, schema): (*mut RangeVar, Oid), columns: Datum, sources: Datum) {
+        *self = Self { function, table, schema, columns, sources, ..*self };
+    }
+
+    /// Says in PostgreSQL's error why these columns of a child are narrower than those of its parent, and what to do.
+    pub fn explain(&mut self, child: Oid, columns: &[CString], reason: &CStr) {
+        if let Some((detail, hint)) = advice(child, columns, reason.to_bytes()) {
+            // SAFETY: copies of C strings.
+            (self.detail, self.hint) = unsafe { (pg_sys::pstrdup(detail.as_ptr()), pg_sys::pstrdup(hint.as_ptr())) };
+        }
+    }
+
+    /// Whether there is something to say in an error.
+    pub fn explains(&self) -> bool {
+        !self.hint.is_null()
+    }
+}
+
+/// Does what is left when the statement has run.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn finish(rest: &Rest) {
+    // SAFETY: null, or in the memory of the statement, which is still there.
+    unsafe { rest.said.as_ref() }.into_iter().flatten().for_each(Said::tell);
+    if rest.function == Oid::INVALID {
+        return;
+    }
+    // SAFETY: the name is in the statement, which is still there. The function takes the OID of a table and two arrays,
+    // and gives nothing.
+    unsafe {
+        let table = if rest.schema == Oid::INVALID {
+            find(rest.table)
+        } else {
+            pg_sys::get_relname_relid((*rest.table).relname, rest.schema)
+        };
+        pg_sys::OidFunctionCall3Coll(rest.function, Oid::INVALID, table.into(), rest.columns, rest.sources);
+    }
+}
+
+/// Adds DETAIL and HINT to PostgreSQL's error on types that differ, as `parser_errposition()` adds a position: PostgreSQL
+/// calls this while it makes an error.
+///
+/// # Safety
+///
+/// A [`Rest`] that explains.
+pub unsafe extern "C-unwind" fn explain(rest: *mut c_void) {
+    // SAFETY: as the caller's. Takes formats and C strings; an error is being made.
+    unsafe {
+        let rest = &*rest.cast::<Rest>();
+        if pg_sys::geterrcode() == PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH as c_int {
+            errdetail(c"%s".as_ptr(), rest.detail);
+            errhint(c"%s".as_ptr(), rest.hint);
+        }
+    }
+}
+
+/// A text of the server, for a message of this library.
+pub fn readable(text: &CStr) -> String {
+    displayable(&characters(text.to_bytes()))
+}
