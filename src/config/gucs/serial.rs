@@ -6,7 +6,7 @@ use pgrx::{PgList, pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_char, c_void};
 
 static SERIAL_SCHEMAS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-static WIDEN_SERIAL: GucSetting<bool> = GucSetting::<bool>::new(true);
+static WIDEN_SERIAL: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Defines them; see [`super::define`].
 pub(super) fn define() {
@@ -27,15 +27,15 @@ pub(super) fn define() {
     }
     GucRegistry::define_bool_guc(
         c"snowflake_pg.widen_serial",
-        c"Makes new smallint and integer columns bigint, where they are to have Snowflake IDs or refer to a bigint.",
-        c"off: such columns stay as they are, with their sequences, for applications that read keys as 32 bits.",
+        c"Makes new serial and identity columns that are narrower than bigint a bigint with Snowflake IDs, too.",
+        c"off: they keep their type and their sequence, for applications that read keys as 32 bits.",
         &WIDEN_SERIAL,
         GucContext::Userset,
         GucFlags::default(),
     );
 }
 
-/// Whether such columns become wider.
+/// Whether serial and identity columns that are narrower than bigint become wider.
 pub fn widens_serial() -> bool {
     WIDEN_SERIAL.get()
 }

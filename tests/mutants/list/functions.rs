@@ -133,6 +133,16 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "serial:: left" },
     },
     Mutant {
+        name: "keys of 32 bits become wider, although nobody has asked for it",
+        edits: &[("src/config/gucs/serial.rs", "GucSetting::<bool>::new(false)", "GucSetting::<bool>::new(true)")],
+        against: Servers { tests: "serial:: by_default" },
+    },
+    Mutant {
+        name: "a table that is dropped meanwhile is opened as if it were there",
+        edits: &[("src/serial/family.rs", "pg_sys::try_relation_open(", "pg_sys::relation_open(")],
+        against: Servers { tests: "serial:: dropped_meanwhile" },
+    },
+    Mutant {
         name: "a partition is dropped of which a part is not old enough",
         edits: &[("src/functions/partitions/old.rs", "partition.ids.end <= end", "partition.ids.start < end")],
         against: Servers { tests: "partitions:: the_plan_detaches" },

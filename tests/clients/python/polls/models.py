@@ -1,5 +1,7 @@
 """The models of an application that knows nothing of Snowflake IDs."""
 
+from django.contrib.contenttypes.fields import GenericForeignKey
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 
 
@@ -21,3 +23,15 @@ class Tag(models.Model):
 
 class LongQuestion(Question):
     text = models.TextField()
+
+
+class Note(models.Model):
+    content_type = models.ForeignKey(ContentType, on_delete=models.CASCADE)
+    object_id = models.BigIntegerField()
+    about = GenericForeignKey()
+
+
+class NarrowNote(models.Model):
+    content_type = models.ForeignKey(ContentType, on_delete=models.CASCADE)
+    object_id = models.IntegerField()
+    about = GenericForeignKey()

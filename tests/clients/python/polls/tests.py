@@ -1,7 +1,8 @@
+from django.db import DataError
 from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
-from .models import Choice, Question
+from .models import Choice, NarrowNote, Note, Question
 
 
 def ask():
@@ -15,6 +16,12 @@ class RolledBack(TestCase):
         question = ask()
         self.assertGreater(question.pk, 1 << 53)
         self.assertEqual(Question.objects.get(pk=question.pk).choice_set.count(), 3)
+
+    def test_a_generic_key_needs_64_bits(self):
+        question = ask()
+        self.assertEqual(Note.objects.create(about=question).about, question)
+        with self.assertRaisesMessage(DataError, "integer out of range"):
+            NarrowNote.objects.create(about=question)
 
 
 class Flushed(TransactionTestCase):
