@@ -33,7 +33,7 @@ fn add(client: &mut Client) -> [i64; 4] {
              tag AS (INSERT INTO shop_tag (name) VALUES ('new') RETURNING id),
              added AS (INSERT INTO shop_order (customer_id) SELECT id FROM customer RETURNING id),
              tagged AS (INSERT INTO shop_order_tags (order_id, tag_id) SELECT added.id, tag.id FROM added, tag RETURNING id)
-        SELECT customer.id, tag.id, added.id, tagged.id FROM customer, tag, added, tagged";
+        SELECT customer.id, tag.id, added.id, tagged.id::bigint FROM customer, tag, added, tagged";
     let row = client.query_one(keys, &[]).expect("an order");
     [0, 1, 2, 3].map(|column| row.get(column))
 }
@@ -43,8 +43,9 @@ fn a_project_of_django_with_rows_goes_over_to_snowflake_ids_by_its_migrations() 
     let cluster = server();
     let mut client = connect(&cluster, "shop");
     manage(&cluster, &["migrate", "shop", "0001"], &[]).expect("tables with identity columns");
-    // As before Django 4.1.
+    // As before Django 4.1, and with the `AutoField` that was the default before Django 3.2.
     let serial = "SET ROLE shop;
+        ALTER TABLE shop_order_tags ALTER id TYPE integer;
         ALTER TABLE shop_tag ALTER id DROP IDENTITY;
         CREATE SEQUENCE shop_tag_id_seq OWNED BY shop_tag.id;
         ALTER TABLE shop_tag ALTER id SET DEFAULT nextval('shop_tag_id_seq')";

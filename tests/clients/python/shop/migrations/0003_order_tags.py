@@ -6,7 +6,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(
             # recipe
-            "ALTER TABLE shop_order_tags ALTER id DROP IDENTITY IF EXISTS, ALTER id SET DEFAULT snowflake_nextval()"
+            "ALTER TABLE shop_order_tags ALTER id DROP IDENTITY IF EXISTS, ALTER id TYPE bigint, ALTER id SET DEFAULT snowflake_nextval()"
             # end
         ),
     ]
