@@ -4,6 +4,7 @@
 mod django;
 mod hosted;
 mod json;
+mod nested;
 mod objects;
 mod program;
 mod serial;
@@ -104,7 +105,8 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let project_of_django = ["fields.py", "apps.py", "migrations/0003_order_tags.py"];
     let project_of_django = project_of_django.map(|file| format!("python/shop/{file}"));
     let objects = objects::programs().chain(["prisma/schema.prisma"]);
-    let clients = objects.chain(within::PYTHON).chain(within::OTHERS).map(str::to_owned).chain(project_of_django);
+    let clients = objects.chain(within::PYTHON).chain(within::OTHERS).chain(nested::PROGRAMS).map(str::to_owned);
+    let clients = clients.chain(project_of_django);
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
     for (document, programs) in [("clients", clients.collect::<Vec<_>>()), ("formats", formats.collect())] {

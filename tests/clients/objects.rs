@@ -60,7 +60,7 @@ const PYTHON: [Recipe; 9] = [
 const NODE: [Recipe; 7] = [
     client("node-postgres 8.23.1", "node/pg.js", "string"),
     client("postgres.js 3.4.9", "node/postgres.js", "bigint"),
-    client("Drizzle 0.45.4, `mode: \"bigint\"`", "node/drizzle.js", "bigint"),
+    client("Drizzle 0.45.4, the type `snowflake`", "node/drizzle.js", "bigint"),
     Recipe { keys: Keys::Rounded, ..client("Drizzle 0.45.4, `mode: \"number\"`", "node/drizzle_number.js", "number") },
     client("TypeORM 1.1.1", "node/typeorm.js", "string"),
     client("Sequelize 6.37.8", "node/sequelize.js", "string"),
@@ -97,7 +97,7 @@ impl Recipe {
         let log = cluster.log().split_off(before);
         assert_eq!(printed["type"], self.key_type, "{}", self.name);
 
-        let rows = client.query("SELECT n, id FROM orders", &[]).expect("rows");
+        let rows = client.query("SELECT n, id::bigint FROM orders", &[]).expect("rows");
         let rows: HashMap<String, String> =
             rows.iter().map(|row| (row.get::<_, i32>(0).to_string(), row.get::<_, i64>(1).to_string())).collect();
         assert_eq!(rows.len(), 500, "{}", self.name);

@@ -1,19 +1,26 @@
-import { sql } from "drizzle-orm";
+import { generateDrizzleJson, generateMigration } from "drizzle-kit/api";
+import { eq, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
-import { bigint, integer, pgTable } from "drizzle-orm/pg-core";
+import { integer, pgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { numbers, report } from "./report.js";
+import { snowflake } from "./snowflake_type.js";
 
 // recipe
 const orders = pgTable("orders", {
-  id: bigint("id", { mode: "bigint" }).primaryKey().default(sql`snowflake_nextval()`),
+  id: snowflake("id").primaryKey().default(sql`snowflake_nextval()`),
   n: integer("n"),
 });
 // end
 
 const client = new pg.Client();
 await client.connect();
-await client.query("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer)");
-const rows = await drizzle(client).insert(orders).values(numbers.map((n) => ({ n }))).returning();
+for (const statement of await generateMigration(generateDrizzleJson({}), generateDrizzleJson({ orders }))) {
+  await client.query(statement);
+}
+const db = drizzle(client);
+const rows = await db.insert(orders).values(numbers.map((n) => ({ n }))).returning();
+const found = await db.select().from(orders).where(eq(orders.id, rows[7].id));
+if (found.length !== 1 || found[0].n !== 7) throw new Error("not found");
 report(rows.map(({ n, id }) => [n, id]));
 await client.end();

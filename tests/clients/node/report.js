@@ -8,3 +8,9 @@ export function report(pairs, drift = "") {
 }
 
 export const numbers = [...Array(500).keys()];
+
+/** Prints the keys of customers and, by their numbers, of the orders within them, with the key of the order's customer. */
+export function reportNested(rows, customerOf) {
+  const orders = rows.flatMap((row) => row.orders.map((order) => [order.n, [String(order.id), String(customerOf(order))]]));
+  console.log(JSON.stringify({ customers: rows.map((row) => String(row.id)), orders: Object.fromEntries(orders) }));
+}
