@@ -111,6 +111,14 @@ CREATE FUNCTION snowflake_decode(
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
     'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z; for indexes and generated columns';
 
+-- STABLE: it looks at the clock.
+CREATE FUNCTION snowflake_decode_all(
+    id bigint, OUT layout text, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer,
+    OUT sequence integer, OUT tag integer) RETURNS SETOF record
+    LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_decode_all_wrapper';
+COMMENT ON FUNCTION snowflake_decode_all(bigint) IS
+    'fields of an ID of unknown origin under each named layout that it fits, the latest time first, without times more than a day ahead';
+
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS

@@ -110,6 +110,7 @@ const CALLS: &[&str] = &[
     "snowflake_nextblock(2)",
     "snowflake_lastval()",
     "snowflake_decode(1::bigint)",
+    "snowflake_decode_all(1::bigint)",
     "snowflake_decode(1::bigint, 'twitter'::text)",
     "snowflake_timestamp(1::bigint)",
     "snowflake_timestamp(1::bigint, 'twitter'::text)",

@@ -74,6 +74,52 @@ fn the_functions_give_what_the_documentation_says() {
 }
 
 #[test]
+fn an_id_of_unknown_origin_is_shown_in_each_layout_that_it_fits_the_latest_time_first() {
+    let (_database, mut client) = database();
+    // The layouts whose bits have room for the ID, by what snowflake_decode() gives.
+    client
+        .batch_execute(
+            "CREATE FUNCTION expected(id bigint) RETURNS TABLE (
+                 layout text, issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer)
+                 BEGIN ATOMIC
+                     SELECT name, d.* FROM (
+                         SELECT place, name, (SELECT sum(bits[1]::integer) FROM regexp_matches(fields, '[0-9]+', 'g') bits) AS bits
+                         FROM (SELECT row_number() OVER () AS place, * FROM snowflake_layouts) l) layouts
+                     CROSS JOIN LATERAL snowflake_decode(
+                         CASE WHEN bits = 64 OR id >= 0 AND id::numeric < 2::numeric ^ bits THEN id END, name) d
+                     WHERE d.issued_at <= now() + interval '1 day'
+                     ORDER BY d.issued_at DESC, place;
+                 END",
+        )
+        .unwrap_or_else(|error| panic!("{error:?}"));
+    for (id, some) in [
+        ("0", "flat twitter mastodon"),
+        ("1541815603606036480", "flat twitter leaf discord instagram"),
+        ("175928847299117063", "discord"),
+        ("snowflake_nextval()", "twitter"),
+        ("snowflake_min_id(now() + interval '23 hours', 'sonyflake')", "sonyflake"),
+        ("snowflake_min_id(now() + interval '25 hours', 'js')", "flat"),
+        // Only layouts of 64 bits have negative ones, far in the future.
+        ("-1", ""),
+        ("-9223372036854775808", ""),
+        ("9223372036854775807", ""),
+        ("NULL", ""),
+    ] {
+        let id = value(&mut client, &format!("SELECT {id}"));
+        let rows = |client: &mut Client, function: &str| {
+            value(client, &format!("SELECT string_agg(d::text, E'\\n') FROM {function}({id}) d"))
+        };
+        let shown = rows(&mut client, "snowflake_decode_all");
+        assert_eq!(shown, rows(&mut client, "expected"), "{id}");
+        for layout in some.split_whitespace() {
+            assert!(shown.contains(&format!("({layout},")), "{id} in {layout}: {shown}");
+        }
+    }
+    let future = "SELECT count(*) FROM snowflake_decode_all(snowflake_min_id(now() + interval '25 hours', 'js')) WHERE layout = 'js'";
+    assert_eq!(value(&mut client, future), "0");
+}
+
+#[test]
 fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
     let (_database, mut client) = database();
     for (query, code, message, detail) in [

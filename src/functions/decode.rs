@@ -1,12 +1,15 @@
 //! Decoding and composing IDs.
 
 use super::layout::{bits, layout_in_force, layout_named, outside};
-use super::row::{Row, column};
+use super::row::{Column, Row, column};
 use super::time::{timestamptz, unix_ms};
+use crate::clock;
 use crate::errors::{error_report, raise};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::layout::{FieldKind, Layout, OutOfRange, PartsError, TimeError};
+use snowflake_core::UnixMs;
+use snowflake_core::layout::{FieldKind, Layout, OutOfRange, PRESETS, PartsError, TimeError};
+use std::cmp::Reverse;
 
 /// When an ID was issued.
 #[pg_extern(sql = false)]
@@ -36,16 +39,40 @@ fn snowflake_decode_with_layout(id: i64, layout: &[u8]) -> Row {
     decode(id, &layout_named(layout))
 }
 
+/// The fields of an ID under each named layout that has it, except where its time is yet to come.
+#[pg_extern(sql = false)]
+fn snowflake_decode_all(id: i64) -> SetOfIterator<'static, Row> {
+    const DAY: UnixMs = 86_400_000;
+    // Another server's clock may be wrong.
+    let latest = clock::unix_ms() + DAY;
+    let layouts = PRESETS.iter().map(|preset| (preset.name, preset.layout()));
+    let mut fitting: Vec<_> = layouts
+        .filter(|(_, layout)| id.cast_unsigned() <= layout.max_id())
+        .filter(|(_, layout)| layout.issued_at(id.cast_unsigned()) <= latest)
+        .collect();
+    // An ID of another layout has mostly a time long ago.
+    fitting.sort_by_key(|(_, layout)| Reverse(layout.issued_at(id.cast_unsigned())));
+    SetOfIterator::new(fitting.into_iter().map(move |(name, layout)| {
+        let mut columns = vec![("layout", column(name))];
+        columns.extend(fields(id, &layout));
+        Row::of(columns)
+    }))
+}
+
 fn decode(id: i64, layout: &Layout) -> Row {
+    Row::of(fields(id, layout))
+}
+
+fn fields(id: i64, layout: &Layout) -> [(&'static str, Column); 5] {
     let parts = layout.unpack(bits(id, layout));
     let number = |value: u64| i32::try_from(value).expect("all fields but the timestamp have 31 bits");
-    Row::of([
+    [
         ("issued_at", column(timestamptz(parts.issued_at))),
         ("datacenter_id", column(parts.datacenter.map(number))),
         ("worker_id", column(parts.worker.map(number))),
         ("sequence", column(parts.sequence.map(number))),
         ("tag", column(parts.tag.map(number))),
-    ])
+    ]
 }
 
 /// The ID with these fields.

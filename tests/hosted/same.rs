@@ -204,6 +204,7 @@ fn calls() -> Vec<String> {
             add(format!("snowflake_{function}({id})::text"));
         }
         add(format!("snowflake_from_uuid(snowflake_to_uuid({id}))"));
+        add(format!("(SELECT string_agg(d::text, ' ') FROM snowflake_decode_all({id}) d)"));
         add(format!("snowflake_within({id}, '2026-01-01Z')"));
         add(format!("snowflake_within({id}, NULL, '2026-01-01Z')"));
         add(format!("snowflake_within({id}, '2026-01-01Z', NULL)"));

@@ -5,6 +5,15 @@ use super::Mutant;
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "an ID of unknown origin is shown with times that are yet to come",
+        edits: &[(
+            "src/functions/decode.rs",
+            "        .filter(|(_, layout)| layout.issued_at(id.cast_unsigned()) <= latest)\n",
+            "        .filter(|_| latest > 0)\n",
+        )],
+        against: Servers { tests: "sql_surface:: an_id_of_unknown_origin" },
+    },
+    Mutant {
         name: "a server begins at a mark that was reset to far ahead at once",
         edits: &[(
             "crates/snowflake_core/src/mark/start.rs",
