@@ -20,6 +20,9 @@
 # make picture NAME=…  draw one of the pictures of the documents anew
 # Without NAME, these list what there is, how long it takes and what it needs.
 #
+# Times are rough, and of two idle cores on which all is compiled. A fresh clone first compiles the
+# library (about two minutes), and what runs servers for make run, test or demo (about four more).
+#
 # All but install and clean install what is missing, by apt-get as root or with sudo. They write to
 # target and /dev/shm. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL other than that in the PATH.
 
@@ -252,7 +255,7 @@ picture/layouts: setup
 ## docs/page.png: what the page looks like (seconds; installs Chromium)
 picture/page: setup
 	@tools/setup page
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1090 --screenshot=docs/page.png \
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1110 --screenshot=docs/page.png \
 		"file://$(CURDIR)/page/index.html"
 
 ## part of make test: random schedules, leases of workers, a day of a fleet (three minutes)

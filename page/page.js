@@ -46,6 +46,12 @@ function drawBits(id, layout) {
   at("bits").setAttribute("aria-label", `Bits: ${groups.map((one) => one.innerText).join("; ")}`);
 }
 
+/** The layout as SQL names it: its name, if that is all that was typed. */
+function shortest(layout) {
+  const name = at("layout").value.trim().toLowerCase();
+  return Object.hasOwn(snowflake.PRESETS, name) ? name : layout.text;
+}
+
 function showId(id, layout) {
   const decoded = attempt("id", "id-error", () => snowflake.decode(id, layout));
   at("decoded").hidden = decoded === null;
@@ -63,7 +69,7 @@ function showId(id, layout) {
   show("min-id", layout.fields[0].letter === "t" ? snowflake.minId(decoded.issuedAt, layout).toString() : "IDs do not sort by time");
   show("base62", id < 0n ? "" : snowflake.toText(id, "base62"));
   show("uuid", id < 0n ? "" : snowflake.toUuid(id));
-  show("sql", `SELECT * FROM snowflake_decode(${id}, '${layout.text}');`);
+  show("sql", `SELECT * FROM snowflake_decode(${id}, '${shortest(layout)}');`);
 }
 
 function showLayout(layout) {
@@ -75,7 +81,8 @@ function showLayout(layout) {
   show("last", snowflake.timeText(room.lastTimestamp));
   show("width", `${layout.bits} of 63`);
   show("decode-only", room.decodeOnly ? `IDs of this layout can be decoded but not issued. ${room.decodeOnly}.` : "");
-  show("setting", `snowflake_pg.layout = '${layout.text}'`);
+  show("setting", `snowflake_pg.layout = '${shortest(layout)}'`);
+  at("setting").hidden = room.decodeOnly !== undefined;
   for (const letter of ORDER) {
     const input = at(`width-${letter}`);
     if (document.activeElement !== input) input.value = layout.fields.find((one) => one.letter === letter)?.bits ?? 0;

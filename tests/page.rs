@@ -244,7 +244,8 @@ fn the_page_shows_what_its_address_asks_for() {
         ("servers", "1,024"),
         ("rate", "4,096,000"),
         ("years", "69.7"),
-        ("setting", "snowflake_pg.layout = 't41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z'"),
+        ("setting", "snowflake_pg.layout = 'flat'"),
+        ("sql", "SELECT * FROM snowflake_decode(1541815603606036480, 'flat');"),
         ("id-error", ""),
         ("layout-error", ""),
     ] {
@@ -259,6 +260,14 @@ fn the_page_shows_what_its_address_asks_for() {
         text_of(&discord, "decode-only")
             .starts_with("IDs of this layout can be decoded but not issued. \"t42 d5 w5 s12\"")
     );
+    assert_eq!(text_of(&discord, "sql"), "SELECT * FROM snowflake_decode(175928847299117063, 'discord');");
+    // Nothing to copy into a configuration.
+    assert!(
+        discord.contains("<pre id=\"setting\" hidden=\"\">") && first.contains("<pre id=\"setting\">"),
+        "{discord}"
+    );
+    let text = "t41 s10 w12 unit=1ms epoch=2010-11-04T01:42:54.657Z";
+    assert_eq!(text_of(&page("id=1&layout=flat t41 s10 w12"), "setting"), format!("snowflake_pg.layout = '{text}'"));
     assert_eq!(text_of(&page("id=1ptWyK4WgZU&as=base62&layout=twitter"), "worker"), "26");
     let wrong = page("id=abc&layout=t41 w99");
     assert_eq!(text_of(&wrong, "id-error"), "\"abc\" is not an ID: type a number, or choose how it is written.");
