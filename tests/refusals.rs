@@ -24,9 +24,9 @@ fn a_server_without_a_worker_id_issues_nothing() {
         "55000",
         "this server has no worker ID",
         Some("snowflake_pg.worker_id is not set."),
-        "Set snowflake_pg.worker_id to a number from 0 to 1023 that no other server has, in this server's own configuration, \
-         and restart the server. Not in a file of the data directory, as by ALTER SYSTEM: base backups \
-         copy it, and another server would issue the same IDs.",
+        "Set snowflake_pg.worker_id to a number from 0 to 1023 that no other server has, and restart the server. Base backups copy \
+         files of the data directory, as ALTER SYSTEM writes them: a standby may keep their setting, but a copy that issues IDs \
+         beside this server needs its own.",
     );
     assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "worker unset");
     assert!(!cluster.mark_file().exists());
@@ -40,9 +40,9 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
     let flat = "t41 w10 s12 unit=1ms epoch=2024-01-01T00:00:00Z";
     let set = |variable: &str, last: u32| {
         format!(
-            "Set snowflake_pg.{variable} to a number from 0 to {last}, in this server's own configuration, and restart the \
-             server. Not in a file of the data directory, as by ALTER SYSTEM: base backups copy it, and another server \
-             would issue the same IDs."
+            "Set snowflake_pg.{variable} to a number from 0 to {last}, and restart the server. Base backups copy files of the data \
+             directory, as ALTER SYSTEM writes them: a standby may keep their setting, but a copy that issues IDs beside this \
+             server needs its own."
         )
     };
     let or_flat = " Layout \"flat\" has the same bits, and workers 0 to 1023.";

@@ -38,8 +38,8 @@ pub enum ConfigurationError {
 /// The HINT for a parameter that must differ between servers.
 fn set_for_this_server(variable: &str, to_what: &str) -> String {
     format!(
-        "Set {variable} {to_what}, in this server's own configuration, and restart the server. Not in a file of the \
-         data directory, as by ALTER SYSTEM: base backups copy it, and another server would issue the same IDs."
+        "Set {variable} {to_what}, and restart the server. Base backups copy files of the data directory, as ALTER SYSTEM \
+         writes them: a standby may keep their setting, but a copy that issues IDs beside this server needs its own."
     )
 }
 
