@@ -118,8 +118,8 @@ site:
 space := $(subst ,, )
 # The filter that chooses the tests of these files.
 tests_of = $(subst $(space),|,$(1:%=%::))
-# Functions, types and plans, most of them on shared servers.
-checked = sql_surface text snowflake_type planner adopt extension tags
+# Functions, types and plans, most of them on shared servers; and whether hosted databases have the same functions.
+checked = $(call tests_of,sql_surface text snowflake_type planner adopt extension tags reference)|hosted::same every_function
 
 # The library of the development build: it is built in seconds after a change, and is only slower.
 check: setup
@@ -129,7 +129,7 @@ check: setup
 	$(cargo_extension) clippy --locked $(ignoring) --features pg$(pg_major) -- --deny warnings
 	cargo test --locked --package snowflake_core --lib
 	$(cargo_extension) build --locked $(ignoring) --features pg$(pg_major)
-	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so $(servers) "$(call tests_of,$(checked))"
+	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/debug/libsnowflake_pg.so $(servers) "$(checked)"
 
 # Then a table of the times, also after a failure.
 test: build

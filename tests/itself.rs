@@ -101,6 +101,25 @@ fn no_process_of_postgresql_starts_a_thread() {
     assert!(seen > 100, "{seen}");
 }
 
+/// `cp -r` by root makes everything root's, also what servers of another user are copied from.
+#[test]
+fn servers_of_a_checkout_that_was_copied_start() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let [original, copied] = ["original", "copied"].map(|name| directory.path().join(name));
+    let start = |templates: &Path| {
+        let mut program = Command::new("/proc/self/exe");
+        program.env("SNOWFLAKE_PG_TEMPLATES", templates).args(["--quiet", "extension:: an_older_script"]);
+        let output = program.output().expect("tests");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    };
+    start(&original);
+    assert!(Command::new("cp").arg("-r").args([&original, &copied]).status().expect("cp").success());
+    start(&copied);
+    // Or somebody has given everybody the right to read it.
+    assert!(Command::new("chmod").args(["-R", "a+rX"]).arg(&copied).status().expect("chmod").success());
+    start(&copied);
+}
+
 /// As for mutants: this program, against a copy of what git knows.
 #[test]
 fn the_tests_can_be_run_against_a_copy_of_the_sources() {

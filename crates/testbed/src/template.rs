@@ -1,14 +1,15 @@
 //! Data directories as initdb makes them, copied: initdb takes a second of a processor, and a copy a tenth.
 //!
-//! The templates stay in `target`, for the next run. PostgreSQL's own tests do the same (`INITDB_TEMPLATE` in its
-//! `Cluster.pm`), but their servers all have one system identifier. Here each server gets an identifier of its own, as
-//! initdb would give it: the extension tells servers from their copies by it.
+//! The templates stay in `target/templates`, or in `SNOWFLAKE_PG_TEMPLATES`, for the next run. PostgreSQL's own tests do
+//! the same (`INITDB_TEMPLATE` in its `Cluster.pm`), but their servers all have one system identifier. Here each server
+//! gets an identifier of its own, as initdb would give it: the extension tells servers from their copies by it.
 
 use crate::host::give_away;
 use crate::installation::{Installation, project};
 use crate::scratch::Scratch;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -22,28 +23,38 @@ const FIRST_WAL: &str = "pg_wal/000000010000000000000001";
 /// Makes a data directory that initdb could have made with these options. `initdb` is to be the command for it, as the
 /// servers' user.
 pub(crate) fn copy(installation: &Installation, options: &[&str], initdb: Command, data: &Path) {
-    let template = template(installation, options, initdb);
+    // The directory around it was given to the servers' user.
+    let user = fs::metadata(data.parent().expect("a directory")).expect("own directory").uid();
+    let template = template(installation, options, initdb, user);
     let copied = Command::new("cp").arg("-a").arg(&template).arg(data).status().expect("cp");
     assert!(copied.success(), "no copy of {}", template.display());
     give_identifier(data);
 }
 
-/// The template for these options, made if it is not there.
-fn template(installation: &Installation, options: &[&str], mut initdb: Command) -> PathBuf {
+/// The template for these options, made if it is not there, or if servers of this user cannot start from it: a checkout
+/// may have been copied.
+fn template(installation: &Installation, options: &[&str], mut initdb: Command, user: u32) -> PathBuf {
     // By the same programs, and of the same user.
-    let user = rustix::process::getuid().as_raw().to_string();
     let programs = installation.copied_from().display().to_string();
-    let key = [&[installation.version(), &user, &programs], options].concat().join(" ");
+    let key = [&[installation.version(), &user.to_string(), &programs], options].concat().join(" ");
     let key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
-    let templates = project().join("target/templates");
+    let templates =
+        std::env::var_os("SNOWFLAKE_PG_TEMPLATES").map_or_else(|| project().join("target/templates"), PathBuf::from);
     let template = templates.join(key);
-    if template.exists() {
+    let is_usable =
+        || fs::metadata(&template).is_ok_and(|made| made.uid() == user && made.permissions().mode() & 0o777 == 0o700);
+    if is_usable() {
         return template;
     }
     fs::create_dir_all(&templates).expect("own directory");
     let lock = File::create(templates.join("lock")).expect("own file");
     lock.lock().expect("a lock");
-    if !template.exists() {
+    if !is_usable() {
+        if let Err(error) = fs::remove_dir_all(&template)
+            && error.kind() != ErrorKind::NotFound
+        {
+            panic!("{error}: remove {} as its owner", templates.display());
+        }
         // Made where the servers' user may write.
         let scratch = Scratch::new("initdb-");
         give_away(scratch.path());
