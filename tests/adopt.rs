@@ -1,5 +1,5 @@
 //! Existing tables get Snowflake IDs by `snowflake_adopt_plan()`, and their own numbers back by
-//! `snowflake_revert_plan()`.
+//! `snowflake_revert_plan()`; whole schemas do so by `snowflake_adopt_schema_plan()` and `snowflake_revert_schema_plan()`.
 
 mod around;
 mod made;
@@ -28,7 +28,7 @@ pub fn with_extension(mut client: Client) -> Client {
 }
 
 /// A plan.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Its commands.
     pub commands: Vec<String>,
@@ -60,8 +60,13 @@ pub fn plan_in(client: &mut Client, schema: &str, which: &str, arguments: &str) 
 pub fn run(client: &mut Client, which: &str, arguments: &str) {
     let plan = plan(client, which, arguments);
     assert!(!plan.commands.is_empty(), "{arguments}: {:?}", plan.notes);
-    for command in plan.commands {
-        client.batch_execute(&command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+    run_all(client, &plan.commands);
+}
+
+/// Runs the commands of a plan.
+pub fn run_all(client: &mut Client, commands: &[String]) {
+    for command in commands {
+        client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
     }
 }
 

@@ -3,7 +3,7 @@
 -- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.
 
 CREATE TYPE snowflake_step AS (step integer, command text, note text);
-COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan(), snowflake_adopt_schema_plan() and snowflake_revert_plan()';
+COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan(), snowflake_revert_plan(), and their forms for a schema';
 COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL for a remark, or if something stands in the way or nothing is to be done';
 COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what the plan leaves, or what stands in the way';
 
@@ -437,11 +437,20 @@ CREATE FUNCTION snowflake_adopt_schema_plan(schema regnamespace) RETURNS SETOF s
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
-    relations regclass[];
-    columns name[];
-    others text[];
+    numbered record;
+    relations regclass[] := '{}';
+    columns name[] := '{}';
+    -- Of columns, with what refers to them, those that are narrower than a bigint.
+    narrow_of text := format('SELECT string_agg(format(''%%I of %%s'', attname, attrelid::regclass), '', ''
+            ORDER BY attrelid::regclass::text, attname)
+        FROM %s.snowflake_referring($1, $2) JOIN pg_attribute ON attrelid = relation AND attname = column_name
+        JOIN pg_type t ON t.oid = atttypid
+        WHERE ARRAY[atttypid, typbasetype] && ARRAY[''smallint''::regtype, ''integer''::regtype]::oid[]', ours);
+    narrow text;
+    kept text[] := '{}';
+    others text[] := '{}';
 BEGIN
-    WITH numbered AS (
+    FOR numbered IN
         SELECT c.oid::regclass AS relation, attname,
             EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p' AND attnum = ANY (conkey)) AS is_key
         FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attinhcount = 0
@@ -450,19 +459,36 @@ BEGIN
             AND atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
             AND (attidentity <> '' OR EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = refobjid AND s.relkind = 'S'
                 WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND refclassid = 'pg_class'::regclass))
-            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND deptype = 'e'))
-    SELECT array_agg(relation ORDER BY relation::text, attname) FILTER (WHERE is_key),
-        array_agg(attname ORDER BY relation::text, attname) FILTER (WHERE is_key),
-        array_agg(format('%I of %s is numbered by a sequence, and not in the primary key: it remains as it is.', attname, relation)
-            ORDER BY relation::text, attname) FILTER (WHERE NOT is_key)
-        INTO relations, columns, others FROM numbered;
-    RETURN QUERY SELECT 0, NULL::text, note FROM unnest(others) note;
-    IF relations IS NULL THEN
+            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND deptype = 'e')
+        ORDER BY c.oid::regclass::text, attname
+    LOOP
+        IF NOT numbered.is_key THEN
+            others := others || format('%I of %s is numbered by a sequence, and not in the primary key: it remains as it is.',
+                numbered.attname, numbered.relation);
+            CONTINUE;
+        END IF;
+        EXECUTE narrow_of INTO narrow USING ARRAY[numbered.relation], ARRAY[numbered.attname];
+        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'on')::boolean THEN
+            relations := relations || numbered.relation;
+            columns := columns || numbered.attname;
+        ELSE
+            kept := kept || format('%I of %s keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: %s.',
+                numbered.attname, numbered.relation, narrow);
+        END IF;
+    END LOOP;
+    EXECUTE narrow_of INTO narrow USING relations, columns;
+    IF narrow IS NOT NULL THEN
+        RETURN QUERY VALUES (0, NULL, concat(format('These columns become bigint: %s.', narrow),
+            ' The application must declare them with 64 bits before the plan runs.',
+            ' To leave their keys as they are, set snowflake_pg.widen_serial to off, and make the plan anew.'));
+    END IF;
+    RETURN QUERY SELECT 0, NULL::text, note FROM unnest(kept || others) note;
+    IF relations = '{}' AND kept = '{}' THEN
         RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: no primary key in schema %s is numbered by a sequence.', schema));
-    ELSE
+    ELSIF relations <> '{}' THEN
         RETURN QUERY EXECUTE format('SELECT * FROM %s.snowflake_make_plan($1, $2, false)', ours) USING relations, columns;
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt_schema_plan(regnamespace) IS
-    'the commands of snowflake_adopt_plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; changes nothing itself';
+    'the commands of snowflake_adopt_plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; leaves narrow keys where snowflake_pg.widen_serial is off; changes nothing itself';

@@ -1,4 +1,4 @@
--- The way back from an adopted table
+-- The way back from adopted tables
 
 CREATE FUNCTION snowflake_revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -119,3 +119,36 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_revert_plan(regclass, name) IS
     'commands for \gexec that give a column back the sequence or the identity that it had before snowflake_adopt_plan(), or else an identity above its greatest ID; changes nothing itself';
+
+CREATE FUNCTION snowflake_revert_schema_plan(schema regnamespace) RETURNS SETOF snowflake_step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = 'snowflake_pg');
+BEGIN
+    RETURN QUERY EXECUTE format($plan$
+        WITH issued AS (
+            SELECT c.oid::regclass AS relation, attname,
+                EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p' AND attnum = ANY (conkey)) AS is_key
+            FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attinhcount = 0
+            JOIN pg_attrdef f ON adrelid = c.oid AND adnum = attnum AND attgenerated = ''
+            WHERE relnamespace = $1 AND relkind IN ('r', 'p') AND NOT relispartition
+                AND pg_get_expr(adbin, adrelid) ~ '\msnowflake_(nextval|nextval_tagged|id)\('),
+        steps(place, relation, attname, nth, command, note) AS (
+            SELECT CASE WHEN command IS NULL THEN 2 ELSE 3 END, relation, attname, nth, command, note
+            FROM issued CROSS JOIN LATERAL %s.snowflake_revert_plan(relation, attname) WITH ORDINALITY planned(step, command, note, nth)
+            WHERE is_key
+            UNION ALL
+            SELECT 1, relation, attname, 0, NULL,
+                format('%%I of %%s has Snowflake IDs, and is not in the primary key: it remains as it is.', attname, relation)
+            FROM issued WHERE NOT is_key)
+        SELECT (row_number() OVER (ORDER BY place, relation::text, attname, nth))::integer, command, note FROM steps $plan$, ours)
+        USING schema;
+    IF NOT FOUND THEN
+        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: no primary key in schema %s has Snowflake IDs.', schema));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_revert_schema_plan(regnamespace) IS
+    'the commands of snowflake_revert_plan() for all primary keys of a schema that have Snowflake IDs, in a transaction for each; changes nothing itself';

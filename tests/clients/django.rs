@@ -1,6 +1,8 @@
-//! A project of Django goes over to Snowflake IDs, and runs its tests, as docs/clients.md shows.
+//! A project of Django goes over to Snowflake IDs, and runs its tests, as docs/clients.md shows; a whole schema of one does
+//! by a plan, and back.
 
 use super::program;
+use serde_json::Value;
 use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, test};
 
@@ -101,4 +103,61 @@ fn tests_of_a_project_of_django_need_the_extension_in_template1_or_a_superuser()
     connect(&cluster, "template1").batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     run(&[]).expect("tests of the role");
     run(&[field]).expect("tests with that key everywhere");
+}
+
+const POLLS: (&str, &str) = ("DJANGO_SETTINGS_MODULE", "polls_settings");
+
+/// Runs a plan for all tables of the application, as its role.
+fn run_plan(client: &mut Client, which: &str) {
+    let steps = client.query(&format!("SELECT command FROM snowflake_{which}_schema_plan('public')"), &[]);
+    let commands: Vec<String> = steps.expect("a plan").iter().filter_map(|step| step.get(0)).collect();
+    assert!(!commands.is_empty(), "{which}");
+    for command in commands {
+        client.batch_execute(&command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+    }
+}
+
+/// A new user logs in and asks a question: the keys of both, or what Django says.
+fn log_in(cluster: &Cluster) -> Result<[i64; 2], String> {
+    let mut command = program::command("python/log_in_django.py");
+    command.envs(cluster.environment()).env("PGDATABASE", "shop").env("PGUSER", "shop");
+    let output = command.output().expect("Python, by `tools/setup clients`");
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let keys: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    Ok(["user", "question"].map(|of| keys[of].as_i64().expect("a key")))
+}
+
+/// What comes with Django declares its keys as 32 bits.
+#[test]
+fn new_users_of_a_project_of_django_log_in_after_a_plan_for_its_schema_and_after_the_way_back() {
+    let cluster = server();
+    let mut client = connect(&cluster, "shop");
+    client.batch_execute("SET ROLE shop").expect("the role");
+    manage(&cluster, &["migrate", "--run-syncdb"], &[POLLS]).expect("tables");
+    let agrees = || {
+        for arguments in [&["check"][..], &["migrate", "--check"], &["makemigrations", "--check"]] {
+            manage(&cluster, arguments, &[POLLS]).unwrap_or_else(|said| panic!("{arguments:?}: {said}"));
+        }
+    };
+    assert_eq!(log_in(&cluster), Ok([1, 1]));
+
+    client.batch_execute("SET snowflake_pg.widen_serial = off").expect("the parameter");
+    run_plan(&mut client, "adopt");
+    agrees();
+    let [user, question] = log_in(&cluster).expect("a session");
+    assert!(user == 2 && question > 1 << 60, "{user}, {question}");
+    run_plan(&mut client, "revert");
+    agrees();
+    assert_eq!(log_in(&cluster), Ok([3, 2]));
+
+    // As the plan says, models must declare the wider columns.
+    client.batch_execute("SET snowflake_pg.widen_serial = on").expect("the parameter");
+    run_plan(&mut client, "adopt");
+    let said = log_in(&cluster).expect_err("keys that Django takes for 32 bits");
+    assert!(said.contains("DoesNotExist"), "{said}");
+    run_plan(&mut client, "revert");
+    agrees();
+    assert_eq!(log_in(&cluster), Ok([4, 3]));
 }

@@ -352,6 +352,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
     "snowflake_revert_plan(regclass,name) SETOF snowflake_step",
+    "snowflake_revert_schema_plan(regnamespace) SETOF snowflake_step",
     "snowflake_run_as(regrole,text) bigint",
     "snowflake_server() snowflake_server",
     "snowflake_stats_reset() void",

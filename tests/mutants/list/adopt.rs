@@ -74,8 +74,21 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan for a schema gives a key Snowflake IDs while a column that refers is too narrow",
-        edits: &[("sql/snowflake_pg/adopt.sql", "    IF narrow IS NOT NULL THEN", "    IF false THEN")],
+        edits: &[(
+            "sql/snowflake_pg/adopt.sql",
+            "    IF narrow IS NOT NULL THEN\n        RAISE EXCEPTION",
+            "    IF false THEN\n        RAISE EXCEPTION",
+        )],
         against: Servers { tests: "adopt:: a_plan_of_which" },
+    },
+    Mutant {
+        name: "a plan for a schema makes keys wider that an application reads as 32 bits",
+        edits: &[(
+            "sql/snowflake_pg/adopt.sql",
+            "        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'on')::boolean THEN",
+            "        IF true THEN",
+        )],
+        against: Servers { tests: "adopt:: leaves_narrow_keys" },
     },
     Mutant {
         name: "a plan to revert a table changes it with the caller's rights",
