@@ -360,6 +360,12 @@ suite/patroni: build
 	cargo build --locked --package disk_faults
 	SNOWFLAKE_PG_TESTS=full $(programs) patroni::
 
+## PostgreSQL's own regression and isolation tests (six minutes; unpacks its sources into target)
+suite/postgresql: build
+	@tools/setup servers postgresql-source
+	@echo "==> Testing PostgreSQL itself: without the library, with it, and with serial_schemas"
+	$(programs) postgresql:: --include-ignored
+
 ## a month of 1,024 workers in which all goes wrong (two minutes; DAYS=1 SEED=2)
 suite/simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"

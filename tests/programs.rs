@@ -8,6 +8,7 @@ mod monitoring;
 mod packages;
 mod page;
 mod patroni;
+mod postgresql;
 mod site;
 
 use std::process::ExitCode;
