@@ -215,7 +215,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "all workers have one mark in WAL",
         edits: &[(
             "crates/snowflake_core/src/wal_page.rs",
-            "mark: self.marks.get(&worker).copied()",
+            "mark: entry.filter(|&mark| mark != UNKNOWN)",
             "mark: self.marks.values().copied().max().filter(|_| worker < 1 << 40)",
         )],
         against: Core,
