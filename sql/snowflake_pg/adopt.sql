@@ -468,7 +468,7 @@ BEGIN
             CONTINUE;
         END IF;
         EXECUTE narrow_of INTO narrow USING ARRAY[numbered.relation], ARRAY[numbered.attname];
-        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'on')::boolean THEN
+        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'off')::boolean THEN
             relations := relations || numbered.relation;
             columns := columns || numbered.attname;
         ELSE

@@ -85,7 +85,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a plan for a schema makes keys wider that an application reads as 32 bits",
         edits: &[(
             "sql/snowflake_pg/adopt.sql",
-            "        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'on')::boolean THEN",
+            "        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'off')::boolean THEN",
             "        IF true THEN",
         )],
         against: Servers { tests: "adopt:: leaves_narrow_keys" },
