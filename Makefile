@@ -21,7 +21,7 @@
 # Without NAME, these list what there is, how long it takes and what it needs.
 #
 # Times are rough, and of two idle cores on which all is compiled. A fresh clone first compiles the
-# library (about two minutes), and what runs servers for make run, test or demo (about four more).
+# library (about two minutes), and what runs servers for make run, test or demo (about one more).
 #
 # All but install and clean install what is missing, by apt-get as root or with sudo. They write to
 # target and /dev/shm. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL other than that in the PATH.
