@@ -20,11 +20,8 @@
 # make picture NAME=…  draw one of the pictures of the documents anew
 # Without NAME, these list what there is, how long it takes and what it needs.
 #
-# Times are rough, and of two idle cores on which all is compiled. A fresh clone first compiles the
-# library (about two minutes), and what runs servers for make run, test or demo (about one more).
-#
-# All but install and clean install what is missing, by apt-get as root or with sudo. They write to
-# target and /dev/shm. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL other than that in the PATH.
+# On two idle cores; a fresh clone first compiles for three minutes. All but install and clean install
+# what is missing, by apt-get. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL not in the PATH.
 
 ifdef PG_CONFIG
 export PG_CONFIG

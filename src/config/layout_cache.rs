@@ -14,17 +14,22 @@ thread_local! {
     static KNOWN: RefCell<Vec<(Box<[u8]>, Layout)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The layout of a text that this process has parsed.
+pub fn known(text: &[u8]) -> Option<Layout> {
+    KNOWN.with_borrow(|known| known.iter().find(|(kept, _)| **kept == *text).map(|&(_, layout)| layout))
+}
+
 /// The layout of a text.
 pub fn by_text(text: &[u8]) -> Result<Layout, LayoutError> {
+    if let Some(layout) = known(text) {
+        return Ok(layout);
+    }
+    let layout = characters(text).parse()?;
     KNOWN.with_borrow_mut(|known| {
-        if let Some((_, layout)) = known.iter().find(|(kept, _)| **kept == *text) {
-            return Ok(*layout);
-        }
-        let layout = characters(text).parse()?;
         if known.len() == KEPT {
             known.remove(0);
         }
         known.push((text.into(), layout));
-        Ok(layout)
-    })
+    });
+    Ok(layout)
 }

@@ -19,7 +19,12 @@ pub fn layout_in_force() -> Layout {
 
 /// The layout of an argument.
 pub fn layout_named(text: &[u8]) -> Layout {
-    layout_cache::by_text(short("layout", text)).unwrap_or_else(|failure| {
+    layout_cache::known(text).unwrap_or_else(|| parse(short("layout", text)))
+}
+
+#[cold]
+fn parse(text: &[u8]) -> Layout {
+    layout_cache::by_text(text).unwrap_or_else(|failure| {
         let text = quoted(&characters(text));
         raise(
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, format!("invalid layout: {text}"))
