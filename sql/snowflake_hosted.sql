@@ -238,14 +238,16 @@ BEGIN
         CREATE FUNCTION snowflake_layout() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN 'flat'::text;
         CREATE FUNCTION snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN NULL::integer;
         CREATE FUNCTION snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN 0;
-        CREATE FUNCTION snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN NULL::text;
+    END IF;
+    IF to_regprocedure('snowflake_registration()') IS NULL THEN
+        CREATE FUNCTION snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN '0'::text;
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_layout() IS 'layout of this database, from snowflake_set_layout()';
 COMMENT ON FUNCTION snowflake_worker_id() IS 'worker ID of this database, from snowflake_set_worker_id()';
 COMMENT ON FUNCTION snowflake_datacenter_id() IS 'data center of this database, from snowflake_set_worker_id()';
-COMMENT ON FUNCTION snowflake_registration() IS 'not to be called: which call of snowflake_set_worker_id() is in force';
+COMMENT ON FUNCTION snowflake_registration() IS 'not to be called: which call of snowflake_set_worker_id() is in force; NULL after rows of a dump were restored';
 
 -- Decoding and composing -----------------------------------------------------------------------------------------------
 
@@ -837,8 +839,8 @@ COMMENT ON SEQUENCE snowflake_high_water_mark IS 'position of the last ID since 
 CREATE SEQUENCE IF NOT EXISTS snowflake_life AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake_life IS 'when the server began that issued the last ID; not to be changed';
 
--- What is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. Only the owner can lock it: anybody can take an advisory
--- lock.
+-- What is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. LOCK TABLE is for its owner: anybody can take an advisory
+-- lock. The mode conflicts with itself, and with none that a role takes which may not lock it.
 CREATE OR REPLACE VIEW snowflake_lock AS SELECT;
 COMMENT ON VIEW snowflake_lock IS 'not to be used: sessions that issue IDs lock it, one after the other';
 
@@ -863,21 +865,28 @@ REVOKE ALL ON snowflake_database, snowflake_lock FROM PUBLIC;
 CREATE OR REPLACE FUNCTION snowflake_register(call text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 BEGIN
-    LOCK TABLE snowflake_lock IN EXCLUSIVE MODE;
+    LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
     EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN %L::text', call);
 END
 $$;
 COMMENT ON FUNCTION snowflake_register(text) IS 'not to be called: sets which call of snowflake_set_worker_id() is in force';
 
 -- Only snowflake_set_worker_id() inserts a row. A subscription brings the one of its publisher, which is ignored. pg_restore --data-only
--- brings an old one, and then sets the sequences back: this database is a copy from then on.
+-- brings an old one, and then sets the sequences back: this database is a copy from then on. In a transaction, that could be rolled back,
+-- and sequences are not: an error keeps pg_restore from setting them. With the rights of who inserts: anybody can have a trigger call it.
 CREATE OR REPLACE FUNCTION snowflake_guard_database() RETURNS trigger
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path FROM CURRENT AS $$
 BEGIN
-    IF current_setting('session_replication_role') = 'replica' THEN
+    IF TG_RELID <> 'snowflake_database'::regclass THEN
+        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated', MESSAGE = 'function "snowflake_guard_database" is for one table';
+    ELSIF EXISTS (SELECT FROM pg_stat_subscription WHERE pid = pg_backend_pid()) THEN
         RETURN NULL;
     ELSIF TG_OP <> 'INSERT' THEN
         RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+    ELSIF NEW.inserted_by <> pg_current_xact_id() AND now() <> statement_timestamp() THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'rows of a dump cannot be restored into this table in a transaction',
+            DETAIL = 'The dump would set the position of the last ID back.',
+            HINT = format('Leave out this schema: pg_restore --exclude-schema=%s.', TG_TABLE_SCHEMA);
     ELSIF NEW.inserted_by <> pg_current_xact_id() THEN
         PERFORM snowflake_register(NULL);
         DELETE FROM snowflake_database;
@@ -916,7 +925,8 @@ BEGIN
         RETURN ROW('object_not_in_prerequisite_state', 'this database has no worker ID', 'snowflake_set_worker_id() has not been called.',
             format('As its owner, type SELECT snowflake_set_worker_id(n), with a number from 0 to %s that no other database and no other server has.',
                 ~(-1::bigint << (snowflake_fields(snowflake_layout())).worker_bits)))::snowflake_problem;
-    ELSIF owned.database = 0 THEN
+    -- A transaction can have a snapshot from before.
+    ELSIF owned.database = 0 OR snowflake_registration() IS NULL THEN
         RETURN ROW('object_not_in_prerequisite_state', 'rows of a dump were restored into this database', 'They may have set the position of its last ID back.',
             format('As its owner, call snowflake_set_worker_id(%s).', snowflake_worker_id()))::snowflake_problem;
     ELSIF owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR owned.relation <> 'snowflake_database'::regclass
@@ -1379,7 +1389,7 @@ DECLARE
     f snowflake_fields := snowflake_fields(layout);
 BEGIN
     -- Against calls for IDs, until the end of the transaction.
-    LOCK TABLE snowflake_lock IN EXCLUSIVE MODE;
+    LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
     IF snowflake_unix_ms() NOT BETWEEN f.epoch AND f.issues_until THEN
         PERFORM snowflake_refuse_time(clock_timestamp(), f);
     ELSIF f.least_id < 0 OR NOT f.sorts_by_time THEN
@@ -1423,7 +1433,7 @@ BEGIN
     FOR object IN
         WITH functions AS (
             SELECT oid::regprocedure::text AS name, proowner, proacl,
-                proname ~ '_(problem_of_database|problem_of_clock|begin_session|last|set_last|move|raise|register|set_worker_id|set_layout|advance)$' AS is_for_owner
+                proname ~ '_(guard_database|problem_of_database|problem_of_clock|begin_session|last|set_last|move|raise|register|set_worker_id|set_layout|advance)$' AS is_for_owner
             FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'snowflake_life'::regclass) AND proname LIKE 'snowflake%')
         SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE is_for_owner
         UNION ALL

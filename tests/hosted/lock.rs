@@ -118,7 +118,9 @@ fn a_role_without_rights_cannot_hold_up_ids_by_any_lock() {
         .batch_execute("BEGIN; SELECT snowflake_nextval(); TABLE snowflake_lock; TABLE snowflake_database; PREPARE TRANSACTION 'of a stranger'")
         .expect("a transaction");
     value(&mut client, "SELECT snowflake_nextval()");
-    client.batch_execute("SELECT snowflake_set_worker_id(8)").expect("a worker");
+    // Nor what a view of the stranger's locks.
+    stranger.batch_execute("BEGIN; CREATE TEMP VIEW mine AS SELECT FROM snowflake_lock FOR UPDATE").expect("a view");
+    client.batch_execute("SET lock_timeout = '20s'; SELECT snowflake_set_worker_id(8)").expect("a worker");
     value(&mut client, "SELECT snowflake_nextval()");
 }
 

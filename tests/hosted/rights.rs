@@ -1,6 +1,7 @@
 //! What a role without rights can do.
 
 use super::{LOCKED, install, script, server};
+use testbed::postgres::NoTls;
 use testbed::{Cluster, error, test, value};
 
 #[test]
@@ -199,4 +200,30 @@ fn everybody_can_issue_where_default_privileges_give_functions_to_nobody() {
     assert_eq!(error(&mut owner, "SELECT snowflake_nextval()").code().code(), "42501");
     let granted = "SELECT has_function_privilege('snowflake_advance(bigint, boolean)', 'EXECUTE')";
     assert_eq!(value(&mut owner, granted), "t");
+}
+
+/// Anybody could attach a function to a table of his own, whose domains and casts run his code.
+#[test]
+fn no_trigger_function_runs_a_strangers_code_with_the_owners_rights() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE ROLE evil LOGIN").expect("a role");
+    let mut evil = cluster.config().user("evil").connect(NoTls).expect("a session");
+    evil.batch_execute(
+        "CREATE FUNCTION pg_temp.f(v oid) RETURNS boolean LANGUAGE plpgsql AS
+             'BEGIN IF current_user <> session_user THEN RAISE EXCEPTION ''as the owner''; END IF; RETURN true; END';
+         CREATE DOMAIN pg_temp.d AS oid CHECK (pg_temp.f(VALUE));
+         CREATE TEMP TABLE mine (inserted_by xid8, database pg_temp.d)",
+    )
+    .expect("a trap");
+    let attach = "CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION snowflake_guard_database()";
+    assert_eq!(error(&mut evil, attach).code().code(), "42501");
+    // As after pg_dump --no-privileges.
+    client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_guard_database() TO PUBLIC").expect("a privilege");
+    evil.batch_execute(attach).expect("a trigger");
+    assert_eq!(error(&mut evil, "INSERT INTO mine VALUES ('1', 5)").code().code(), "39P01");
+    value(&mut client, "SELECT snowflake_nextval()");
+    let definers =
+        "SELECT string_agg(proname, ', ' ORDER BY proname) FROM pg_proc WHERE proname LIKE 'snowflake%' AND prosecdef";
+    assert_eq!(value(&mut client, definers), "snowflake_get_status, snowflake_lastval, snowflake_take");
 }

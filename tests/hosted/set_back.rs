@@ -58,6 +58,56 @@ fn rows_of_a_dump_that_are_restored_into_a_running_database_stop_its_ids_and_non
     assert_eq!(all.duplicates(), 0);
 }
 
+/// Sequences keep what a transaction has set that is rolled back. A session can also say that it replicates.
+#[test]
+fn a_dump_that_is_restored_in_one_transaction_or_as_by_replication_sets_nothing_back() {
+    for (options, environment, restored) in
+        [("--single-transaction", "", false), ("--verbose", "-c session_replication_role=replica", true)]
+    {
+        let cluster = server(7);
+        let mut client = cluster.connect();
+        client.batch_execute(AHEAD).expect("a layout");
+        value(&mut client, "SELECT snowflake_nextval()");
+        let dump = cluster.make_directory("dumps").join("dump");
+        let mut pg_dump = Command::new(cluster.bindir().join("pg_dump"));
+        pg_dump.args(["--format=custom", "--file"]).arg(&dump).arg("postgres").envs(cluster.environment());
+        assert_eq!(run(&mut pg_dump), "");
+        let mut last = 0;
+        for _ in 0..100 {
+            last = value(&mut client, "SELECT max(id) FROM snowflake_nextvals(100) id").parse::<i64>().expect("an ID");
+        }
+        let mut pg_restore = Command::new(cluster.bindir().join("pg_restore"));
+        pg_restore.args(["--data-only", "--dbname=postgres", options]).arg(&dump).envs(cluster.environment());
+        let said = run(pg_restore.env("PGOPTIONS", environment));
+        let message = "rows of a dump were restored into this database";
+        if restored {
+            assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()").1, message, "{said}");
+            // A snapshot from before shows the old row.
+            client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("the worker");
+        } else {
+            assert!(said.contains("rows of a dump cannot be restored into this table in a transaction"), "{said}");
+        }
+        let next: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+        assert!(next > last, "{next} after {last}");
+    }
+}
+
+#[test]
+fn a_transaction_with_a_snapshot_from_before_a_restore_is_refused_too() {
+    let cluster = server(7);
+    let [mut owner, mut client] = [cluster.connect(), cluster.connect()];
+    client
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM snowflake_database")
+        .expect("a snapshot");
+    let row =
+        "INSERT INTO snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)
+        SELECT system_identifier, database, relation, inserted_by, catalog_xmin, version FROM snowflake_database";
+    owner.batch_execute(row).expect("an old row");
+    client.batch_execute("SET LOCAL statement_timeout = '20s'").expect("a setting");
+    let message = "rows of a dump were restored into this database";
+    assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()"), ("55000".to_owned(), message.to_owned()));
+}
+
 /// By `GRANT ALL ON ALL SEQUENCES`, or by a script that sets every sequence.
 #[test]
 fn a_position_that_others_set_changes_no_id_while_the_server_runs() {

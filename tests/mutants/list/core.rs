@@ -324,8 +324,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "the worker of another server is taken over without its mark",
         edits: &[(
             "crates/snowflake_core/src/start_table.rs",
-            "!same_worker && is_disowned && record.mark_of(own.worker) == 0",
-            "false && is_disowned && record.mark_of(own.worker) == 0",
+            "!same_worker && is_disowned && !knows_worker",
+            "false && is_disowned && !knows_worker",
         )],
         against: Core,
     },

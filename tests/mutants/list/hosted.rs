@@ -43,6 +43,19 @@ pub const MUTANTS: &[Mutant] = &[
         against: Servers { tests: "hosted::set_back" },
     },
     Mutant {
+        name: "a transaction sets a hosted database back that is rolled back",
+        edits: &[(SCRIPT, "AND now() <> statement_timestamp() THEN", "AND false THEN")],
+        against: Servers { tests: "hosted::set_back" },
+    },
+    Mutant {
+        name: "a stranger has code of his run by the owner of a hosted database",
+        edits: &[
+            (SCRIPT, "proname ~ '_(guard_database|", "proname ~ '_("),
+            (SCRIPT, "    IF TG_RELID <> 'snowflake_database'::regclass THEN", "    IF false THEN"),
+        ],
+        against: Servers { tests: "hosted::rights" },
+    },
+    Mutant {
         name: "who sets a sequence sets a hosted database back",
         edits: &[(
             SCRIPT,
@@ -55,7 +68,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a running statement keeps the worker of a hosted database that was given away",
         edits: &[(
             SCRIPT,
-            "    LOCK TABLE snowflake_lock IN EXCLUSIVE MODE;\n    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration",
+            "    LOCK TABLE snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;\n    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration",
             "    EXECUTE format('CREATE OR REPLACE FUNCTION snowflake_registration",
         )],
         against: Servers { tests: "hosted::set_back | hosted::lock" },

@@ -108,6 +108,8 @@ fn a_worker_whose_mark_is_not_in_wal_is_refused_where_its_own_mark_is_not_known_
     assert_eq!(reason(Some(&others), context), refused, "the primary's worker, on a server that had another one");
     let left = Record { others: OtherMarks::new([(5, MARK)], 0), ..others };
     assert_eq!(reason(Some(&left), context), Ok(StartReason::OtherWorker), "a worker that comes back");
+    let older = Record { identity: Identity { timeline: 2, worker: 6, ..own() }, ..left };
+    assert_eq!(reason(Some(&older), context), refused, "one that comes back after another server has had it");
     let leased = |lease| StartContext { lease: Some(lease), ..context };
     assert_eq!(reason(None, leased(LeaseStart::At(0))), Ok(StartReason::Leased), "the registry knows");
     assert_eq!(reason(None, leased(LeaseStart::First(0))), refused, "the registry knows of nobody");
