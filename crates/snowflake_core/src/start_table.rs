@@ -139,7 +139,7 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 /// | found | same | same | | any | older than the record's | | refused |
 /// | found | same | same | unknown | other | same | | refused |
 /// | found | any | any | | any | any | other | refused |
-/// | found | other | any | | any | any | same | begins above the start margin, unless IDs of the worker were issued without a mark in WAL, and the record knows of none, or is of an older timeline |
+/// | found | other | any | | any | any | same | begins above the start margin, unless IDs of the worker were issued without a mark in WAL, and the record knows of none, or was written here on an older timeline |
 /// | found | same | same | | any | newer than the record's | same | begins above the start margin, if WAL has a mark; else refused |
 /// | found | same | same | this record, in another directory | any | same | same | begins above the start margin |
 /// | found | same | same | unknown | same | same | same | begins above the start margin |
@@ -233,8 +233,8 @@ fn decide_by_record(
     let is_newer =
         same_directory && context.last_life.is_some_and(|last| !last.elsewhere && record.revision > last.life.revision);
     let same_place = same_directory || is_the_last == Some(true);
-    // Another server can have had the worker on a later timeline.
-    let knows_worker = record.mark_of(own.worker) > 0 && identity.timeline == own.timeline;
+    // Since this server wrote here, another one can have had the worker on a later timeline.
+    let knows_worker = record.mark_of(own.worker) > 0 && !(same_directory && identity.timeline < own.timeline);
     if !same_cluster && (same_directory || same_worker) {
         Err(MarkConflict::OtherCluster)
     } else if is_the_last == Some(false) && !is_newer && !wal_knows {
