@@ -100,6 +100,7 @@ fn a_role_without_rights_cannot_hold_up_ids_by_any_lock() {
     let cluster = Cluster::builder().set("max_prepared_transactions", 5).start();
     let mut client = cluster.connect();
     install(&mut client, 7);
+    client.batch_execute("SET lock_timeout = '20s'").expect("a setting");
     let mut stranger = cluster.connect();
     stranger.batch_execute("CREATE ROLE stranger; SET ROLE stranger").expect("a role");
     for relation in ["snowflake_lock", "snowflake_database"] {
@@ -120,7 +121,7 @@ fn a_role_without_rights_cannot_hold_up_ids_by_any_lock() {
     value(&mut client, "SELECT snowflake_nextval()");
     // Nor what a view of the stranger's locks.
     stranger.batch_execute("BEGIN; CREATE TEMP VIEW mine AS SELECT FROM snowflake_lock FOR UPDATE").expect("a view");
-    client.batch_execute("SET lock_timeout = '20s'; SELECT snowflake_set_worker_id(8)").expect("a worker");
+    client.batch_execute("SELECT snowflake_set_worker_id(8)").expect("a worker");
     value(&mut client, "SELECT snowflake_nextval()");
 }
 

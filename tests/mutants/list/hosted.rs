@@ -22,7 +22,7 @@ pub const MUTANTS: &[Mutant] = &[
             "            id := snowflake_id_at(taken);\n            RAISE SQLSTATE 'SN000';",
             "            id := snowflake_id_at(taken);",
         )],
-        against: Servers { tests: "hosted:: ascend | hosted::lock" },
+        against: Servers { tests: "hosted::lock without_rights" },
     },
     Mutant {
         name: "a first call looks catalogs up while it has the lock of a hosted database",
