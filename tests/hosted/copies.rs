@@ -95,6 +95,28 @@ fn the_script_can_run_again_and_in_any_schema_and_loses_nothing() {
     value(&mut owner, "SELECT snowflake_nextval()");
 }
 
+/// A project's migration is for servers with the extension and for others.
+#[test]
+fn the_script_does_nothing_beside_the_extension_in_its_schema_and_is_refused_in_another() {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    client
+        .batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SET search_path = ids")
+        .expect("the extension");
+    let before = value(&mut client, "SELECT count(*) FROM pg_proc");
+    client.batch_execute(&script()).expect("nothing");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_proc"), before);
+    assert_eq!(value(&mut client, "SHOW search_path"), "ids");
+    client.batch_execute("SET search_path = public").expect("another schema");
+    let refused = error(&mut client, &script());
+    assert_eq!(
+        (refused.code().code(), refused.message()),
+        ("55000", "the extension snowflake_pg has these functions in schema ids")
+    );
+    client.batch_execute("ALTER EXTENSION snowflake_pg SET SCHEMA public").expect("as the HINT says");
+    client.batch_execute(&script()).expect("nothing");
+}
+
 #[test]
 fn the_script_is_refused_without_a_schema() {
     let cluster = Cluster::builder().start();

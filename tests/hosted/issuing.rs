@@ -2,6 +2,7 @@
 
 use super::{LOCKED, install, refusal, script, server};
 use std::thread;
+use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, Signal, error, test, value};
 
 /// IDs of all sessions ascend in the order in which they were taken, and a rollback takes none back.
@@ -208,4 +209,46 @@ fn parallel_queries_decode_and_a_function_that_is_wrongly_safe_for_them_leaves_n
         client.batch_execute(end).expect("its end");
         assert_eq!(value(&mut client, LOCKED), "0");
     }
+}
+
+/// What a call raises is the call's own.
+#[test]
+fn an_error_of_a_call_for_ids_names_no_function_within() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client.batch_execute(&script()).expect("the script");
+    let contexts =
+        |client: &mut Client| error(client, "SELECT snowflake_nextval()").where_().expect("a context").to_owned();
+    let context = contexts(&mut client);
+    assert!(
+        context.starts_with("PL/pgSQL function snowflake_take(bigint) line ") && context.lines().count() == 1,
+        "{context}"
+    );
+    let mut reader = cluster.config().options("-c default_transaction_read_only=on").connect(NoTls).expect("a session");
+    assert_eq!(contexts(&mut reader).lines().count(), 1);
+}
+
+/// As the extension refuses them, so that the schema can move.
+#[test]
+fn an_index_or_a_generated_column_must_name_the_layout() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())").expect("a table");
+    for expression in [
+        "snowflake_timestamp(id)",
+        "snowflake_explain(id)",
+        "id + snowflake_interval('1 day')",
+        "snowflake_compose(to_timestamp(id), 0, 0, 0)",
+    ] {
+        let refused = error(&mut client, &format!("CREATE INDEX ON orders (({expression}))"));
+        assert_eq!(refused.message(), "functions in index expression must be marked IMMUTABLE", "{expression}");
+        let column = format!("ALTER TABLE orders ADD g text GENERATED ALWAYS AS (({expression})::text) STORED");
+        assert_eq!(error(&mut client, &column).message(), "generation expression is not immutable", "{expression}");
+    }
+    client
+        .batch_execute(
+            "CREATE INDEX ON orders (snowflake_timestamp(id, 'flat'));
+             ALTER TABLE orders ADD at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'flat')) STORED",
+        )
+        .expect("with a layout");
 }
