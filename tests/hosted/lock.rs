@@ -96,7 +96,7 @@ fn a_call_that_is_cancelled_leaves_no_lock_behind() {
 
 /// Anybody can take an advisory lock, and keep it over restarts by a prepared transaction.
 #[test]
-fn a_role_without_rights_cannot_hold_up_ids_by_any_lock() {
+fn a_role_without_rights_cannot_hold_up_ids_by_a_lock_that_it_may_take() {
     let cluster = Cluster::builder().set("max_prepared_transactions", 5).start();
     let mut client = cluster.connect();
     install(&mut client, 7);
