@@ -49,8 +49,8 @@ example = cargo run --locked --package testbed --example
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
 built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]\.' $(library) | sed 's/.* //;s/\.//')
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
-# The script of the extension: the parts in this order.
-script = sql/snowflake_pg.sql $(patsubst %,sql/snowflake_pg/%.sql,serial remake adopt revert)
+# Prints a script: the parts in these folders of sql, by their names.
+joined = awk 'FNR == 1 && NR > 1 { print "" } { print }' $(foreach folder,$(1),$(sort $(wildcard sql/$(folder)/*.sql)))
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 
@@ -80,9 +80,9 @@ install:
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
-	install -m 644 sql/snowflake_registry.sql sql/snowflake_hosted.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
-	cat $(script) >"$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
-	chmod 644 "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+	install -m 644 sql/snowflake_hosted.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	umask 022; $(call joined,extension adopt) >"$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+	umask 022; $(call joined,registry) >"$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry.sql"
 
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
 deb: setup

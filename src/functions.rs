@@ -1,4 +1,4 @@
-//! What SQL sees. Declared, and documented for users, in `sql/snowflake_pg.sql` and the files of `sql/snowflake_pg`.
+//! What SQL sees. Declared, and documented for users, in `sql/extension`.
 
 mod admin;
 mod argument;

@@ -3,7 +3,7 @@
 //! This crate is the boundary to PostgreSQL. `snowflake_core` defines what an ID is, and when one may be issued. From
 //! the outside in:
 //!
-//! - `functions`: what SQL sees, one file for each family; `sql/snowflake_pg.sql` declares it. [`planner`]: what hooks into
+//! - `functions`: what SQL sees, one file for each family; `sql/extension` declares it. [`planner`]: what hooks into
 //!   the planner, COPY and DISCARD. [`serial`]: serial and identity columns of new tables.
 //! - [`startup_log`]: what the server log says of the configuration.
 //! - [`issue`]: gives IDs to a backend, and waits for the clock.
@@ -66,11 +66,21 @@ pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 37] = {
 // For cargo-pgrx, which builds the script of the extension itself; `make install` joins these files. They use names that
 // pgrx gives to functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them is
 // missing.
-extension_sql_file!("../sql/snowflake_pg.sql", name = "snowflake_pg");
-extension_sql_file!("../sql/snowflake_pg/serial.sql", name = "serial", requires = ["snowflake_pg"]);
-extension_sql_file!("../sql/snowflake_pg/remake.sql", name = "remake", requires = ["serial"]);
-extension_sql_file!("../sql/snowflake_pg/adopt.sql", name = "adopt", requires = ["remake"]);
-extension_sql_file!("../sql/snowflake_pg/revert.sql", name = "revert", requires = ["adopt"]);
+extension_sql_file!("../sql/extension/01_issue.sql", name = "issue");
+extension_sql_file!("../sql/extension/02_layouts.sql", name = "layouts", requires = ["issue"]);
+extension_sql_file!("../sql/extension/03_decode.sql", name = "decode", requires = ["layouts"]);
+extension_sql_file!("../sql/extension/04_within.sql", name = "within", requires = ["decode"]);
+extension_sql_file!("../sql/extension/05_partitions.sql", name = "partitions", requires = ["within"]);
+extension_sql_file!("../sql/extension/06_read.sql", name = "read", requires = ["partitions"]);
+extension_sql_file!("../sql/extension/07_text.sql", name = "text", requires = ["read"]);
+extension_sql_file!("../sql/extension/08_type.sql", name = "type", requires = ["text"]);
+extension_sql_file!("../sql/extension/09_status.sql", name = "status", requires = ["type"]);
+extension_sql_file!("../sql/extension/10_fleet.sql", name = "fleet", requires = ["status"]);
+extension_sql_file!("../sql/extension/11_admin.sql", name = "admin", requires = ["fleet"]);
+extension_sql_file!("../sql/extension/12_serial.sql", name = "serial", requires = ["admin"]);
+extension_sql_file!("../sql/adopt/1_remake.sql", name = "remake", requires = ["serial"]);
+extension_sql_file!("../sql/adopt/2_plan.sql", name = "plan", requires = ["remake"]);
+extension_sql_file!("../sql/adopt/3_revert.sql", name = "revert", requires = ["plan"]);
 
 /// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.
 ///

@@ -335,7 +335,7 @@ fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_da
                  AS 'BEGIN RAISE EXCEPTION ''hostile code is run''; END'; RESET ROLE"
         ),
     );
-    let output = psql(&database, &sources().join("sql/snowflake_registry.sql"));
+    let output = psql(&database, &database.server().extension_scripts().join("snowflake_registry.sql"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     run(&mut client, "CREATE ROLE fleet LOGIN IN ROLE snowflake_registry_server");
     let conninfo = format!("host={} user=fleet dbname={}", database.server().host().display(), database.name());

@@ -14,11 +14,15 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        let parts = ["serial", "remake", "adopt", "revert"].map(|part| format!("sql/snowflake_pg/{part}.sql"));
-        let scripts = ["sql/snowflake_pg.sql", "sql/snowflake_registry.sql", "sql/snowflake_hosted.sql"];
-        let others = ["Makefile", "snowflake_pg.control"].into_iter().chain(scripts);
-        for name in others.chain(parts.iter().map(|part| &**part)) {
+        for name in ["Makefile", "snowflake_pg.control", "sql/snowflake_hosted.sql"] {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
+        }
+        for folder in ["extension", "adopt", "registry"].map(|product| format!("sql/{product}")) {
+            for part in fs::read_dir(project().join(&folder)).expect("a product") {
+                let part = part.expect("a part").path();
+                let name = part.file_name().and_then(|name| name.to_str()).expect("a name");
+                tree.write(&format!("{folder}/{name}"), &fs::read(&part).expect("a part"));
+            }
         }
         tree.write("target/release/libsnowflake_pg.so", &fs::read(library()).expect("a library that is built"));
         tree

@@ -1,4 +1,4 @@
-//! Functions for administration. `sql/snowflake_pg.sql` revokes them from PUBLIC. What they change is logged with the
+//! Functions for administration. `sql/extension` revokes them from PUBLIC. What they change is logged with the
 //! user.
 
 use super::time::{timestamptz, unix_ms};

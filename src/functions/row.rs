@@ -94,7 +94,7 @@ fn mismatch(column: &str, returned: pg_sys::Oid, expected: pg_sys::Oid) -> Error
     ))
 }
 
-// SAFETY: only for cargo-pgrx, which has nothing to generate: sql/snowflake_pg.sql declares the functions.
+// SAFETY: only for cargo-pgrx, which has nothing to generate: sql/extension declares the functions.
 unsafe impl SqlTranslatable for Row {
     const TYPE_IDENT: &'static str = "record";
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;

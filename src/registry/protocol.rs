@@ -1,4 +1,4 @@
-//! What a server asks of a registry, and what that answers: the functions `server_...` of `sql/snowflake_registry.sql`.
+//! What a server asks of a registry, and what that answers: the functions `server_...` of `sql/registry`.
 
 use crate::clock;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The registry, with the rules of `sql/snowflake_registry.sql`.
+//! The registry, with the rules of `sql/registry`.
 //!
 //! Without restores and failovers, which `crates/lease_model` explores, and without numbers that people give.
 

@@ -1,7 +1,6 @@
 //! A registry of worker IDs, on a server without the extension.
 
 use crate::cluster::{Builder, Cluster};
-use crate::installation::sources;
 use std::ops::{Deref, DerefMut};
 
 /// A server with a registry, and a role for servers.
@@ -31,7 +30,7 @@ impl Registry {
 
     /// Runs the script, as a DBA does.
     pub fn install(&self) {
-        let script = sources().join("sql/snowflake_registry.sql");
+        let script = self.extension_scripts().join("snowflake_registry.sql");
         let output = self.psql().args(["--set=QUIET=off", "--file"]).arg(script).output().expect("psql");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));

@@ -6,26 +6,18 @@ use super::Mutant;
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan makes again what then calls the function of somebody else",
-        edits: &[(
-            "sql/snowflake_pg/remake.sql",
-            "    IF found IS DISTINCT FROM dependencies THEN",
-            "    IF false THEN",
-        )],
+        edits: &[("sql/adopt/1_remake.sql", "    IF found IS DISTINCT FROM dependencies THEN", "    IF false THEN")],
         against: Servers { tests: "adopt:: what_is_made_again" },
     },
     Mutant {
         name: "a plan gives back privileges that were revoked since it was made",
-        edits: &[(
-            "sql/snowflake_pg/remake.sql",
-            "    IF found IS DISTINCT FROM fingerprint THEN",
-            "    IF false THEN",
-        )],
+        edits: &[("sql/adopt/1_remake.sql", "    IF found IS DISTINCT FROM fingerprint THEN", "    IF false THEN")],
         against: Servers { tests: "adopt:: a_plan_that_is_older" },
     },
     Mutant {
         name: "a plan for a schema puts back a policy that was changed since it was made",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "widen.cols, remade;",
             "widen.cols, (SELECT array_agg(oid) FROM pg_policy);",
         )],
@@ -34,7 +26,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan puts back what another session is changing",
         edits: &[(
-            "sql/snowflake_pg/remake.sql",
+            "sql/adopt/1_remake.sql",
             "        GROUP BY c.oid) locked;",
             "        WHERE false GROUP BY c.oid) locked;",
         )],
@@ -43,7 +35,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan makes views and policies of another owner with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg/remake.sql",
+            "sql/adopt/1_remake.sql",
             "CASE WHEN of_tables = quote_ident(current_user)::regrole THEN '%s'",
             "CASE WHEN true THEN '%s'",
         )],
@@ -61,7 +53,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan makes again what belongs to others",
         edits: &[(
-            "sql/snowflake_pg/remake.sql",
+            "sql/adopt/1_remake.sql",
             "(coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE",
             "false",
         )],
@@ -69,13 +61,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan to adopt a table gives what it makes again the default privileges",
-        edits: &[("sql/snowflake_pg/remake.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
+        edits: &[("sql/adopt/1_remake.sql", " OR EXISTS (SELECT FROM pg_default_acl))", ")")],
         against: Servers { tests: "adopt:: whatever_reads" },
     },
     Mutant {
         name: "a plan for a schema gives a key Snowflake IDs while a column that refers is too narrow",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "    IF narrow IS NOT NULL THEN\n        RAISE EXCEPTION",
             "    IF false THEN\n        RAISE EXCEPTION",
         )],
@@ -84,7 +76,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan for a schema makes keys wider that an application reads as 32 bits",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "        IF narrow IS NULL OR coalesce(current_setting('snowflake_pg.widen_serial', true), 'off')::boolean THEN",
             "        IF true THEN",
         )],
@@ -92,13 +84,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan to revert a table changes it with the caller's rights",
-        edits: &[("sql/snowflake_pg/revert.sql", "            narrow := format(run_as, owner, narrow);\n", "")],
+        edits: &[("sql/adopt/3_revert.sql", "            narrow := format(run_as, owner, narrow);\n", "")],
         against: Servers { tests: "adopt:: runs_code" },
     },
     Mutant {
         name: "a plan to revert a table does not see a view that stands in the way",
         edits: &[(
-            "sql/snowflake_pg/revert.sql",
+            "sql/adopt/3_revert.sql",
             "'pg_publication_rel'::regclass, 'pg_rewrite'::regclass, ",
             "'pg_publication_rel'::regclass, ",
         )],
@@ -107,7 +99,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table rewrites it with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "        IF widen.rel_owner <> me THEN\n",
             "        IF widen.rel_owner <> me AND false THEN\n",
         )],
@@ -116,7 +108,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table reads it with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "        IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
             "        IF owner <> me AND NOT pg_has_role(owner, 'MEMBER') THEN\n            command := 'SELECT '",
         )],
@@ -125,7 +117,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table leaves the types of its calls to who may create in the schema",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "|| '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';",
             "|| '.snowflake_run_as(%L, %L)';",
         )],
@@ -134,7 +126,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan to adopt a table reads the numbers of its owner with the caller's rights",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)\n                        ELSE numbers END END",
             "numbers END",
         )],
@@ -151,13 +143,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan to adopt a table takes the rows that a policy shows for all",
-        edits: &[("sql/snowflake_pg/adopt.sql", "SET row_security = off AS $$", "AS $$")],
+        edits: &[("sql/adopt/2_plan.sql", "SET row_security = off AS $$", "AS $$")],
         against: Servers { tests: "adopt:: policy" },
     },
     Mutant {
         name: "a plan to adopt a table takes its locks as it comes to each table",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),",
             "CASE WHEN others = '' THEN '' END,",
         )],
@@ -166,7 +158,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a plan means something else by the settings of who makes it",
         edits: &[(
-            "sql/snowflake_pg/remake.sql",
+            "sql/adopt/1_remake.sql",
             "    SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 AS $$",
             "    AS $$",
         )],
@@ -174,13 +166,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a plan goes on without the call that only superusers may make",
-        edits: &[("sql/snowflake_pg/adopt.sql", "(5.2, CASE WHEN greatest_id", "(4.5, CASE WHEN greatest_id")],
+        edits: &[("sql/adopt/2_plan.sql", "(5.2, CASE WHEN greatest_id", "(4.5, CASE WHEN greatest_id")],
         against: Servers { tests: "adopt:: must_not_skip" },
     },
     Mutant {
         name: "a plan for a bigint key leaves a new foreign key too narrow",
         edits: &[(
-            "sql/snowflake_pg/adopt.sql",
+            "sql/adopt/2_plan.sql",
             "                (13, format('SELECT %s.snowflake_must_be_bigint",
             "                (13, CASE WHEN narrow_relations <> '{}' THEN '' END || format('SELECT %s.snowflake_must_be_bigint",
         )],

@@ -43,7 +43,11 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "everybody may connect from the server",
-        edits: &[("sql/snowflake_pg.sql", "REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;\n", "")],
+        edits: &[(
+            "sql/extension/10_fleet.sql",
+            "REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;\n",
+            "",
+        )],
         against: Servers { tests: "fleet:: access" },
     },
     Mutant {

@@ -39,7 +39,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a view leaves an operator to who may create in its schema",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/extension/09_status.sql",
             "busiest_second::double precision / max_ids_per_second",
             "busiest_second / max_ids_per_second",
         )],
@@ -48,7 +48,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the script of the extension leaves a function to who may create in its schema",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/extension/09_status.sql",
             "pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean",
             "pg_has_role('pg_monitor', 'USAGE')",
         )],
@@ -57,7 +57,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "snowflake_nextval() is STABLE",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/extension/01_issue.sql",
             "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c VOLATILE",
             "CREATE FUNCTION snowflake_nextval() RETURNS bigint\n    LANGUAGE c STABLE",
         )],
@@ -66,7 +66,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a function loses its STRICT",
         edits: &[(
-            "sql/snowflake_pg.sql",
+            "sql/extension/03_decode.sql",
             "LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper'",
             "LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper'",
         )],
@@ -79,7 +79,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "tables of other owners are rewritten for a foreign key",
-        edits: &[("sql/snowflake_pg/serial.sql", "count(*) FILTER (WHERE relowner <> owner) > 0", "false")],
+        edits: &[("sql/extension/12_serial.sql", "count(*) FILTER (WHERE relowner <> owner) > 0", "false")],
         against: Servers { tests: "serial:: rights" },
     },
     Mutant {

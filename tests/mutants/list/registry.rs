@@ -7,7 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the registry forgets where the last lease ended",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/3_claim.sql",
             "SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used",
             "SELECT 0, NOT (l.is_used",
         )],
@@ -16,7 +16,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the registry gives away a worker before its lease has ended",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/3_claim.sql",
             "            AND l.granted_until <= now_ms AND (l.is_used",
             "            AND (l.is_used",
         )],
@@ -25,7 +25,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease can be longer than the registry keeps workers back",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/3_claim.sql",
             "RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);",
             "RETURN greatest(now_ms, server_clock) + lease_ms;",
         )],
@@ -33,18 +33,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the registry believes its own clock alone when leases had ended",
-        edits: &[("sql/snowflake_registry.sql", " + greatest(0, this.clock_offset))", " + 0 * this.clock_offset)")],
+        edits: &[("sql/registry/4_renew.sql", " + greatest(0, this.clock_offset))", " + 0 * this.clock_offset)")],
         against: Servers { tests: "registry:: to_a_clock_that_is_behind" },
     },
     Mutant {
         name: "a call without a token locks the worker",
-        edits: &[("sql/snowflake_registry.sql", "        IF pass = 1 THEN\n", "        IF pass = 0 THEN\n")],
+        edits: &[("sql/registry/4_renew.sql", "        IF pass = 1 THEN\n", "        IF pass = 0 THEN\n")],
         against: Servers { tests: "registry:: holds_nobody_up" },
     },
     Mutant {
         name: "the registry's sequence says what a server can have seen",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/2_origin.sql",
             "    RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),",
             "    RETURN greatest((SELECT last_value FROM snowflake_registry.revision),",
         )],
@@ -53,7 +53,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a release of a worker that was never used counts",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "is_used = greatest(lowered, this.issued) > l.begins_at, revision",
             "revision",
         )],
@@ -62,7 +62,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease is renewed for any token",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);",
             "RETURN held_until >= row_of.begins_at;",
         )],
@@ -71,7 +71,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a registry that was restored from a dump into its own cluster is not noticed",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/2_origin.sql",
             "        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage(r.xmin))",
             "        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), r.storage)",
         )],
@@ -80,7 +80,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "rows that are restored into the tables of the registry are not noticed",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/2_origin.sql",
             "pg_relation_filenode('snowflake_registry.lease'), written)",
             "pg_relation_filenode('snowflake_registry.lease'), NULL)",
         )],
@@ -88,13 +88,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "leases that were deleted are not missed",
-        edits: &[("sql/snowflake_registry.sql", "    UPDATE snowflake_registry.registry SET storage = '';\n", "")],
+        edits: &[("sql/registry/1_tables.sql", "    UPDATE snowflake_registry.registry SET storage = '';\n", "")],
         against: Servers { tests: "registry:: from_a_dump" },
     },
     Mutant {
         name: "a copy of the registry's database is taken for the original",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/2_origin.sql",
             "concat_ws(' ', (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()),",
             "concat_ws(' ',",
         )],
@@ -103,7 +103,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a registry that has lost one lease gives other lost ones away",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "                    IF found_lease.system_identifier IS DISTINCT FROM this.system THEN\n",
             "                    IF found_lease.system_identifier IS NULL THEN\n",
         )],
@@ -112,7 +112,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a registry that has caught up is taken for the one that it was",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/2_origin.sql",
             "greatest(kept_revision, here.reached_revision) THEN",
             "snowflake_registry.last_revision() THEN",
         )],
@@ -121,7 +121,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a registry that has lost a lease believes its receipt, though it has given the worker away",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "            AND (row_of.granted_until > this.begins\n",
             "            AND (row_of.granted_until < 0\n",
         )],
@@ -131,12 +131,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the end of a recovery forgets what servers have seen",
         edits: &[
             (
-                "sql/snowflake_registry.sql",
+                "sql/registry/2_origin.sql",
                 "greatest(kept_revision, here.reached_revision) THEN",
                 "greatest(kept_revision, here.restored_revision) THEN",
             ),
             (
-                "sql/snowflake_registry.sql",
+                "sql/registry/2_origin.sql",
                 "greatest(kept_revision, noted.reached_revision) THEN",
                 "greatest(kept_revision, noted.restored_revision) THEN",
             ),
@@ -146,7 +146,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a registry that was restored gives workers to new servers",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/3_claim.sql",
             "ELSIF worker IS NULL AND here.not_before <= now_ms THEN",
             "ELSIF worker IS NULL THEN",
         )],
@@ -155,7 +155,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a restored registry renews leases that had ended before",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "    IF here.restored_at > 0 AND",
             "    IF false AND here.restored_at > 0 AND",
         )],
@@ -164,7 +164,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server that was answered since a failover may not ask twice",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "seen_revision >= here.restored_revision) IS NOT TRUE",
             "seen_revision = row_of.revision) IS NOT TRUE",
         )],
@@ -173,7 +173,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a row that a late request has written is any server's that knows its token",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE",
             "AND is_current IS NOT TRUE",
         )],
@@ -182,7 +182,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a server that was answered since a failover is not known",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE",
             "AND true",
         )],
@@ -192,12 +192,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a release of one who has lost the worker decides",
         edits: &[
             (
-                "sql/snowflake_registry.sql",
+                "sql/registry/4_renew.sql",
                 "IS NOT TRUE\n    THEN\n        RETURN;\n    END IF;\n    IF found",
                 "IS NULL\n    THEN\n        RETURN;\n    END IF;\n    IF found",
             ),
             (
-                "sql/snowflake_registry.sql",
+                "sql/registry/4_renew.sql",
                 "IS NOT TRUE\n    THEN\n        RETURN;\n    END IF;\n    ends",
                 "IS NULL\n    THEN\n        RETURN;\n    END IF;\n    ends",
             ),
@@ -207,7 +207,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a claim holds up others",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/3_claim.sql",
             "    IF NOT pg_try_advisory_xact_lock(",
             "    IF false AND NOT pg_try_advisory_xact_lock(",
         )],
@@ -216,7 +216,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "default privileges stay in the registry",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/6_rights.sql",
             "current_setting('snowflake_registry.is_new')::boolean\n",
             "NOT current_setting('snowflake_registry.is_new')::boolean\n",
         )],
@@ -225,7 +225,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a lease is claimed earlier than a restore reckons with",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/3_claim.sql",
             "avoided, least(this.lease_ms, here.longest_lease), here.not_before,",
             "avoided, this.lease_ms, here.not_before,",
         )],
@@ -234,7 +234,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a stop that the registry has not heard of costs the lease",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/4_renew.sql",
             "held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN",
             "held_until > row_of.granted_until THEN",
         )],
@@ -242,13 +242,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a restored registry believes every server",
-        edits: &[("sql/snowflake_registry.sql", "RETURN has_receipt AND", "RETURN")],
+        edits: &[("sql/registry/4_renew.sql", "RETURN has_receipt AND", "RETURN")],
         against: Servers { tests: "registry:: a_restored_registry_believes" },
     },
     Mutant {
         name: "nobody notices that the registry was put back in place",
         edits: &[(
-            "sql/snowflake_registry.sql",
+            "sql/registry/2_origin.sql",
             " AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN\n",
             " THEN\n",
         )],

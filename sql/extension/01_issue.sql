@@ -1,0 +1,66 @@
+-- snowflake_pg: what SQL sees. `make install` joins the files of this folder, and then those of ../adopt, by their names.
+--
+-- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, fixed while a server runs that preloads.
+-- STRICT: NULL gives NULL. PARALLEL SAFE: the generator is in shared memory.
+-- PUBLIC may issue and read IDs. What only a DBA may do is revoked from PUBLIC, below.
+--
+-- Whoever may create in the schema of the extension could have an operator or a function there preferred to a conversion. So
+-- types are exact, and a function that takes a literal is named with pg_catalog.
+
+\echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
+
+-- Issuing
+
+-- Not to be called. These tell COPY that a default reads no table.
+CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS
+    'not to be called: snowflake_nextval() as COPY calls it';
+CREATE FUNCTION snowflake_nextval_tagged_in_copy(internal, bigint) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_in_copy_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_tagged_in_copy(internal, bigint) IS
+    'not to be called: snowflake_nextval_tagged() as COPY calls it';
+CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
+    'planner support for snowflake_nextval(): lets COPY insert many rows at once';
+
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION snowflake_nextval() IS
+    'next ID, greater than every ID that this server has returned (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
+
+-- The same function. Rails' fixtures and others take a default with "nextval" in it for one with a sequence.
+CREATE FUNCTION snowflake_id() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval';
+COMMENT ON FUNCTION snowflake_id() IS
+    'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
+
+CREATE FUNCTION snowflake_nextval_tagged(tag bigint) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS
+    'next ID with a number of the application, such as a logical shard, in the field h of the layout; unique whatever the tag is';
+
+CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS
+    'next IDs, 1 to 1000000 in ascending order, all taken when the call begins';
+
+CREATE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextblock_wrapper';
+COMMENT ON FUNCTION snowflake_nextblock(integer) IS
+    'first and last of so many adjacent IDs of one tick, for clients that count by themselves; at most as many as a tick has, 4096 in layout flat';
+
+-- PARALLEL RESTRICTED: a worker of a parallel query has a last ID of its own.
+CREATE FUNCTION snowflake_lastval() RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'snowflake_lastval_wrapper';
+COMMENT ON FUNCTION snowflake_lastval() IS
+    'last ID that this session has taken, as lastval() is for sequences';
+
+CREATE FUNCTION snowflake_fill() RETURNS trigger
+    LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION snowflake_fill() IS
+    'trigger function that gives an inserted row an ID where the column that it names is NULL, as in rows from postgres_fdw: EXECUTE FUNCTION snowflake_fill(''id'')';

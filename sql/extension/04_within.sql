@@ -1,0 +1,34 @@
+-- Selecting by time, with an index on the ID
+
+CREATE FUNCTION snowflake_min_id(at timestamptz) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_wrapper';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS
+    'lowest ID of any worker in the tick of a time; 0 for -infinity, the largest bigint for infinity';
+
+CREATE FUNCTION snowflake_min_id(at timestamptz, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS
+    'lowest ID of this layout in the tick of a time; 0 for -infinity, the largest bigint for infinity';
+
+-- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz DEFAULT 'infinity') RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN id >= snowflake_min_id(since) AND id < snowflake_min_id(until);
+COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz) IS
+    'whether an ID was issued in the tick of since or later, and before the tick of until; uses an index on the ID';
+
+CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz, layout text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id >= snowflake_min_id(since, layout) AND id < snowflake_min_id(until, layout);
+COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
+    'whether an ID of this layout was issued in the tick of since or later, and before the tick of until';
+
+CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval) IS
+    'difference between two IDs that were issued this long apart: the width of a partition by number; a day has 24 hours';
+
+CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_with_layout_wrapper';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS
+    'difference between two IDs of this layout that were issued this long apart';

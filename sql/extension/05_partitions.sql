@@ -1,0 +1,40 @@
+-- Partitions by time
+--
+-- Not STRICT: no layout means snowflake_pg.layout. NULL for another argument gives no rows.
+
+-- Types instead of OUT parameters, which would make \df wider.
+CREATE TYPE snowflake_partition AS (
+    partition regclass, since timestamptz, until timestamptz, rows bigint, bytes bigint);
+COMMENT ON TYPE snowflake_partition IS 'row of snowflake_partitions() and snowflake_create_partitions()';
+COMMENT ON COLUMN snowflake_partition.since IS 'first timestamp; NULL for a default partition';
+COMMENT ON COLUMN snowflake_partition.until IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
+COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it has never run';
+COMMENT ON COLUMN snowflake_partition.bytes IS 'size with indexes and TOAST';
+
+-- PARALLEL UNSAFE: it creates tables, as the owner of the parent. The caller must have the privileges of that owner.
+-- If the type of the key is a domain, its CHECK must allow the bounds.
+CREATE FUNCTION snowflake_create_partitions(
+    parent regclass, every interval, ahead integer, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
+    'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for so many periods ahead; returns those created';
+
+CREATE FUNCTION snowflake_partitions(parent regclass, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
+    LANGUAGE c VOLATILE PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_wrapper';
+COMMENT ON FUNCTION snowflake_partitions(regclass, text) IS
+    'partitions of a table that is partitioned by range of its ID: from when until when, rows and size; a default partition is last';
+
+CREATE TYPE snowflake_old_partition AS (
+    command text, partition text, since timestamptz, until timestamptz, rows bigint, bytes bigint);
+COMMENT ON TYPE snowflake_old_partition IS 'row of snowflake_drop_partitions(); columns but for command as in snowflake_partition';
+COMMENT ON COLUMN snowflake_old_partition.command IS 'to be run, or with dry_run false, run';
+COMMENT ON COLUMN snowflake_old_partition.partition IS 'name with that of its schema, since the table may be gone';
+
+CREATE FUNCTION snowflake_drop_partitions(
+    parent regclass, before timestamptz, dry_run boolean DEFAULT true, layout text DEFAULT NULL)
+    RETURNS SETOF snowflake_old_partition
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+    AS 'MODULE_PATHNAME', 'snowflake_drop_partitions_wrapper';
+COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, boolean, text) IS
+    'commands for \gexec that detach and drop the partitions that end before a time, while readers and writers continue; with dry_run false, drops them at once';

@@ -1,0 +1,122 @@
+-- Monitoring
+
+CREATE FUNCTION snowflake_get_status() RETURNS record
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
+COMMENT ON FUNCTION snowflake_get_status() IS
+    'not to be called: use the view snowflake_status';
+
+CREATE VIEW snowflake_status AS
+    SELECT status.*, (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg') AS extension_version
+    FROM snowflake_get_status() AS status(
+        state text, problem text, problem_sqlstate text,
+        worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
+        max_ids_per_second bigint,
+        clock_regression text, sequence_exhaustion text, sequence_start text,
+        max_borrow interval, max_wait interval, reserve_ahead interval,
+        last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
+        state_directory text,
+        lease_until timestamptz, clock_offset interval, registry_error text,
+        stats_reset timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
+        history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
+        waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
+        refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
+        library_version text);
+GRANT SELECT ON snowflake_status TO PUBLIC;
+COMMENT ON VIEW snowflake_status IS
+    'one row about this server: its state, settings in force, durable mark, and counters';
+COMMENT ON COLUMN snowflake_status.state IS
+    'ready, or idle if no ID was issued since the server started; others are in docs/administration.md';
+COMMENT ON COLUMN snowflake_status.problem IS
+    'why no ID is issued, or what the background worker fails to do, and what to do; NULL if nothing is wrong, or unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
+COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
+COMMENT ON COLUMN snowflake_status.worker_id_source IS 'where it comes from: configuration, registry, or as in: hostname pg-3';
+COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if there is none';
+COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
+COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
+COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
+COMMENT ON COLUMN snowflake_status.clock_regression IS 'this and the next five columns: the parameters of these names';
+COMMENT ON COLUMN snowflake_status.last_issued_at IS
+    'timestamp of the last ID; NULL if none was issued since the server started';
+COMMENT ON COLUMN snowflake_status.lead IS
+    'how far last_issued_at is ahead of the clock; 0 unless the clock has gone back or the server has just started';
+COMMENT ON COLUMN snowflake_status.durable_mark IS
+    'time on disk that no ID reaches, and at which IDs continue after a crash';
+COMMENT ON COLUMN snowflake_status.mark_left IS
+    'how far the durable mark is ahead of the clock; NULL unless IDs were issued within snowflake_pg.keep_warm';
+COMMENT ON COLUMN snowflake_status.keeper_pid IS
+    'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
+COMMENT ON COLUMN snowflake_status.state_directory IS
+    'snowflake_pg.state_directory; NULL unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.lease_until IS
+    'when IDs end unless the registry renews the lease; NULL without a registry';
+COMMENT ON COLUMN snowflake_status.clock_offset IS
+    'how far the clock was ahead of the registry''s when they were compared last; NULL without a registry';
+COMMENT ON COLUMN snowflake_status.registry_error IS
+    'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.stats_reset IS
+    'since when the counters after it count: when the server started, after its last crash, or snowflake_stats_reset()';
+COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
+COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
+COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last sequence number was issued';
+COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
+COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs issued in past ticks, with clock_regression = history';
+COMMENT ON COLUMN snowflake_status.clock_regressions IS 'how often the clock has gone back';
+COMMENT ON COLUMN snowflake_status.largest_regression IS 'by how much it went back at most';
+COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed after it had last gone back';
+COMMENT ON COLUMN snowflake_status.waits IS 'how often calls waited for the clock: for the next tick, or to catch up';
+COMMENT ON COLUMN snowflake_status.wait_time IS 'how long they waited for the clock in all';
+COMMENT ON COLUMN snowflake_status.mark_extensions IS 'how often the durable mark was written';
+COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'how long calls waited for these writes in all';
+COMMENT ON COLUMN snowflake_status.refusals IS 'calls for IDs that failed with an error of this extension';
+COMMENT ON COLUMN snowflake_status.last_refusal IS
+    'error of the last of them, and what to do; NULL unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.last_refusal_sqlstate IS 'its SQLSTATE';
+COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when it was';
+COMMENT ON COLUMN snowflake_status.library_version IS 'version of the library that the server has loaded';
+COMMENT ON COLUMN snowflake_status.extension_version IS
+    'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to that of the library';
+
+-- For exporters, which drop intervals and texts without an error. Seconds and points in time, in Unix seconds, are double precision.
+CREATE VIEW snowflake_metrics AS
+    SELECT (state IN ('ready', 'idle')
+            AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
+           (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
+           datacenter_id::bigint, worker_id::bigint,
+           (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
+           ids_issued, max_ids_per_second, busiest_second,
+           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_share,
+           ticks_exhausted, borrowed_ids, history_ids,
+           extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
+           extract(epoch FROM lead)::double precision AS lead_seconds,
+           extract(epoch FROM durable_mark)::double precision AS durable_mark,
+           extract(epoch FROM mark_left)::double precision AS mark_left_seconds,
+           mark_extensions, extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds,
+           clock_regressions, extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
+           extract(epoch FROM last_regression_at)::double precision AS last_regression_at,
+           waits, extract(epoch FROM wait_time)::double precision AS wait_seconds,
+           refusals, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_at,
+           extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
+           extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
+           extract(epoch FROM usable_until - clock_timestamp())::double precision / 31556952::double precision AS years_left,
+           (library_version <> extension_version)::integer::bigint AS versions_differ,
+           CASE WHEN state <> 'not preloaded' AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
+               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
+               END::double precision AS oldest_writer_seconds,
+           extract(epoch FROM stats_reset)::double precision AS stats_reset
+    FROM snowflake_status;
+GRANT SELECT ON snowflake_metrics TO PUBLIC;
+COMMENT ON VIEW snowflake_metrics IS
+    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds; columns without a comment are as there';
+COMMENT ON COLUMN snowflake_metrics.can_issue IS
+    '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
+COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
+COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
+COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
+    'busiest_second / max_ids_per_second: 1 is the limit of the layout';
+COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
+COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
+COMMENT ON COLUMN snowflake_metrics.versions_differ IS
+    '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
+COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS
+    'how long ago the oldest transaction that has not ended drew its first ID, which holds back readers by ID; 0 without one';

@@ -1,0 +1,33 @@
+-- Administration: only for superusers by default
+
+CREATE FUNCTION snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_advance_wrapper';
+COMMENT ON FUNCTION snowflake_advance(bigint, boolean) IS
+    'make all new IDs greater than this one, as setval() does for sequences: for IDs that were restored or come from elsewhere';
+
+CREATE FUNCTION snowflake_accept_mark(force boolean DEFAULT false) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_mark_wrapper';
+COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
+    'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues IDs of this worker; returns when IDs begin';
+
+CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
+COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
+    'replace a damaged durable mark, or one that was reset to too far ahead; floor is later than every ID that this server has issued: now() if the clock has always been right; returns when IDs begin';
+
+CREATE FUNCTION snowflake_accept_clock() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_clock_wrapper';
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+    'trust the clock at once, after it has jumped ahead by more than snowflake_pg.max_forward_jump';
+
+CREATE FUNCTION snowflake_stats_reset() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_stats_reset_wrapper';
+COMMENT ON FUNCTION snowflake_stats_reset() IS
+    'reset the counters in snowflake_status';
+
+REVOKE ALL ON FUNCTION
+    snowflake_advance(bigint, boolean), snowflake_accept_mark(boolean), snowflake_reset_state(timestamptz),
+    snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
+
+-- Warns if the library is not preloaded.
+SELECT FROM snowflake_status;

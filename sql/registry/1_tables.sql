@@ -1,0 +1,141 @@
+-- The registry of worker IDs for snowflake_pg: plain SQL, for a database of PostgreSQL 15 or newer, which needs no
+-- extension. Install it by psql -f. Run again, it upgrades an older version and loses nothing. `make install` joins the
+-- files of this folder into snowflake_registry.sql.
+--
+-- The registry grants a worker to a server for IDs with timestamps below `granted_until`. Whoever gets the worker next
+-- begins there, or later. So two servers that both believe to have a worker never issue the same ID, whatever clocks
+-- show. Clocks only decide when a worker is free. See docs/registry.md.
+
+\set ON_ERROR_STOP on
+\set was_quiet :QUIET
+\set QUIET on
+BEGIN;
+
+-- Nothing of another role's is used, whatever this database has.
+SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL client_min_messages = warning;
+
+DO $$
+DECLARE
+    other text;
+BEGIN
+    SELECT n.nspowner::regrole::text INTO other FROM pg_namespace n
+        WHERE n.nspname = 'snowflake_registry' AND n.nspowner <> quote_ident(current_user)::regrole
+    UNION SELECT c.relowner::regrole::text FROM pg_class c
+        WHERE c.relnamespace = to_regnamespace('snowflake_registry') AND c.relowner <> quote_ident(current_user)::regrole
+    UNION SELECT p.proowner::regrole::text FROM pg_proc p
+        WHERE p.pronamespace = to_regnamespace('snowflake_registry') AND p.proowner <> quote_ident(current_user)::regrole
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'schema snowflake_registry has objects of another role' USING ERRCODE = 'insufficient_privilege',
+            DETAIL = format('Their owner is %s.', other),
+            HINT = 'Run this script as the role that installed the registry, or in a database of its own.';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'snowflake_registry_server') THEN
+        CREATE ROLE snowflake_registry_server NOLOGIN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'snowflake_registry_admin') THEN
+        CREATE ROLE snowflake_registry_admin NOLOGIN;
+    END IF;
+    PERFORM set_config('snowflake_registry.is_new', (to_regclass('snowflake_registry.lease') IS NULL)::text, true);
+END $$;
+
+CREATE SCHEMA IF NOT EXISTS snowflake_registry;
+COMMENT ON SCHEMA snowflake_registry IS 'worker IDs of snowflake_pg, leased to servers';
+
+-- Tables: only functions write them
+
+CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
+    is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
+    version integer NOT NULL,
+    system_identifier bigint NOT NULL,
+    timeline bigint NOT NULL,
+    storage text NOT NULL,
+    restored_at bigint NOT NULL DEFAULT 0,
+    restored_revision bigint NOT NULL DEFAULT 0,
+    reached_revision bigint NOT NULL DEFAULT 0,
+    not_before bigint NOT NULL DEFAULT 0,
+    longest_lease bigint NOT NULL DEFAULT 3600000,
+    secret uuid NOT NULL DEFAULT gen_random_uuid()
+);
+COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
+COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script that was run last';
+COMMENT ON COLUMN snowflake_registry.registry.timeline IS
+    'of this cluster, as system_identifier; another one means that the registry was restored or has failed over';
+COMMENT ON COLUMN snowflake_registry.registry.storage IS
+    'which table and which file the leases are in, and which transaction wrote this row; others mean that they were restored from a dump, or rewritten';
+COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
+    'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
+COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
+COMMENT ON COLUMN snowflake_registry.registry.reached_revision IS
+    'as far as it is known from servers, though leases of that revision may be lost';
+COMMENT ON COLUMN snowflake_registry.registry.longest_lease IS
+    'how far a grant reaches ahead of the registry''s clock at most, in milliseconds; so long not_before is after a restore';
+COMMENT ON COLUMN snowflake_registry.registry.secret IS 'for receipts, which no other can make';
+COMMENT ON COLUMN snowflake_registry.registry.not_before IS
+    'no worker is given to another server before this time, in Unix milliseconds: leases may have been lost';
+
+CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
+    worker_id bigint PRIMARY KEY CHECK (worker_id >= 0),
+    token uuid UNIQUE,
+    begins_at bigint NOT NULL DEFAULT 0,
+    granted_until bigint NOT NULL DEFAULT 0,
+    issued_until bigint NOT NULL DEFAULT 0,
+    revision bigint NOT NULL DEFAULT 0,
+    renewed timestamptz,
+    since timestamptz,
+    is_used boolean NOT NULL DEFAULT false,
+    was_used boolean NOT NULL DEFAULT false,
+    rule text NOT NULL DEFAULT 'free' CHECK (rule IN ('free', 'reserved', 'forbidden')),
+    comment text,
+    server text,
+    system_identifier text,
+    host text,
+    port integer,
+    address inet,
+    role text,
+    layout text,
+    clock_offset_ms bigint,
+    conflict text
+);
+COMMENT ON TABLE snowflake_registry.lease IS 'a row for each worker that was ever leased, reserved or forbidden';
+COMMENT ON COLUMN snowflake_registry.lease.worker_id IS
+    'in a layout with data centers: the number of the data center and then of the worker, as one number';
+COMMENT ON COLUMN snowflake_registry.lease.token IS 'secret of the server that has the worker; a new one with each renewal';
+COMMENT ON COLUMN snowflake_registry.lease.begins_at IS
+    'where the IDs of this server began, in Unix milliseconds';
+COMMENT ON COLUMN snowflake_registry.lease.granted_until IS
+    'timestamps of its IDs are below this time, in Unix milliseconds; those of the next server are not';
+COMMENT ON COLUMN snowflake_registry.lease.issued_until IS
+    'timestamps of its IDs were below this time when it reported last, in Unix milliseconds';
+COMMENT ON COLUMN snowflake_registry.lease.is_used IS 'whether this server can have issued IDs';
+COMMENT ON COLUMN snowflake_registry.lease.was_used IS 'whether one that had the worker before can have';
+COMMENT ON COLUMN snowflake_registry.lease.conflict IS
+    'what this server is to be told: another one has had the same worker for the same time';
+COMMENT ON COLUMN snowflake_registry.lease.rule IS
+    'free: for any server; reserved: only for a server that is configured with this number; forbidden: for none';
+
+-- Numbers changes. What it shows can be ahead after a crash, or after the registry was put back.
+CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
+
+DO $$
+DECLARE
+    installed integer;
+BEGIN
+    SELECT version INTO installed FROM snowflake_registry.registry;
+    IF installed > 1 THEN
+        RAISE EXCEPTION 'registry has version %, which is newer than this script', installed
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+END $$;
+
+-- Before rows of a dump take their places. TRUNCATE gives the table another file.
+CREATE OR REPLACE FUNCTION snowflake_registry.note_deleted() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_registry.registry SET storage = '';
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.note_deleted() IS 'have it noticed that leases were deleted';
+CREATE OR REPLACE TRIGGER note_deleted AFTER DELETE ON snowflake_registry.lease
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.note_deleted();

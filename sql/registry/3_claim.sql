@@ -1,0 +1,276 @@
+-- For servers
+--
+-- Each change takes a token that the server had, and leaves a new one that the server has chosen. So a copy of a server
+-- has an old token as soon as its original has renewed its lease. A call whose answer was lost is repeated with the
+-- same new token. The server has that, too, when it asks for a renewal.
+--
+-- A row is locked only once it is known that it is to be changed: whoever has a server's role could hold others up.
+
+CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
+    held_token uuid, held_until bigint, held_receipt text, worker bigint, seen_revision bigint,
+    OUT version integer, OUT clock bigint)
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+    SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
+        -- Whoever has a receipt of this registry knows a state of it. A row never goes back.
+        CASE WHEN held_receipt = snowflake_registry.receipt_for(worker, held_token, held_until, seen_revision)
+            THEN seen_revision END,
+        (SELECT l.revision FROM snowflake_registry.lease l WHERE l.worker_id = worker))
+$$;
+COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint) IS
+    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
+    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset bigint, OUT issued bigint, OUT begins bigint, OUT layout text,
+    OUT server text, OUT system text, OUT host text, OUT port integer)
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT a.lease_ms, a.clock, a.clock_offset, a.issued, a.begins, left(a.layout, 200), left(a.server, 100), left(a.system, 20),
+            left(a.host, 255), a.port
+        INTO lease_ms, clock, clock_offset, issued, begins, layout, server, system, host, port
+        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset bigint, issued bigint, begins bigint, layout text,
+            server text, system text, host text, port integer);
+    issued := coalesce(issued, 0);
+    clock_offset := coalesce(clock_offset, 0);
+    IF clock IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000
+        -- Up to the year 9999.
+        OR least(clock, issued) < 0 OR greatest(clock, issued, abs(clock_offset)) > 253402300799999
+    THEN
+        RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.read_about(jsonb) IS
+    'what a server says of itself; clock is the latest of its clock, its IDs and its durable mark';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.grant_for(lease_ms bigint, server_clock bigint, now_ms bigint, longest bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF server_clock >= now_ms + longest THEN
+        RAISE EXCEPTION 'clock or durable mark of the server is too far ahead of the registry''s clock'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = format('It is at %s, and the registry''s at %s. A lease reaches at most %s ahead.',
+                    snowflake_registry.display(server_clock), snowflake_registry.display(now_ms), longest * interval '1 ms'),
+                HINT = 'Correct the clocks, or call snowflake_registry.set_longest_lease() in the registry.';
+    END IF;
+    RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.grant_for(bigint, bigint, bigint, bigint) IS 'the end of a lease that is granted now';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.other_layout(of_layout text, now_ms bigint) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('Worker %s, %s, has layout %s.', l.worker_id, snowflake_registry.holder(l), l.layout)
+        FROM snowflake_registry.lease l WHERE l.token IS NOT NULL AND l.granted_until > now_ms AND l.layout <> of_layout LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_registry.other_layout(text, bigint) IS
+    'a server with a lease and another layout, whose IDs can be equal';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.margin(lease_ms bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN least(60000, lease_ms / 10);
+COMMENT ON FUNCTION snowflake_registry.margin(bigint) IS
+    'how long before its end a server may claim a lease of its own anew, in milliseconds';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
+    presented uuid[], configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
+    not_before bigint, now_ms bigint, OUT worker bigint, OUT other text)
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_lease snowflake_registry.lease;
+BEGIN
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
+        AND l.worker_id BETWEEN least_worker AND greatest_worker
+        AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
+    -- What it has released ends within its reservation. Not earlier than is_holder() reckons with.
+    IF found_lease.rule <> 'forbidden' AND not_before <= now_ms
+        AND (found_lease.is_used OR found_lease.was_used OR found_lease.worker_id IS DISTINCT FROM avoided)
+        AND found_lease.granted_until <= now_ms + snowflake_registry.margin(lease_ms)
+    THEN
+        worker := found_lease.worker_id;
+    ELSIF found_lease.worker_id IS NOT NULL THEN
+        other := snowflake_registry.holder(found_lease);
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
+    'the worker that a server had, locked, if it is free; or who has it';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(worker bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Far more than any fleet has: a role that was stolen must not fill the disk.
+    most CONSTANT integer := 100000;
+BEGIN
+    IF (SELECT count(*) FROM snowflake_registry.lease) >= most
+        AND NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = worker)
+    THEN
+        RAISE EXCEPTION 'registry has no room for another worker' USING ERRCODE = 'program_limit_exceeded',
+            DETAIL = format('It knows %s workers.', most),
+            HINT = 'The view snowflake_registry.workers shows which role has leased them.';
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(
+        -- Nobody else can take these locks.
+        (SELECT hashtextextended(concat_ws(' ', r.secret, worker), 0) FROM snowflake_registry.registry r))
+    THEN
+        RETURN false;
+    END IF;
+    INSERT INTO snowflake_registry.lease (worker_id) VALUES (worker) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint) IS
+    'a row for a worker that has none yet; false if it has one, or another transaction inserts it just now: nobody waits for that';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
+    configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
+    RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_lease snowflake_registry.lease;
+BEGIN
+    IF snowflake_registry.insert_worker(configured) THEN
+        RETURN CASE WHEN not_before <= now_ms THEN configured END;
+    END IF;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l
+        WHERE l.worker_id = configured;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker % is being leased to another server', configured
+            USING ERRCODE = 'lock_not_available';
+    END IF;
+    IF found_lease.rule <> 'forbidden' AND greatest(found_lease.granted_until, not_before) <= now_ms THEN
+        -- Another server may have got it just now.
+        SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
+            WHERE l.worker_id = configured FOR UPDATE;
+    END IF;
+    IF found_lease.rule = 'forbidden' THEN
+        RAISE EXCEPTION 'worker % is forbidden', configured
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = snowflake_registry.comment_of(found_lease),
+                HINT = format('Configure another worker, or call snowflake_registry.allow_worker(%s) in the registry.',
+                    configured);
+    ELSIF found_lease.granted_until <= now_ms THEN
+        RETURN CASE WHEN not_before <= now_ms THEN configured END;
+    ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
+        RAISE EXCEPTION 'worker % is still leased to this server, or to a copy of it', configured
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = format('The lease ends at %s. The machine was booted since, the state directory is another one, or the '
+                    'registry''s answer was lost.',
+                    snowflake_registry.display(found_lease.granted_until)),
+                HINT = format('The server goes on then. If there is no copy that issues IDs, call '
+                    'snowflake_registry.release_worker(%s) in the registry to end the lease now.', configured);
+    END IF;
+    RAISE EXCEPTION 'worker % is leased to another server', configured
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('It is %s. The lease ends at %s.', snowflake_registry.holder(found_lease),
+                snowflake_registry.display(found_lease.granted_until)),
+            HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
+                'IDs again, call snowflake_registry.release_worker(%s) in the registry.', configured);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, text, text, integer) IS
+    'the worker that a server is configured with, locked, if it is free';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.claim_any(
+    least_worker bigint, greatest_worker bigint, avoided bigint, now_ms bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known bigint;
+    worker bigint;
+    counted record;
+    next_lease snowflake_registry.lease;
+BEGIN
+    -- One that nobody had before.
+    SELECT count(*) INTO known FROM snowflake_registry.lease l
+        WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
+    FOR worker IN SELECT n FROM generate_series(least_worker, least(greatest_worker, least_worker + known + 1000)) n
+        WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = n)
+            AND n IS DISTINCT FROM avoided
+        ORDER BY n
+    LOOP
+        IF snowflake_registry.insert_worker(worker) THEN
+            RETURN worker;
+        END IF;
+    END LOOP;
+    -- Else the one whose lease ended first.
+    SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
+        WHERE l.worker_id BETWEEN least_worker AND greatest_worker AND l.rule = 'free'
+            AND l.granted_until <= now_ms AND (l.is_used OR l.was_used OR l.worker_id IS DISTINCT FROM avoided)
+        ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        RETURN worker;
+    END IF;
+    SELECT count(*) FILTER (WHERE l.granted_until > now_ms) AS leased,
+            count(*) FILTER (WHERE l.granted_until <= now_ms AND l.rule <> 'free') AS kept INTO counted
+        FROM snowflake_registry.lease l WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
+    SELECT l.* INTO next_lease FROM snowflake_registry.lease l
+        WHERE l.worker_id BETWEEN least_worker AND greatest_worker AND l.rule = 'free'
+        ORDER BY l.granted_until LIMIT 1;
+    RAISE EXCEPTION 'no worker is free' USING ERRCODE = 'configuration_limit_exceeded',
+        DETAIL = format('Of the workers %s to %s, %s are leased, and %s are reserved or forbidden.%s', least_worker,
+            greatest_worker, counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
+                format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
+                    snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
+        HINT = 'See the views workers and status in the schema snowflake_registry of the registry. Choose a layout with room for more workers'
+            || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
+    'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above those';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
+    presented uuid[], new_token uuid, configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, about jsonb,
+    OUT worker bigint, OUT begins bigint, OUT is_first boolean, OUT granted bigint, OUT receipt text, OUT at_revision bigint,
+    OUT other text, OUT layout_note text)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+DECLARE
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
+    now_ms bigint := snowflake_registry.unix_ms(clock_timestamp());
+    this record := snowflake_registry.read_about(about);
+    found_lease snowflake_registry.lease;
+BEGIN
+    IF new_token IS NULL OR least_worker IS NULL OR greatest_worker IS NULL
+        OR greatest(configured, least_worker, greatest_worker) > 2147483647 OR least(configured, least_worker, greatest_worker) < 0
+    THEN
+        RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    layout_note := snowflake_registry.other_layout(this.layout, now_ms);
+
+    -- A claim whose answer was lost.
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token
+        AND l.worker_id BETWEEN least_worker AND greatest_worker;
+    IF FOUND THEN
+        worker := found_lease.worker_id;
+        begins := found_lease.begins_at;
+        is_first := NOT found_lease.was_used;
+        granted := found_lease.granted_until;
+        at_revision := found_lease.revision;
+        receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+        RETURN;
+    END IF;
+
+    SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
+        presented, configured, least_worker, greatest_worker, avoided, least(this.lease_ms, here.longest_lease), here.not_before,
+        now_ms) c;
+    IF worker IS NULL AND configured IS NOT NULL THEN
+        worker := snowflake_registry.claim_configured(
+            configured, here.not_before, now_ms, this.system, this.host, this.port);
+    ELSIF worker IS NULL AND here.not_before <= now_ms THEN
+        worker := snowflake_registry.claim_any(least_worker, greatest_worker, avoided, now_ms);
+    END IF;
+    IF worker IS NULL THEN
+        RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('Leases may have been lost. It gives no worker to another server before %s.',
+                snowflake_registry.display(here.not_before)),
+            HINT = 'If it has lost no transaction, call snowflake_registry.end_recovery() in the registry.';
+    END IF;
+
+    -- The row is this transaction's.
+    SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used) INTO STRICT begins, is_first
+        FROM snowflake_registry.lease l WHERE l.worker_id = worker;
+    granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
+    at_revision := nextval('snowflake_registry.revision');
+    UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
+            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), was_used = l.is_used OR l.was_used,
+            is_used = true, conflict = NULL,
+            server = this.server, system_identifier = this.system, host = this.host, port = this.port,
+            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
+        WHERE l.worker_id = worker;
+    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb) IS
+    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all that another server can have issued';

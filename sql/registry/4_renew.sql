@@ -1,0 +1,204 @@
+CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
+    row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
+    worker bigint, seen_revision bigint, this record) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Written since the last restore, if there was one.
+    is_current boolean := coalesce(row_of.revision >= here.restored_revision AND row_of.revision > 0, false);
+    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
+BEGIN
+    -- Other holders and what came after a lease may have been lost. Only the last holder of a worker has a grant beyond
+    -- the time of the restore, also by its own clock: the registry's can be another one since.
+    -- A clock that was ahead at the restore has been set right.
+    IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
+        + snowflake_registry.margin(least(this.lease_ms, here.longest_lease)) + greatest(0, this.clock_offset)) IS NOT TRUE
+        -- Or the registry has answered the server since. By the token alone, the row could be of a request from before,
+        -- which arrived late.
+        AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE
+    THEN
+        RETURN false;
+    END IF;
+    -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
+    IF is_current THEN
+        RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);
+    END IF;
+    -- The row has its token, and grants that much. After a planned stop whose release was lost, there is no receipt.
+    IF row_of.token = ANY (presented) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
+        RETURN true;
+    END IF;
+    -- By its receipt, the server has that grant. The row has its token, or says less. It does not say that another server
+    -- has the worker: before the restore was noticed, that one can have got it.
+    RETURN has_receipt AND (
+        coalesce(row_of.revision, 0) <= seen_revision
+            AND (row_of.granted_until > this.begins
+                AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system, this.host, this.port)
+            ) IS NOT TRUE
+        OR held_until >= row_of.begins_at AND row_of.token = ANY (presented));
+END $$;
+COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
+    bigint, record) IS 'whether a server has the worker of this row';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.note_conflict(
+    row_of snowflake_registry.lease, this record, held_until bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asking snowflake_registry.lease;
+    seen text;
+BEGIN
+    asking.server := this.server;
+    asking.system_identifier := this.system;
+    asking.host := this.host;
+    asking.address := inet_client_addr();
+    seen := format('Worker %s was leased to %s for IDs up to %s, and to %s since %s.', row_of.worker_id,
+        snowflake_registry.holder(asking), snowflake_registry.display(held_until),
+        snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.since)));
+    RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
+        HINT = 'Look for IDs that both have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
+    -- Unless the other one renews just now: nobody waits for a lock.
+    UPDATE snowflake_registry.lease l SET conflict = seen
+        WHERE l.worker_id IN (SELECT o.worker_id FROM snowflake_registry.lease o
+            WHERE o.worker_id = row_of.worker_id AND o.token = row_of.token
+            FOR UPDATE SKIP LOCKED);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.note_conflict(snowflake_registry.lease, record, bigint) IS
+    'log that two servers have had a worker for the same time, and have the other one told when it renews';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
+    presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
+    seen_revision bigint, about jsonb,
+    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
+    OUT must_stop boolean, OUT layout_note text, OUT conflict_note text)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+DECLARE
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
+    now_ms bigint;
+    this record := snowflake_registry.read_about(about);
+    found_lease snowflake_registry.lease;
+    is_proven boolean;
+BEGIN
+    IF new_token IS NULL THEN
+        RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    FOR pass IN 1..2 LOOP
+        IF pass = 1 THEN
+            SELECT * INTO found_lease FROM snowflake_registry.lease l
+                WHERE l.worker_id = worker;
+        ELSE
+            SELECT * INTO found_lease FROM snowflake_registry.lease l
+                WHERE l.worker_id = worker FOR UPDATE;
+        END IF;
+        IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker,
+            seen_revision, this) IS NOT TRUE
+        THEN
+            is_final := false;
+            must_stop := false;
+            IF found_lease.worker_id IS NULL OR found_lease.token IS NULL AND NOT (found_lease.is_used OR found_lease.was_used) THEN
+                refusal := 'The registry does not know the lease.';
+            ELSIF found_lease.token IS NULL THEN
+                refusal := 'It was released by hand.';
+                is_final := true;
+            ELSIF found_lease.token = ANY (presented) THEN
+                refusal := 'It had ended when the registry was restored or failed over, or its release was not answered since.';
+                hint := 'Restart this server, so that it leases a worker anew.';
+                IF here.not_before > snowflake_registry.unix_ms(clock_timestamp()) THEN
+                    hint := format('If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. '
+                        'Else restart this server after %s.', snowflake_registry.display(here.not_before));
+                END IF;
+            ELSE
+                refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
+                -- A failover could lose that. Another registry than the server's says nothing of its lease.
+                is_proven := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
+                is_final := found_lease.revision >= here.restored_revision AND is_proven;
+                -- It was given away before this lease ended: the registry has lost a transaction, which nothing else has shown,
+                -- or the lease was ended by hand while the server runs, or this is a copy.
+                must_stop := is_proven AND found_lease.begins_at < held_until;
+                IF must_stop THEN
+                    PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
+                    -- Other leases may be lost, too. Unless this is a copy.
+                    IF found_lease.system_identifier IS DISTINCT FROM this.system THEN
+                        PERFORM snowflake_registry.check_restored(snowflake_registry.last_revision() + 1, 0);
+                    END IF;
+                END IF;
+            END IF;
+            RETURN;
+        ELSIF found_lease.rule = 'forbidden' THEN
+            is_final := false;
+            refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
+            hint := format('Call snowflake_registry.allow_worker(%s) in the registry to let the server go on.', worker);
+            RETURN;
+        END IF;
+    END LOOP;
+    now_ms := snowflake_registry.unix_ms(clock_timestamp());
+    granted := greatest(found_lease.granted_until,
+        snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
+    IF found_lease.revision IS NULL OR found_lease.revision < here.restored_revision THEN
+        granted := greatest(granted, held_until);
+        IF found_lease.worker_id IS NULL AND NOT snowflake_registry.insert_worker(worker) THEN
+            RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
+        END IF;
+    END IF;
+    at_revision := nextval('snowflake_registry.revision');
+    UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = this.issued,
+            since = coalesce(l.since, clock_timestamp()), is_used = true,
+            revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
+            host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
+            clock_offset_ms = this.clock_offset, conflict = NULL
+        WHERE l.worker_id = worker;
+    conflict_note := found_lease.conflict;
+    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+    layout_note := snowflake_registry.other_layout(this.layout, now_ms);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, jsonb) IS
+    'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
+    presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
+    seen_revision bigint, lowered bigint, about jsonb,
+    OUT granted bigint, OUT receipt text, OUT at_revision bigint)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
+DECLARE
+    here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
+    this record := snowflake_registry.read_about(about);
+    found_lease snowflake_registry.lease;
+    ends bigint := greatest(lowered, this.issued);
+BEGIN
+    IF new_token IS NULL OR lowered IS NULL THEN
+        RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.worker_id = worker;
+    -- As in a renewal, since this row is newer than a restore afterwards.
+    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
+        this) IS NOT TRUE
+    THEN
+        RETURN;
+    END IF;
+    IF found_lease.worker_id IS NULL THEN
+        PERFORM snowflake_registry.insert_worker(worker);
+    END IF;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l
+        WHERE l.worker_id = worker FOR UPDATE;
+    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
+        this) IS NOT TRUE
+    THEN
+        RETURN;
+    END IF;
+    ends := least(greatest(ends, found_lease.begins_at), held_until);
+    IF (found_lease.token = ANY (presented)) IS NOT TRUE THEN
+        -- The row is of an earlier lease, or of an earlier time of this one.
+        ends := greatest(ends, found_lease.granted_until);
+    ELSIF found_lease.revision >= here.restored_revision THEN
+        ends := least(ends, found_lease.granted_until);
+    END IF;
+    at_revision := nextval('snowflake_registry.revision');
+    UPDATE snowflake_registry.lease l
+        SET token = new_token, granted_until = ends, issued_until = this.issued, since = coalesce(l.since, clock_timestamp()),
+            -- A server that has issued nothing does not count.
+            is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed = clock_timestamp(),
+            server = this.server, system_identifier = this.system, host = this.host, port = this.port,
+            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
+        WHERE l.worker_id = worker
+        RETURNING l.granted_until INTO STRICT granted;
+    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb) IS
+    'end a lease early: the server issues no ID at or above this time any more; NULL if it does not have the worker';

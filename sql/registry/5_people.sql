@@ -1,0 +1,148 @@
+-- For people
+
+CREATE OR REPLACE VIEW snowflake_registry.workers AS
+    SELECT l.worker_id,
+        CASE
+            WHEN l.rule = 'forbidden' THEN 'forbidden'
+            WHEN snowflake_registry.time_of(l.granted_until) > clock_timestamp() AND l.token IS NOT NULL THEN 'leased'
+            WHEN snowflake_registry.time_of(l.granted_until) > clock_timestamp() THEN 'waiting'
+            WHEN l.rule = 'reserved' THEN 'reserved'
+            ELSE 'free'
+        END AS state,
+        l.server, l.system_identifier, l.host, l.port, l.address, l.role, l.layout, l.since, l.renewed,
+        CASE WHEN l.granted_until > 0 THEN snowflake_registry.time_of(l.granted_until) END AS until,
+        CASE WHEN l.issued_until > 0 THEN snowflake_registry.time_of(l.issued_until) END AS reported_mark,
+        l.clock_offset_ms * interval '1 ms' AS clock_offset, l.comment
+    FROM snowflake_registry.lease l
+    ORDER BY l.worker_id;
+COMMENT ON VIEW snowflake_registry.workers IS 'workers that are or were leased, with the server that has or had each';
+COMMENT ON COLUMN snowflake_registry.workers.state IS
+    'leased; free; waiting (released by hand, and its old IDs may reach until); reserved (for a server that is configured with the number); forbidden';
+COMMENT ON COLUMN snowflake_registry.workers.until IS
+    'timestamps of its IDs are below this time; the next server begins there';
+COMMENT ON COLUMN snowflake_registry.workers.reported_mark IS 'timestamps of its IDs were below this time when the server reported last';
+COMMENT ON COLUMN snowflake_registry.workers.clock_offset IS 'how far the clock of the server was ahead of the registry''s';
+
+CREATE OR REPLACE VIEW snowflake_registry.status AS
+    SELECT r.version, r.longest_lease * interval '1 ms' AS longest_lease,
+        CASE WHEN r.restored_at > 0 THEN snowflake_registry.time_of(r.restored_at) END AS restored,
+        CASE WHEN snowflake_registry.time_of(r.not_before) > clock_timestamp()
+            THEN snowflake_registry.time_of(r.not_before) END AS recovering_until,
+        (SELECT array_agg(DISTINCT k.pid) FROM pg_locks k JOIN pg_stat_activity a USING (pid)
+            WHERE k.relation = 'snowflake_registry.lease'::regclass AND k.mode IN ('RowShareLock', 'RowExclusiveLock') AND k.granted
+                AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                AND a.xact_start < clock_timestamp() - interval '10 seconds') AS held_up_by
+    FROM snowflake_registry.registry r;
+COMMENT ON VIEW snowflake_registry.status IS 'one row: the registry itself';
+COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far leases reach ahead of its clock at most';
+COMMENT ON COLUMN snowflake_registry.status.restored IS
+    'when it was noticed that the registry was restored or has failed over; NULL for never, or after end_recovery()';
+COMMENT ON COLUMN snowflake_registry.status.held_up_by IS
+    'processes with a transaction on leases that has been open for ten seconds: nobody sees or gets the workers that it leases';
+COMMENT ON COLUMN snowflake_registry.status.recovering_until IS
+    'until then no worker is given to another server, since leases may have been lost; NULL at other times';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.check_worker(worker bigint) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (worker BETWEEN 0 AND 2147483647) IS NOT TRUE THEN
+        RAISE EXCEPTION 'worker must be between 0 and 2147483647' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.check_worker(bigint) IS 'an error if this can be no worker';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(worker bigint, new_rule text, new_comment text)
+    RETURNS void
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_registry.check_worker(worker);
+    INSERT INTO snowflake_registry.lease AS l (worker_id, rule, comment)
+        VALUES (worker, new_rule, new_comment)
+        ON CONFLICT (worker_id) DO UPDATE SET rule = excluded.rule, comment = excluded.comment
+$$;
+COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, text, text) IS 'change who may lease a worker';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.reserve_worker(worker_id bigint, comment text DEFAULT NULL)
+    RETURNS void
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'SELECT snowflake_registry.set_rule($1, ''reserved'', $2)';
+COMMENT ON FUNCTION snowflake_registry.reserve_worker(bigint, text) IS
+    'keep a worker for a server that is configured with this number; a server that has it renews it';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(worker_id bigint, comment text DEFAULT NULL)
+    RETURNS void
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'SELECT snowflake_registry.set_rule($1, ''forbidden'', $2)';
+COMMENT ON FUNCTION snowflake_registry.forbid_worker(bigint, text) IS
+    'give a worker to no server; one that has it issues IDs to the end of its lease';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.allow_worker(worker_id bigint) RETURNS void
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'SELECT snowflake_registry.check_worker($1);
+        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE l.worker_id = $1';
+COMMENT ON FUNCTION snowflake_registry.allow_worker(bigint) IS
+    'undo reserve_worker() and forbid_worker()';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
+    worker_id bigint, ids_end timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    found_lease snowflake_registry.lease;
+    lowered bigint;
+    known_ms bigint;
+BEGIN
+    PERFORM snowflake_registry.check_worker(release_worker.worker_id);
+    IF isfinite(release_worker.ids_end) IS NOT TRUE THEN
+        RAISE EXCEPTION 'ids_end must be a time' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    lowered := snowflake_registry.unix_ms(release_worker.ids_end);
+    SELECT * INTO found_lease FROM snowflake_registry.lease l
+        WHERE l.worker_id = release_worker.worker_id FOR UPDATE;
+    IF (found_lease.is_used OR found_lease.was_used) IS NOT TRUE THEN
+        RAISE EXCEPTION 'worker % was never leased', release_worker.worker_id
+            USING ERRCODE = 'undefined_object';
+    END IF;
+    known_ms := greatest(found_lease.issued_until, found_lease.begins_at, snowflake_registry.unix_ms(found_lease.renewed));
+    IF lowered < known_ms THEN
+        RAISE EXCEPTION 'ids_end is before the last IDs that the server can have issued' USING ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('It has reported IDs up to %s, and was last heard of at %s.',
+                snowflake_registry.display(greatest(found_lease.issued_until, found_lease.begins_at)),
+                snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed))),
+            HINT = 'Leave ids_end out if the clock of the server was right.';
+    END IF;
+    UPDATE snowflake_registry.lease l SET token = NULL, granted_until = least(l.granted_until, lowered)
+        WHERE l.worker_id = release_worker.worker_id
+        RETURNING l.granted_until INTO STRICT lowered;
+    RETURN snowflake_registry.time_of(lowered);
+END $$;
+COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, timestamptz) IS
+    'end the lease of a server that will never issue IDs again; all its IDs must be below ids_end; returns when the lease ends';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    -- It can be called before a server has.
+    SELECT snowflake_registry.check_restored(NULL, NULL);
+    UPDATE snowflake_registry.registry SET restored_at = 0, restored_revision = 0,
+        not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()));
+    SELECT snowflake_registry.note_origin()
+$$;
+COMMENT ON FUNCTION snowflake_registry.end_recovery() IS
+    'give workers to other servers again after a restore or failover of the registry, if no transaction of it was lost';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.set_longest_lease(length interval) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (length BETWEEN interval '5 seconds' AND interval '7 days') IS NOT TRUE THEN
+        RAISE EXCEPTION 'longest lease must be between 5 seconds and 7 days' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM snowflake_registry.check_restored(NULL, NULL);
+    UPDATE snowflake_registry.registry SET longest_lease = extract(epoch FROM length) * 1000;
+    PERFORM snowflake_registry.note_origin();
+END $$;
+COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
+    'limit how far leases reach ahead of the registry''s clock, an hour at first; so long no worker is given to another server after a restore';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.version() RETURNS integer
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'SELECT version FROM snowflake_registry.registry';
+COMMENT ON FUNCTION snowflake_registry.version() IS 'version of the registry';
