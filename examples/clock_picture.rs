@@ -6,7 +6,7 @@
 //! Run with `make picture NAME=clock`.
 
 use pictures::{Axis, Picture};
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::error::Error;
 use std::fs;
 use std::panic::resume_unwind;

@@ -2,7 +2,7 @@
 //!
 //! Run with `make run`.
 
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::collections::HashSet;
 use std::error::Error;
 use std::io::{IsTerminal, Write, stdin, stdout};

@@ -6,7 +6,7 @@
 //!
 //! Run with `make demo NAME=encrypt`; `IDS=100000` for another number of IDs.
 
-use snowflake_core::encrypt::Key;
+use snowflake_core::id::encrypt::Key;
 use std::error::Error;
 use std::time::Instant;
 use testbed::{Cluster, value};

@@ -4,7 +4,7 @@
 //! record. Shows how many calls and files ended how.
 
 use fastrand::Rng;
-use snowflake_core::state_file::{self, LENGTH, SLOT};
+use snowflake_core::mark::state_file::{self, LENGTH, SLOT};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;

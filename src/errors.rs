@@ -16,12 +16,12 @@ use crate::shared::optional::OsError;
 use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::identity::Identity;
-use snowflake_core::layout::{Instead, Layout, TimeError};
-use snowflake_core::policy::ClockRegression;
-use snowflake_core::record::Record;
-use snowflake_core::start_table::MarkConflict;
-use snowflake_core::wal_page::FILE;
+use snowflake_core::id::layout::{Instead, Layout, TimeError};
+use snowflake_core::issue::policy::ClockRegression;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::start_table::MarkConflict;
+use snowflake_core::mark::wal_page::FILE;
+use snowflake_core::server::identity::Identity;
 use snowflake_core::{UnixMs, display_time};
 use std::time::Duration;
 

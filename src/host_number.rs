@@ -4,7 +4,7 @@ use crate::os_error::reason;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{SockaddrIn, SockaddrStorage};
 use rustix::system::uname;
-use snowflake_core::number_source::{
+use snowflake_core::server::number_source::{
     Network, NoNumber, NumberSource, SourceError, address_in, number_of_host, number_of_variable, only_number,
 };
 use std::env;

@@ -13,8 +13,8 @@ use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::display_time;
-use snowflake_core::layout::Layout;
-use snowflake_core::number_source::NumberSource;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::server::number_source::NumberSource;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 

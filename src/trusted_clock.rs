@@ -1,7 +1,7 @@
 //! The server's clock, as far as it is trusted.
 //!
-//! A jump ahead is not trusted at once: see [`snowflake_core::forward_jump`]. A step back is counted and logged;
-//! [`snowflake_core::policy`] decides what follows.
+//! A jump ahead is not trusted at once: see [`snowflake_core::issue::forward_jump`]. A step back is counted and logged;
+//! [`snowflake_core::issue::policy`] decides what follows.
 
 use crate::clock;
 use crate::config::gucs;
@@ -9,9 +9,9 @@ use crate::errors::warning;
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::PgLogLevel;
-use snowflake_core::forward_jump::{ForwardJumpGuard, Verdict};
-use snowflake_core::layout::Layout;
-use snowflake_core::policy::ClockRegression;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::issue::forward_jump::{ForwardJumpGuard, Verdict};
+use snowflake_core::issue::policy::ClockRegression;
 use snowflake_core::{UnixMs, display_time};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Reading the counter takes half as long as reading the clock. The caller that reads the clock records at which count
 //! the tick ends. Other callers only compare the counter with that: see
-//! [`Generator::join_open`](snowflake_core::generator::Generator::join_open). A wrong counter can make a timestamp
+//! [`Generator::join_open`](snowflake_core::issue::generator::Generator::join_open). A wrong counter can make a timestamp
 //! late; it cannot cause duplicates or disorder.
 //!
 //! PostgreSQL 19 measures by such a counter, too, but on x86-64 alone (`timing_clock_source`). Here it is off by default

@@ -10,8 +10,8 @@ use crate::host_number::{self, Resolved, Unresolved};
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys;
-use snowflake_core::identity::Worker;
-use snowflake_core::layout::{FieldKind, Layout, Series, SeriesError};
+use snowflake_core::id::layout::{FieldKind, Layout, Series, SeriesError};
+use snowflake_core::server::identity::Worker;
 
 /// One of the two numbers of a server.
 struct Number {

@@ -1,6 +1,6 @@
 //! Layouts of every kind, on servers: IDs are issued in them, decoded by them, and selected by time.
 
-use snowflake_core::layout::{Layout, PRESETS};
+use snowflake_core::id::layout::{Layout, PRESETS};
 use std::process::Stdio;
 use testbed::postgres::Client;
 use testbed::{Cluster, Database, Load, Signal, Witness, error, plan, project, real_time, skip, test, value};

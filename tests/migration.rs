@@ -1,6 +1,6 @@
 //! Servers that go over to another layout, one by one, while IDs of both are issued; and to another major version.
 
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::process::Command;
 use testbed::postgres::Client;
 use testbed::{Builder, Cluster, Load, Report, Signal, error, plan, real_time, test, value};

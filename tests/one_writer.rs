@@ -1,6 +1,6 @@
 //! One server at a time writes marks to a state directory; or the first to notice stops.
 
-use snowflake_core::state_file;
+use snowflake_core::mark::state_file;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! The simulation (`crates/fleet_simulation`) beside what it simulates: their constants are the same.
 
 use fleet_simulation::settings::{LEASE_MS, parameters};
-use snowflake_core::lease::margin_ms;
+use snowflake_core::server::lease::margin_ms;
 use testbed::{Cluster, Registry, test, value};
 
 #[test]

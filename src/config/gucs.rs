@@ -7,10 +7,10 @@ use crate::config::{layout_cache, preload};
 use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_sys;
-use snowflake_core::layout::{Layout, LayoutError};
+use snowflake_core::id::layout::{Layout, LayoutError};
+use snowflake_core::issue::policy::SequenceExhaustion;
 use snowflake_core::mark;
-use snowflake_core::policy::SequenceExhaustion;
-use snowflake_core::reservation;
+use snowflake_core::mark::reservation;
 use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -208,7 +208,7 @@ pub fn raw_setting(name: &CStr) -> Option<CString> {
     }
 }
 
-/// The worker ID, or where it comes from: a text of [`snowflake_core::number_source`].
+/// The worker ID, or where it comes from: a text of [`snowflake_core::server::number_source`].
 pub fn worker_id() -> String {
     text(&WORKER_ID)
 }

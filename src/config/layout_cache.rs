@@ -4,7 +4,7 @@
 //! keeps the last layouts that it has parsed.
 
 use crate::server_encoding::characters;
-use snowflake_core::layout::{Layout, LayoutError};
+use snowflake_core::id::layout::{Layout, LayoutError};
 use std::cell::RefCell;
 
 /// How many layouts a process keeps: more than the named ones.

@@ -7,7 +7,7 @@ use crate::errors::IssueError;
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::PgLogLevel;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::{Begin, WalMark};
 use snowflake_core::{Tick, UnixMs};
 use std::time::Instant;

@@ -4,9 +4,9 @@ use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
 use crate::worker;
 use pgrx::pg_sys;
-use snowflake_core::identity::{Identity, Inode, Worker};
-use snowflake_core::layout::Layout;
-use snowflake_core::record::Record;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::record::Record;
+use snowflake_core::server::identity::{Identity, Inode, Worker};
 
 /// Whether this server has the worker of the server that it was copied from, whose marks did not go through WAL. After a
 /// promotion it would not know how far that one has come. Recognized by the mark in the copy; false if it has none.

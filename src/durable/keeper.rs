@@ -18,7 +18,7 @@ use crate::{clock, trusted_clock, worker};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::{self, KeeperSchedule, Work};
 use std::collections::HashMap;
 use std::ffi::c_int;

@@ -1,4 +1,4 @@
-//! The file that keeps the lease of this server in the state directory: `lease`. See [`snowflake_core::lease`] for its
+//! The file that keeps the lease of this server in the state directory: `lease`. See [`snowflake_core::server::lease`] for its
 //! bytes.
 
 use crate::durable::replace::{Target, inode};
@@ -6,7 +6,7 @@ use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, While};
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
-use snowflake_core::lease::{self, Lease, Place};
+use snowflake_core::server::lease::{self, Lease, Place};
 use std::fs::{self, File};
 use std::io::Read;
 

@@ -1,13 +1,13 @@
 //! The file that keeps the number of the last life in the data directory: `snowflake_pg.life`. See
-//! [`snowflake_core::life`] for its bytes, and what it is for.
+//! [`snowflake_core::mark::life`] for its bytes, and what it is for.
 
 use crate::config::gucs;
 use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, StatePath, While};
 use pgrx::pg_sys;
-use snowflake_core::identity::Inode;
-use snowflake_core::life::{self, LastLife, Life};
+use snowflake_core::mark::life::{self, LastLife, Life};
+use snowflake_core::server::identity::Inode;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 

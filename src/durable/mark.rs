@@ -12,9 +12,9 @@ use crate::errors::{IssueError, StateFileError, StatePath};
 use crate::shared::optional::OsError;
 use crate::shared::shared;
 use crate::worker;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::issue::policy::SequenceExhaustion;
 use snowflake_core::mark::{Mark, MarkSettings, Refusal};
-use snowflake_core::policy::SequenceExhaustion;
 
 /// The mark of this server, and where it is kept.
 pub type ServersMark = Mark<'static, Disk>;

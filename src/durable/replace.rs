@@ -7,7 +7,7 @@
 use crate::errors::{StateFileError, StatePath, While};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, openat, renameat, statx, unlinkat};
 use rustix::io::Errno;
-use snowflake_core::identity::Inode;
+use snowflake_core::server::identity::Inode;
 use std::fs::File;
 use std::io::Write;
 

@@ -8,7 +8,7 @@ use crate::shared::optional::OptionalNumber;
 use crate::shared::shared;
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::time::{Duration, Instant};
 

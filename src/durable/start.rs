@@ -8,9 +8,9 @@ use crate::errors::{IssueError, warning};
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::start_table::{MarkConflict, StartPoint, StartReason};
 use snowflake_core::mark::{Begin, Plan, WalMark};
-use snowflake_core::record::Record;
-use snowflake_core::start_table::{MarkConflict, StartPoint, StartReason};
 use snowflake_core::{UnixMs, display_time};
 
 /// What the clock shows at a start that finds this record.

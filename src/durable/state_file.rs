@@ -1,4 +1,4 @@
-//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::state_file`] for its bytes.
+//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::mark::state_file`] for its bytes.
 //!
 //! A mark is written in place, beside the record before it, with one write and one flush. It is durable only when both
 //! have succeeded. After a failure the file may have the old record or the new one. Both are safe, since the new mark
@@ -10,9 +10,9 @@ use crate::durable::replace::{Target, inode};
 use crate::errors::{StateFileError, StatePath, While};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
-use snowflake_core::identity::{Identity, Inode};
-use snowflake_core::record::Record;
-use snowflake_core::state_file;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::state_file;
+use snowflake_core::server::identity::{Identity, Inode};
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};

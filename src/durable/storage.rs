@@ -9,13 +9,13 @@ use crate::sleep::{self, WaitEvent};
 use crate::worker;
 use pgrx::{PgLogLevel, pg_sys};
 use snowflake_core::UnixMs;
-use snowflake_core::identity::{Identity, Inode, Worker};
-use snowflake_core::layout::Layout;
-use snowflake_core::lease::LeaseStart;
-use snowflake_core::life::{LastLife, Life};
+use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::Storage;
-use snowflake_core::record::Record;
-use snowflake_core::wal_page::InWal;
+use snowflake_core::mark::life::{LastLife, Life};
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::wal_page::InWal;
+use snowflake_core::server::identity::{Identity, Inode, Worker};
+use snowflake_core::server::lease::LeaseStart;
 use std::sync::atomic::Ordering;
 
 /// Where this server keeps its mark.

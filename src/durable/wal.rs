@@ -2,7 +2,7 @@
 //! below it is issued. A server that begins to issue IDs reads there how far its worker may have come, on this server
 //! before it was rewound, or on another one.
 //!
-//! The marks of all workers of a database cluster are on [one page](snowflake_core::wal_page), in a file of PostgreSQL's
+//! The marks of all workers of a database cluster are on [one page](snowflake_core::mark::wal_page), in a file of PostgreSQL's
 //! own format which no catalog knows: `global/16111`. Each write logs the page as a whole. So PostgreSQL itself replays it,
 //! also on servers without this library, and base backups and pg_rewind bring it. No role can reach it by SQL, and it
 //! belongs to no database, schema or transaction.
@@ -11,9 +11,9 @@ use crate::errors::IssueError;
 use crate::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Worker;
-use snowflake_core::layout::Layout;
-use snowflake_core::wal_page::{FILE, InWal, WalPage};
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::wal_page::{FILE, InWal, WalPage};
+use snowflake_core::server::identity::Worker;
 use std::fs::File;
 use std::io::Read;
 use std::slice::{from_raw_parts, from_raw_parts_mut};

@@ -7,7 +7,7 @@ use crate::host_number::{Resolved, Unresolved};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_core::layout::{FieldKind, Layout, LayoutError, SeriesError};
+use snowflake_core::id::layout::{FieldKind, Layout, LayoutError, SeriesError};
 use std::ffi::CString;
 
 /// What is wrong with the configuration. All but the first are SQLSTATE F0000.

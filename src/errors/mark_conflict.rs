@@ -1,13 +1,13 @@
-//! The errors of [`snowflake_core::start_table`].
+//! The errors of [`snowflake_core::mark::start_table`].
 
 use super::error_report;
 use crate::config::gucs;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
-use snowflake_core::identity::{Identity, Inode};
-use snowflake_core::record::Record;
-use snowflake_core::start_table::MarkConflict;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::start_table::MarkConflict;
+use snowflake_core::server::identity::{Identity, Inode};
 
 /// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {

@@ -4,7 +4,7 @@ use super::error_report;
 use crate::os_error::reason;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_core::state_file::Damage;
+use snowflake_core::mark::state_file::Damage;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -14,11 +14,11 @@ use crate::worker;
 use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
-use snowflake_core::identity::Identity;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::Storage;
-use snowflake_core::record::OtherMarks;
-use snowflake_core::start_table::{MarkConflict, above_start_margin, accept, decide};
+use snowflake_core::mark::record::OtherMarks;
+use snowflake_core::mark::start_table::{MarkConflict, above_start_margin, accept, decide};
+use snowflake_core::server::identity::Identity;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
 
@@ -224,7 +224,7 @@ fn or_raise<T>(result: Result<T, IssueError>) -> T {
     result.unwrap_or_else(|error| error.raise())
 }
 
-fn layout_and_series() -> Result<(Layout, snowflake_core::layout::Series), IssueError> {
+fn layout_and_series() -> Result<(Layout, snowflake_core::id::layout::Series), IssueError> {
     if preload::is_done() { worker::layout_and_series() } else { Err(IssueError::NotPreloaded) }
 }
 

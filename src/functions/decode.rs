@@ -8,7 +8,7 @@ use crate::errors::{error_report, raise};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::UnixMs;
-use snowflake_core::layout::{FieldKind, Layout, OutOfRange, PRESETS, PartsError, TimeError};
+use snowflake_core::id::layout::{FieldKind, Layout, OutOfRange, PRESETS, PartsError, TimeError};
 use std::cmp::Reverse;
 
 /// When an ID was issued.

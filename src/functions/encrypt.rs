@@ -3,7 +3,7 @@
 use super::argument::number;
 use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
-use snowflake_core::encrypt::{Key, KeyLength};
+use snowflake_core::id::encrypt::{Key, KeyLength};
 
 /// An ID that shows nothing to whoever lacks the key.
 #[pg_extern(sql = false)]

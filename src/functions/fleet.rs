@@ -18,8 +18,8 @@ use ask::{Account, Target};
 use pgrx::datum::Array;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::fleet::{Clock, Member, Problem, compare};
 use snowflake_core::mark::WalMark;
+use snowflake_core::server::fleet::{Clock, Member, Problem, compare};
 
 /// The state of a server that does not preload the library.
 const NOT_PRELOADED: &str = "not preloaded";

@@ -6,7 +6,7 @@ use crate::errors::{IssueError, error_report, raise};
 use crate::issue::horizon::{self, PreparedBefore, Who};
 use crate::issue::issuer;
 use pgrx::prelude::*;
-use snowflake_core::policy::ClockRegression;
+use snowflake_core::issue::policy::ClockRegression;
 
 /// The ID below which every transaction of this server that has drawn IDs has ended; NULL if that cannot be known.
 #[pg_extern(sql = false)]

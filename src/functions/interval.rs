@@ -5,7 +5,7 @@ use super::range::must_sort;
 use super::time::display_interval;
 use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 
 /// The difference of two IDs that were issued this long apart, in whole ticks.
 #[pg_extern(sql = false)]

@@ -10,7 +10,7 @@ use crate::server_encoding::{characters, displayable, quoted};
 use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
-use snowflake_core::layout::{Layout, PRESETS, TimeError};
+use snowflake_core::id::layout::{Layout, PRESETS, TimeError};
 
 /// The layout of functions without a layout argument.
 pub fn layout_in_force() -> Layout {

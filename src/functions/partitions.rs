@@ -14,8 +14,8 @@ use old::row;
 use parent::Parent;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
-use snowflake_core::layout::Layout;
-use snowflake_core::periods::{self, Every};
+use snowflake_core::id::layout::Layout;
+use snowflake_core::id::periods::{self, Every};
 use std::ops::Range;
 
 /// The limit of periods in one call. Each takes some milliseconds, and a lock until the end of the transaction.

@@ -5,7 +5,7 @@ use super::time::unix_ms;
 use crate::errors::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
-use snowflake_core::layout::{DecodeOnly, Layout, TimeError};
+use snowflake_core::id::layout::{DecodeOnly, Layout, TimeError};
 
 /// The lowest ID of the tick of a time. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]

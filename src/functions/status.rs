@@ -11,7 +11,7 @@ use crate::server_encoding::{characters, displayable};
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::argument::{self, number};
 use crate::errors::{error_report, raise};
 use crate::server_encoding::{displayable, quoted};
 use pgrx::prelude::*;
-use snowflake_core::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
+use snowflake_core::id::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
 
 /// An ID in an encoding, with its usual alphabet or another one.
 #[pg_extern(sql = false)]

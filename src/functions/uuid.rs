@@ -4,7 +4,7 @@ use super::argument::number;
 use crate::errors::{error_report, raise};
 use pgrx::Uuid;
 use pgrx::prelude::*;
-use snowflake_core::uuid::{UuidError, from_id, to_id};
+use snowflake_core::id::uuid::{UuidError, from_id, to_id};
 
 /// The UUID of an ID.
 #[pg_extern(sql = false)]

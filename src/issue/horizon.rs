@@ -6,7 +6,7 @@ use crate::shared::shared;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
 use snowflake_core::Position;
-use snowflake_core::layout::Series;
+use snowflake_core::id::layout::Series;
 use std::sync::atomic::Ordering;
 
 /// A transaction that was prepared before the server started, or before its last crash, and has drawn IDs: nobody knows

@@ -12,7 +12,7 @@ use crate::shared::wait_queue::WaitQueue;
 use crate::sleep::{SHORT, WaitEvent, sleep};
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::{Tick, UnixMs};
 use std::ffi::c_int;
 use std::time::{Duration, Instant};

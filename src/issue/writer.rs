@@ -8,7 +8,7 @@ use crate::config::gucs;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
 use snowflake_core::Position;
-use snowflake_core::generator::Generator;
+use snowflake_core::issue::generator::Generator;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 

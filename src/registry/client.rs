@@ -20,7 +20,7 @@ use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, log};
 use snowflake_core::display_time;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::registry_client::Client;
 use snowflake_core::registry_client::io::Io;
 use std::sync::OnceLock;

@@ -4,8 +4,8 @@ use super::failure::SharedFailure;
 use super::optional::OptionalNumber;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Worker;
-use snowflake_core::lease::LeaseStart;
+use snowflake_core::server::identity::Worker;
+use snowflake_core::server::lease::LeaseStart;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 /// The lease, in shared memory. Written by the registry client; `granted_until` is lowered under the lock of the mark.

@@ -6,7 +6,7 @@
 use crate::clock;
 use crate::shared::text::SharedText;
 use snowflake_core::UnixMs;
-use snowflake_core::generator::Counts;
+use snowflake_core::issue::generator::Counts;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

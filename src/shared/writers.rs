@@ -3,7 +3,7 @@
 
 use pgrx::prelude::*;
 use pgrx::{PgSharedMemoryInitialization, pg_shmem_init};
-use snowflake_core::horizon::Entry;
+use snowflake_core::issue::horizon::Entry;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 

@@ -2,8 +2,8 @@
 
 use super::fixture::{assert_kept, assert_kept_without_errors, at_once, server};
 use super::suite::{Evidence, Fault};
-use snowflake_core::record::Record;
-use snowflake_core::state_file;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::state_file;
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

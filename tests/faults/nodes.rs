@@ -2,7 +2,7 @@
 
 use super::suite::Evidence;
 use snowflake_core::UnixMs;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::{Builder, Cluster, Load, Report, Volume, default_layout, error, issued_at, real_time};

@@ -3,7 +3,7 @@
 use super::fixture::{assert_kept, server};
 use super::nodes::{assert_above, some_ids_without_errors};
 use super::suite::{Evidence, Fault};
-use snowflake_core::state_file::SLOT;
+use snowflake_core::mark::state_file::SLOT;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::{Cluster, Load, Order, Report};

@@ -7,9 +7,9 @@ use crate::replication::Replication;
 use crate::server::{Cause, Server};
 use crate::settings::{Settings, WORKERS, Way};
 use crate::time::{BEGIN, Micros};
-use snowflake_core::identity::{Inode, Worker};
 use snowflake_core::registry_client::Client;
 use snowflake_core::registry_client::io::Wish;
+use snowflake_core::server::identity::{Inode, Worker};
 
 /// What a node is in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

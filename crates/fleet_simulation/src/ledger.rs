@@ -2,7 +2,7 @@
 
 use crate::settings::WORKERS;
 use snowflake_core::UnixMs;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 
 /// How long before the first true time an ID can be, in milliseconds: clocks are behind by less.
 const EARLIEST_MS: u64 = 7 * 86_400_000;

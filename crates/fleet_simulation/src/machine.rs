@@ -6,11 +6,11 @@ use crate::replication::Replication;
 use crate::settings::Settings;
 use crate::time::Micros;
 use snowflake_core::UnixMs;
-use snowflake_core::forward_jump::{ForwardJumpGuard, Verdict};
-use snowflake_core::identity::{Identity, Inode, Worker};
-use snowflake_core::lease::{Lease, Place};
-use snowflake_core::life::LastLife;
-use snowflake_core::record::Record;
+use snowflake_core::issue::forward_jump::{ForwardJumpGuard, Verdict};
+use snowflake_core::mark::life::LastLife;
+use snowflake_core::mark::record::Record;
+use snowflake_core::server::identity::{Identity, Inode, Worker};
+use snowflake_core::server::lease::{Lease, Place};
 
 /// A node of a cluster, apart from whether a server runs on it.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use crate::clock::Clock;
 use crate::settings::{LEASE_MS, Rule, Settings};
 use crate::time::Micros;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Worker;
-use snowflake_core::lease::{Lease, LeaseStart, Token, margin_ms};
 use snowflake_core::registry_client::io::{Claim, Claimed, Grant, Wish};
+use snowflake_core::server::identity::Worker;
+use snowflake_core::server::lease::{Lease, LeaseStart, Token, margin_ms};
 
 /// How many workers the layout has.
 const WORKERS: usize = 1024;

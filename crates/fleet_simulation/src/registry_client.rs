@@ -6,10 +6,10 @@ use crate::registry::{About, Refusal, Registry};
 use crate::server::{Cause, Server};
 use crate::settings::LEASE_MS;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Worker;
-use snowflake_core::lease::{Lease, LeaseStart, Place, Token};
 use snowflake_core::mark::Found;
 use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
+use snowflake_core::server::identity::Worker;
+use snowflake_core::server::lease::{Lease, LeaseStart, Place, Token};
 
 /// The way to the registry, at a moment.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! The marks in WAL, and the standbys that they reach.
 
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Worker;
-use snowflake_core::wal_page::{InWal, WalPage};
+use snowflake_core::mark::wal_page::{InWal, WalPage};
+use snowflake_core::server::identity::Worker;
 
 /// The replication of one cluster. Members are its nodes, by number.
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@
 use crate::machine::Host;
 use crate::settings::{MAX_BORROW_MS, MAX_WAIT_MS, POLICY, Way};
 use crate::time::Micros;
-use snowflake_core::forward_jump::ForwardJumpGuard;
-use snowflake_core::generator::{Generator, Outcome, Span};
-use snowflake_core::identity::Worker;
-use snowflake_core::layout::{Layout, Series};
-use snowflake_core::lease::{Lease, LeaseStart};
+use snowflake_core::id::layout::{Layout, Series};
+use snowflake_core::issue::forward_jump::ForwardJumpGuard;
+use snowflake_core::issue::generator::{Generator, Outcome, Span};
 use snowflake_core::mark::MarkState;
+use snowflake_core::server::identity::Worker;
+use snowflake_core::server::lease::{Lease, LeaseStart};
 use snowflake_core::{Position, Tick, UnixMs};
 
 mod mark;

@@ -1,10 +1,10 @@
 //! What is simulated, and the parameters of its servers.
 
 use crate::time::{Micros, SECOND};
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::issue::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
+use snowflake_core::mark::reservation;
 use snowflake_core::mark::{MarkSettings, WalMark};
-use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
-use snowflake_core::reservation;
 
 /// `snowflake_pg.reserve_ahead`, in milliseconds.
 pub const RESERVE_AHEAD_MS: u64 = 2000;

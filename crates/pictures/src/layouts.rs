@@ -1,7 +1,7 @@
 //! Where the bits of each layout are.
 
 use crate::Picture;
-use snowflake_core::layout::{Layout, PRESETS};
+use snowflake_core::id::layout::{Layout, PRESETS};
 
 // Where things are on the picture, in pixels. On a page of GitHub it is not made smaller.
 const WIDTH: f64 = 830.0;

@@ -4,10 +4,10 @@
 //! tests/instructions.rs counts.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use snowflake_core::generator::{Generator, Outcome};
-use snowflake_core::layout::Layout;
-use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
-use snowflake_core::text::{Encoding, Notation};
+use snowflake_core::id::layout::Layout;
+use snowflake_core::id::text::{Encoding, Notation};
+use snowflake_core::issue::generator::{Generator, Outcome};
+use snowflake_core::issue::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use std::hint::black_box;
 
 const POLICY: Policy = Policy {

@@ -1,19 +1,10 @@
 //! What a Snowflake ID is, apart from any database.
 //!
-//! - [`layout`]: where the bits are; composing, decoding and explaining an ID.
-//! - [`generator`]: the lock-free state all backends of a server share.
-//! - [`horizon`]: below which position no row can appear any more.
-//! - [`mark`]: when the durable mark is written, where to and in which order; [`reservation`]: how far ahead of the clock.
-//! - [`identity`], [`record`]: whose mark it is, and what is kept with it; [`state_file`], [`life`]: in which bytes.
-//! - [`start_table`]: where a server that finds it may begin.
-//! - [`lease`]: a worker that a registry has granted for a time; [`registry_client`]: when the registry is asked, and what
-//!   is kept of its answer.
-//! - [`fleet`]: which servers could issue the same IDs.
-//! - [`number_source`]: where a server's worker ID comes from, so that a fleet can share one configuration.
-//! - [`periods`]: the periods of time that partitions of a table hold.
-//! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
-//! - [`encrypt`]: IDs that tell outsiders nothing.
-//! - [`text`], [`uuid`]: other forms of an ID, which hold the same number.
+//! - [`id`]: what an ID is: its layout, its other forms, and the times that its timestamps cover.
+//! - [`issue`]: the lock-free state that the backends of a server share.
+//! - [`server`]: which worker a server is, and which servers could issue the same IDs.
+//! - [`mark`]: the durable mark: when it is written, where to, and where a server that finds it may begin.
+//! - [`registry_client`]: when the registry is asked for a lease, and what is kept of its answer.
 //!
 //! Time is always an argument, and nothing here sleeps or uses a file. So every promise can be tested with any clock,
 //! any schedule and any crash.
@@ -30,29 +21,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod encrypt;
-pub mod fleet;
-pub mod forward_jump;
-pub mod generator;
-pub mod history;
-pub mod horizon;
-pub mod identity;
-pub mod layout;
-pub mod lease;
-pub mod life;
+pub mod id;
+pub mod issue;
 pub mod mark;
-pub mod number_source;
-pub mod periods;
-pub mod policy;
-pub mod record;
 pub mod registry_client;
-pub mod reservation;
-pub mod start_table;
-pub mod state_file;
-mod sync;
-pub mod text;
-pub mod uuid;
-pub mod wal_page;
+pub mod server;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type UnixMs = u64;

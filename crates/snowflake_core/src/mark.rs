@@ -6,26 +6,35 @@
 //! - **I1**: every timestamp issued is below the mark, which was flushed before: [`Mark::extend`].
 //! - **I2**: after every start, the first timestamp is at or above the mark that was found: [`Mark::start`].
 //! - **I3**: the mark of a leased worker never passes the grant: [`Storage::usable_until`].
+//!
+//! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What is
+//! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`].
 
 mod found;
 mod keeper;
+pub mod life;
+pub mod record;
+pub mod reservation;
 mod start;
+pub mod start_table;
 mod state;
+pub mod state_file;
+pub mod wal_page;
 
 pub use found::Found;
 pub use keeper::{KeeperSchedule, Work, is_due, period_ms};
 pub use start::{Begin, Plan};
 pub use state::MarkState;
 
-use crate::generator::Generator;
-use crate::identity::{Identity, Inode, Worker};
-use crate::layout::{Layout, TimeError};
-use crate::lease::{self, LeaseStart};
-use crate::life::{LastLife, Life};
-use crate::record::{OtherMarks, Record};
-use crate::reservation::{self, Extension};
-use crate::start_table::MarkConflict;
-use crate::wal_page::InWal;
+use crate::id::layout::{Layout, TimeError};
+use crate::issue::generator::Generator;
+use crate::mark::life::{LastLife, Life};
+use crate::mark::record::{OtherMarks, Record};
+use crate::mark::reservation::Extension;
+use crate::mark::start_table::MarkConflict;
+use crate::mark::wal_page::InWal;
+use crate::server::identity::{Identity, Inode, Worker};
+use crate::server::lease::{self, LeaseStart};
 use crate::{Tick, UnixMs};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;

@@ -8,8 +8,8 @@ pub mod io;
 
 use self::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal};
 use crate::UnixMs;
-use crate::identity::Worker;
-use crate::lease::{Lease, LeaseStart, Place, Token};
+use crate::server::identity::Worker;
+use crate::server::lease::{Lease, LeaseStart, Place, Token};
 
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
 const RETRY_MS: [u64; 2] = [1_000, 10_000];

@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use snowflake_core::MAX_ID;
-use snowflake_core::text::{Encoding, Notation, TextError};
-use snowflake_core::uuid::{UuidError, from_id, to_id};
+use snowflake_core::id::text::{Encoding, Notation, TextError};
+use snowflake_core::id::uuid::{UuidError, from_id, to_id};
 use uuid::{Uuid, Variant, Version};
 
 /// IDs of every length: random numbers alone would nearly all have 62 or 63 bits.

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
-use snowflake_core::layout::{FieldKind, Layout};
+use snowflake_core::id::layout::{FieldKind, Layout};
 
 /// Fields in random order, of random widths, with 64 bits at most, and a random unit and epoch.
 fn layouts() -> impl Strategy<Value = Layout> {

@@ -9,11 +9,11 @@ mod disk;
 use disk::Disk;
 
 use proptest::prelude::*;
-use snowflake_core::generator::{Generator, Outcome, Snapshot, Span};
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};
+use snowflake_core::issue::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
+use snowflake_core::mark::reservation;
 use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Need, WalMark, need};
-use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
-use snowflake_core::reservation;
 use snowflake_core::{Position, Tick, UnixMs};
 
 const RESERVE_AHEAD: u64 = 2000;

@@ -54,7 +54,7 @@ pub use testbed_macros::test;
 pub use volume::Volume;
 
 use snowflake_core::UnixMs;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 
 /// The layout of servers that were not told another one.
 pub fn default_layout() -> Layout {

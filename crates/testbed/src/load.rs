@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, PATIENCE};
 use postgres::error::DbError;
 use postgres::{Client, Config, NoTls, Row};
 use snowflake_core::UnixMs;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

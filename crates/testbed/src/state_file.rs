@@ -1,8 +1,8 @@
 //! State files as the tests read them, without a server.
 
 use snowflake_core::UnixMs;
-use snowflake_core::record::Record;
-use snowflake_core::state_file;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::state_file;
 use std::fs;
 use std::path::Path;
 

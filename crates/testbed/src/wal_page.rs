@@ -2,8 +2,8 @@
 
 use crate::Cluster;
 use snowflake_core::UnixMs;
-use snowflake_core::identity::Worker;
-use snowflake_core::wal_page::{FILE, WalPage};
+use snowflake_core::mark::wal_page::{FILE, WalPage};
+use snowflake_core::server::identity::Worker;
 use std::fs;
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use crate::host_number::{self, Resolved, Unresolved};
 use crate::server_encoding::displayable;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::display_time;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ops::RangeInclusive;
 

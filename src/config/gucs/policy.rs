@@ -2,7 +2,7 @@
 
 use super::{define_choice, define_number, milliseconds};
 use pgrx::guc::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
-use snowflake_core::policy::{self, Policy};
+use snowflake_core::issue::policy::{self, Policy};
 
 static CLOCK_REGRESSION: GucSetting<ClockRegression> = GucSetting::<ClockRegression>::new(ClockRegression::Borrow);
 static SEQUENCE_EXHAUSTION: GucSetting<SequenceExhaustion> =

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::libpq::{self, Answer, Parameter};
 use crate::remote::Remote;
 use crate::server_encoding::shortened;
-use snowflake_core::fleet::{Clock, Member};
+use snowflake_core::server::fleet::{Clock, Member};
 use std::ffi::{CStr, CString};
 use std::str::FromStr;
 use std::time::{Duration, Instant};

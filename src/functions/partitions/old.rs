@@ -14,7 +14,7 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call};
 use snowflake_core::display_time;
-use snowflake_core::layout::Layout;
+use snowflake_core::id::layout::Layout;
 use std::ops::Range;
 
 // pgrx has no bindings for catalog/pg_inherits.h.

@@ -9,7 +9,7 @@ use crate::errors::{error_report, raise};
 use crate::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
-use snowflake_core::periods::NEGATIVE as END;
+use snowflake_core::id::periods::NEGATIVE as END;
 use std::ffi::{CStr, CString, c_int};
 use std::ops::Range;
 use std::slice::from_raw_parts;

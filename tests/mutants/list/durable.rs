@@ -12,7 +12,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the layout does not go to WAL",
         edits: &[(
-            "crates/snowflake_core/src/wal_page.rs",
+            "crates/snowflake_core/src/mark/wal_page.rs",
             "        self.layout = Some(layout);\n",
             "        let _ = layout;\n",
         )],
@@ -21,7 +21,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the layout in WAL is not looked at",
         edits: &[(
-            "crates/snowflake_core/src/start_table.rs",
+            "crates/snowflake_core/src/mark/start_table.rs",
             ".filter(|&layout| layout != own.layout)",
             ".filter(|&layout| layout != own.layout && layout == own.layout)",
         )],
@@ -68,7 +68,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a mark is written over the one before it",
         edits: &[(
-            "crates/snowflake_core/src/state_file.rs",
+            "crates/snowflake_core/src/mark/state_file.rs",
             "if revision.is_multiple_of(2) { 0 } else { 4096 }",
             "if revision == 0 { 4096 } else { 0 }",
         )],
@@ -108,7 +108,7 @@ pub const MUTANTS: &[Mutant] = &[
                 "let mark = mark.min",
             ),
             (
-                "crates/snowflake_core/src/lease.rs",
+                "crates/snowflake_core/src/server/lease.rs",
                 "Err(TimeError::AfterEnd { .. }) => layout.end(),",
                 "Err(TimeError::AfterEnd { .. }) => usable_until,",
             ),
@@ -205,7 +205,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a state directory that was exchanged is not noticed",
         edits: &[(
-            "crates/snowflake_core/src/life.rs",
+            "crates/snowflake_core/src/mark/life.rs",
             "let elsewhere = !last_directory.same_inode(&state_directory);",
             "let elsewhere = !last_directory.same_inode(&last_directory);",
         )],
@@ -214,7 +214,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "all workers have one mark in WAL",
         edits: &[(
-            "crates/snowflake_core/src/wal_page.rs",
+            "crates/snowflake_core/src/mark/wal_page.rs",
             "mark: entry.filter(|&mark| mark != UNKNOWN)",
             "mark: self.marks.values().copied().max().filter(|_| worker < 1 << 40)",
         )],
@@ -358,7 +358,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the mark in WAL stays where it is while lower ones are written",
-        edits: &[("crates/snowflake_core/src/wal_page.rs", "highest().saturating_add(1)", "highest()")],
+        edits: &[("crates/snowflake_core/src/mark/wal_page.rs", "highest().saturating_add(1)", "highest()")],
         against: Servers { tests: "faults:: row_44_a_data_directory_that_is_restored_to_when_it" },
     },
     Mutant {

@@ -3,7 +3,7 @@
 use super::Against::{Core, Servers};
 use super::Mutant;
 
-const CORE: &str = "crates/snowflake_core/src/fleet.rs";
+const CORE: &str = "crates/snowflake_core/src/server/fleet.rs";
 const FLEET: &str = "src/functions/fleet.rs";
 const ASK: &str = "src/functions/fleet/ask.rs";
 const LIBPQ: &str = "src/libpq.rs";

@@ -7,7 +7,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the horizon reads the entries before the state",
         edits: &[(
-            "crates/snowflake_core/src/horizon.rs",
+            "crates/snowflake_core/src/issue/horizon.rs",
             "        let last = generator.last_position();\n        generator.close_history(last);\n        let found = least_entered()?",
             "        let least = least_entered()?;\n        let last = generator.last_position();\n        generator.close_history(last);\n        let found = least",
         )],
@@ -16,7 +16,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a reader of the state does not see what happened before",
         edits: &[(
-            "crates/snowflake_core/src/generator.rs",
+            "crates/snowflake_core/src/issue/generator.rs",
             "        self.state.load(Ordering::Acquire)\n",
             "        self.state.load(Ordering::Relaxed)\n",
         )],
@@ -25,7 +25,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a reader of a cleared entry does not see the rows",
         edits: &[(
-            "crates/snowflake_core/src/horizon.rs",
+            "crates/snowflake_core/src/issue/horizon.rs",
             "self.0.store(NONE, Ordering::Release);",
             "self.0.store(NONE, Ordering::Relaxed);",
         )],
@@ -33,12 +33,16 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a reader of the horizon leaves the history below it open",
-        edits: &[("crates/snowflake_core/src/horizon.rs", "        generator.close_history(last);\n", "")],
+        edits: &[("crates/snowflake_core/src/issue/horizon.rs", "        generator.close_history(last);\n", "")],
         against: Loom { tests: "horizon::no_row_of_the_history" },
     },
     Mutant {
         name: "a reader that closes the history does not see who has drawn from it",
-        edits: &[("crates/snowflake_core/src/history.rs", "self.floor.fetch_max(0, Ordering::AcqRel)", "self.floor()")],
+        edits: &[(
+            "crates/snowflake_core/src/issue/history.rs",
+            "self.floor.fetch_max(0, Ordering::AcqRel)",
+            "self.floor()",
+        )],
         against: Loom { tests: "horizon::no_row_of_the_history" },
     },
     Mutant {
@@ -104,7 +108,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a tag is put where the sequence is",
         edits: &[(
-            "crates/snowflake_core/src/layout/parts.rs",
+            "crates/snowflake_core/src/id/layout/parts.rs",
             "self.place(FieldKind::Tag, tag)",
             "self.place(FieldKind::Sequence, tag)",
         )],
@@ -151,7 +155,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a key is cut to 16 bytes",
         edits: &[(
-            "crates/snowflake_core/src/encrypt.rs",
+            "crates/snowflake_core/src/id/encrypt.rs",
             "FF1::new(bytes, RADIX).expect(VALID))),\n            24",
             "FF1::new(bytes, RADIX).expect(VALID))),\n            32 => return Self::new(&bytes[..16]),\n            24",
         )],

@@ -5,8 +5,8 @@ use crate::machine::Host;
 use crate::server::storage::{Disk, Failure};
 use crate::settings::{KEEP_WARM, RESERVE_AHEAD_MS, Rule, mark_settings};
 use crate::time::Micros;
-use snowflake_core::lease::Lease;
 use snowflake_core::mark::{Begin, Found, Mark, Need, Refusal, is_due, need, period_ms};
+use snowflake_core::server::lease::Lease;
 use snowflake_core::{Tick, UnixMs};
 
 /// How often the keeper looks while IDs are issued.

@@ -4,12 +4,12 @@ use super::Grant;
 use crate::machine::Host;
 use crate::settings::{Rule, Way};
 use snowflake_core::UnixMs;
-use snowflake_core::identity::{Identity, Inode, Worker};
-use snowflake_core::lease::LeaseStart;
-use snowflake_core::life::{LastLife, Life};
+use snowflake_core::mark::life::{LastLife, Life};
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::mark::{Refusal, Storage};
-use snowflake_core::record::Record;
-use snowflake_core::wal_page::InWal;
+use snowflake_core::server::identity::{Identity, Inode, Worker};
+use snowflake_core::server::lease::LeaseStart;
 
 /// A disk, which fails after some writes, and WAL.
 #[derive(Debug)]

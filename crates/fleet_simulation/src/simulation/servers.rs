@@ -9,7 +9,7 @@ use crate::server::Server;
 use crate::settings::Way;
 use crate::tally::Count;
 use crate::time::SECOND;
-use snowflake_core::forward_jump::ForwardJumpGuard;
+use snowflake_core::issue::forward_jump::ForwardJumpGuard;
 use snowflake_core::registry_client::Client;
 
 /// How many writes a start has: WAL, its standbys, the life, the record, and the life again.

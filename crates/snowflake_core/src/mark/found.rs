@@ -2,10 +2,10 @@
 
 use super::{Mark, Storage};
 use crate::UnixMs;
-use crate::identity::{Identity, Worker};
-use crate::lease::{Lease, LeaseStart};
-use crate::record::Record;
-use crate::start_table::{StartContext, decide};
+use crate::mark::record::Record;
+use crate::mark::start_table::{StartContext, decide};
+use crate::server::identity::{Identity, Worker};
+use crate::server::lease::{Lease, LeaseStart};
 
 /// A record, or none, and all that decides what it is good for, but for WAL.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Found {
     #[cfg(test)]
     pub(crate) fn nothing() -> Self {
         let layout = "flat".parse().expect("a preset");
-        let directory = crate::identity::Inode { number: 1, born_ns: 1 };
+        let directory = crate::server::identity::Inode { number: 1, born_ns: 1 };
         let own = Identity { system_identifier: 1, timeline: 1, directory, worker: 0, layout };
         let context =
             StartContext { now: 0, start_margin_ms: 0, wal: None, was_standby: false, last_life: None, lease: None };

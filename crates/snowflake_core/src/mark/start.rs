@@ -1,13 +1,13 @@
-//! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::start_table) decides.
+//! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::mark::start_table) decides.
 
 use super::{Mark, Refusal, Storage, WalMark};
-use crate::identity::{Identity, Worker};
-use crate::layout::Layout;
-use crate::lease::{Lease, LeaseStart};
-use crate::life::LastLife;
-use crate::record::{OtherMarks, Record};
-use crate::start_table::{StartContext, StartPoint, decide};
-use crate::wal_page::InWal;
+use crate::id::layout::Layout;
+use crate::mark::life::LastLife;
+use crate::mark::record::{OtherMarks, Record};
+use crate::mark::start_table::{StartContext, StartPoint, decide};
+use crate::mark::wal_page::InWal;
+use crate::server::identity::{Identity, Worker};
+use crate::server::lease::{Lease, LeaseStart};
 use crate::{Tick, UnixMs};
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,8 +1,8 @@
 //! What the processes of a server know of its mark, in shared memory.
 
 use crate::UnixMs;
-use crate::identity::Inode;
-use crate::reservation::Extension;
+use crate::mark::reservation::Extension;
+use crate::server::identity::Inode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

@@ -1,9 +1,9 @@
 //! What a registry client has around it.
 
 use crate::UnixMs;
-use crate::identity::Worker;
-use crate::lease::{Lease, LeaseStart, Place, Token};
 use crate::mark::Found;
+use crate::server::identity::Worker;
+use crate::server::lease::{Lease, LeaseStart, Place, Token};
 use std::ops::Deref;
 
 /// A lease that is on disk: only reading and writing it there make one. Only such a one may be used.

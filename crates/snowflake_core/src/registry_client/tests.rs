@@ -3,9 +3,9 @@
 use super::Client;
 use super::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use crate::UnixMs;
-use crate::identity::Worker;
-use crate::lease::{Lease, LeaseStart, Place, Token};
 use crate::mark::Found;
+use crate::server::identity::Worker;
+use crate::server::lease::{Lease, LeaseStart, Place, Token};
 
 const GRANT: Grant = Grant { until: 9000, receipt: [7; 32], revision: 1 };
 

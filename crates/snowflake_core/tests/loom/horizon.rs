@@ -3,8 +3,8 @@
 use super::{BORROW, HISTORY, Server, explore, positions};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use snowflake_core::horizon::{Entry, Horizon};
-use snowflake_core::policy::Policy;
+use snowflake_core::issue::horizon::{Entry, Horizon};
+use snowflake_core::issue::policy::Policy;
 use snowflake_core::{Position, Tick};
 
 /// Transactions, and the rows of those that have committed.

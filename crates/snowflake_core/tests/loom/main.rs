@@ -10,8 +10,8 @@ mod horizon;
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
-use snowflake_core::generator::{Generator, Outcome, Snapshot, Span};
-use snowflake_core::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
+use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};
+use snowflake_core::issue::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 use snowflake_core::{Position, Tick};
 
 const BITS: u32 = 1;

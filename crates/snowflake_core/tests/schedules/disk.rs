@@ -1,13 +1,13 @@
 //! A disk that can fail at any write, and WAL on it.
 
 use snowflake_core::UnixMs;
-use snowflake_core::identity::{Identity, Inode, Worker};
-use snowflake_core::layout::Layout;
-use snowflake_core::lease::LeaseStart;
-use snowflake_core::life::{LastLife, Life};
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::life::{LastLife, Life};
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Refusal, Storage};
-use snowflake_core::record::Record;
-use snowflake_core::wal_page::{InWal, WalPage};
+use snowflake_core::server::identity::{Identity, Inode, Worker};
+use snowflake_core::server::lease::LeaseStart;
 
 const DIRECTORY: Inode = Inode { number: 1, born_ns: 1 };
 

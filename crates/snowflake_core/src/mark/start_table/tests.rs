@@ -5,8 +5,8 @@ mod leased;
 mod wal;
 
 use super::*;
-use crate::identity::Inode;
-use crate::life::Life;
+use crate::mark::life::Life;
+use crate::server::identity::Inode;
 
 const NOW: UnixMs = 1_800_000_000_000;
 const CONTEXT: StartContext =

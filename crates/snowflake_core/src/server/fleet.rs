@@ -1,7 +1,7 @@
 //! Compares the servers of a fleet: which could issue the same IDs.
 
-use crate::identity::Worker;
-use crate::layout::Layout;
+use crate::id::layout::Layout;
+use crate::server::identity::Worker;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

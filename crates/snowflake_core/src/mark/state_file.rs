@@ -33,9 +33,9 @@
 //! damaged, and so is the file: the record may have been in use. The same is true of a slot in which all is 0.
 
 use crate::UnixMs;
-use crate::identity::{Identity, Inode};
-use crate::layout::Layout;
-use crate::record::{OTHER_WORKERS, OtherMarks, Record};
+use crate::id::layout::Layout;
+use crate::mark::record::{OTHER_WORKERS, OtherMarks, Record};
+use crate::server::identity::{Identity, Inode};
 use std::ops::Range;
 
 const MAGIC: [u8; 8] = *b"SNOWFLAK";

@@ -1,7 +1,7 @@
 //! With a lease from a registry.
 
 use super::*;
-use crate::lease::LeaseStart;
+use crate::server::lease::LeaseStart;
 
 #[test]
 fn a_leased_worker_begins_where_the_registry_says_and_never_below_what_is_known_of_it() {

@@ -60,7 +60,7 @@ fn the_layout_that_a_message_names_can_issue_ids_and_decodes_known_ones_to_the_s
 #[test]
 fn the_documentation_has_a_row_for_each_layout_with_a_name_that_cannot_issue_ids() {
     let (_, page) =
-        include_str!("../../../../../docs/layouts.md").split_once("| to read | to issue |").expect("a table");
+        include_str!("../../../../../../docs/layouts.md").split_once("| to read | to issue |").expect("a table");
     for preset in PRESETS {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}`", preset.name)));
         let documented = row.map(|row| layout(row.split('`').nth(3).expect("a layout")));

@@ -5,7 +5,7 @@
 //! therefore not trusted until it has held for a minute (NTP's stepout). IDs follow the old clock until then. A step
 //! back is trusted: that loses nothing.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::issue::sync::{AtomicU64, Ordering};
 
 /// How long a jump must hold before it is trusted, in microseconds.
 ///

@@ -2,8 +2,8 @@
 
 use super::{Generator, Outcome, Snapshot};
 use crate::Tick;
-use crate::policy::{ClockRegression, Policy};
-use crate::sync::Ordering;
+use crate::issue::policy::{ClockRegression, Policy};
+use crate::issue::sync::Ordering;
 
 impl Generator {
     /// What keeps a call for an ID at the time `now` from one: [`Outcome::Wait`] or [`Outcome::Behind`], as

@@ -26,8 +26,8 @@
 //! ```
 
 use crate::UnixMs;
-use crate::identity::{Inode, Worker};
-use crate::layout::{Layout, TimeError};
+use crate::id::layout::{Layout, TimeError};
+use crate::server::identity::{Inode, Worker};
 
 const MAGIC: [u8; 8] = *b"SNOWLEAS";
 const VERSION: u32 = 1;

@@ -1,7 +1,7 @@
 //! Counts of what was issued, which cost a tick something and an ID nothing.
 
 use crate::Position;
-use crate::sync::{AtomicU64, Ordering};
+use crate::issue::sync::{AtomicU64, Ordering};
 
 /// Counts when a tick closes, which is cheaper than counting every ID. Exact, except while a tick is being closed. On
 /// its own cache lines, since it is written only when a tick opens or closes.

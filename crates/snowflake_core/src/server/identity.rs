@@ -1,6 +1,6 @@
 //! Who issues IDs and writes a durable mark: so that a server tells its own mark from another one's.
 
-use crate::layout::Layout;
+use crate::id::layout::Layout;
 
 /// The number of a server, as a [flat layout](Layout::flat) has it: what tells its IDs from those of others.
 pub type Worker = u64;

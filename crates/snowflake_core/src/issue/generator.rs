@@ -24,10 +24,10 @@
 //! ahead of its clock issues no more IDs per second than others, and its lead never grows by itself (unless full ticks
 //! may borrow). The lag shrinks as unused ticks let the clock catch up, until the clock is set back again.
 
-use crate::generator::counters::Counters;
-use crate::history::History;
-use crate::policy::{ClockRegression, Policy, SequenceStart};
-use crate::sync::{AtomicU64, Ordering};
+use crate::issue::generator::counters::Counters;
+use crate::issue::history::History;
+use crate::issue::policy::{ClockRegression, Policy, SequenceStart};
+use crate::issue::sync::{AtomicU64, Ordering};
 use crate::{Position, Tick};
 
 mod counters;
@@ -196,7 +196,7 @@ impl Generator {
     }
 
     /// The last position issued or, before the first ID, the position before the floor. Nothing above it was issued.
-    /// Acquire: what callers did before they took positions up to this one has happened (see [`crate::horizon`]).
+    /// Acquire: what callers did before they took positions up to this one has happened (see [`crate::issue::horizon`]).
     pub fn last_position(&self) -> Position {
         self.state.load(Ordering::Acquire)
     }

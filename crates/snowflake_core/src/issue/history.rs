@@ -6,7 +6,7 @@
 //! process that closes a tick is slower than a whole turn of the ring. That costs positions only.
 
 use crate::Tick;
-use crate::sync::{AtomicU64, Ordering};
+use crate::issue::sync::{AtomicU64, Ordering};
 use std::array;
 use std::ops::Range;
 

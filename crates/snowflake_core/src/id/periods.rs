@@ -6,7 +6,7 @@
 //! - of any other length: counted from Monday 2001-01-01T00:00:00Z, so that weeks begin on Monday and days at midnight.
 
 use crate::UnixMs;
-use crate::layout::Layout;
+use crate::id::layout::Layout;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use std::ops::Range;
 

@@ -5,19 +5,19 @@
 //! has the whole table.
 
 use crate::UnixMs;
-use crate::identity::Identity;
-use crate::layout::Layout;
-use crate::lease::LeaseStart;
-use crate::life::{LastLife, Life};
-use crate::record::{OtherMarks, Record};
-use crate::wal_page::InWal;
+use crate::id::layout::Layout;
+use crate::mark::life::{LastLife, Life};
+use crate::mark::record::{OtherMarks, Record};
+use crate::mark::wal_page::InWal;
+use crate::server::identity::Identity;
+use crate::server::lease::LeaseStart;
 
 /// What matters at a start, apart from the record.
 #[derive(Clone, Copy, Debug)]
 pub struct StartContext {
     /// What the clock shows.
     pub now: UnixMs,
-    /// See [`crate::reservation::start_margin_ms`].
+    /// See [`crate::mark::reservation::start_margin_ms`].
     pub start_margin_ms: u64,
     /// What WAL says of this worker; `None` where that does not count, since the registry knows.
     pub wal: Option<InWal>,

@@ -18,8 +18,8 @@
 //! is not listed.
 
 use crate::UnixMs;
-use crate::identity::Worker;
-use crate::layout::Layout;
+use crate::id::layout::Layout;
+use crate::server::identity::Worker;
 use std::collections::BTreeMap;
 
 /// The number of the file of this page, in the directory `global`. Below those that PostgreSQL gives to files when a

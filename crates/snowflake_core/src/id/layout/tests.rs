@@ -13,7 +13,7 @@ fn ms(time: &str) -> UnixMs {
 
 /// IDs of other systems with what their publishers say of them.
 fn known_answers() -> impl Iterator<Item = [&'static str; 7]> {
-    let lines = include_str!("../../tests/known-answers.tsv").lines().filter(|line| !line.starts_with('#'));
+    let lines = include_str!("../../../tests/known-answers.tsv").lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split('\t').collect::<Vec<_>>().try_into().expect(line))
 }
 
@@ -44,7 +44,7 @@ fn published_ids_decode_to_their_published_parts_and_compose_back() {
 /// Each is written twice, so that a slip of the pen is noticed.
 #[test]
 fn every_preset_is_also_on_the_page_with_the_same_fields_unit_and_epoch() {
-    let (_, page) = include_str!("../../../../page/snowflake.js").split_once("const PRESETS = {\n").expect("a list");
+    let (_, page) = include_str!("../../../../../page/snowflake.js").split_once("const PRESETS = {\n").expect("a list");
     let (page, _) = page.split_once("  };").expect("its end");
     let line = |preset: &Preset| {
         let layout = preset.layout();

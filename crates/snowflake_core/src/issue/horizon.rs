@@ -8,12 +8,12 @@
 //! clears it when its rows have become visible. A reader reads the state of the generator first, and the entries next.
 //! If the state shows a position as taken, its entry was made before, and is seen: the compare-and-swap that takes a
 //! position is a Release, and the reader's look at the state is an Acquire. All other positions are above the state, but
-//! for those of the [history](crate::policy::ClockRegression::History). The reader closes the history up to the state
+//! for those of the [history](crate::issue::policy::ClockRegression::History). The reader closes the history up to the state
 //! before it reads the entries, and a transaction that has been given a position before has entered it.
 
 use crate::Position;
-use crate::generator::Generator;
-use crate::sync::{AtomicU64, Ordering};
+use crate::issue::generator::Generator;
+use crate::issue::sync::{AtomicU64, Ordering};
 
 /// No transaction.
 const NONE: Position = Position::MAX;
@@ -96,7 +96,7 @@ impl Horizon {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
+    use crate::issue::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
 
     const POLICY: Policy = Policy {
         clock_regression: ClockRegression::Borrow,
@@ -114,7 +114,7 @@ mod tests {
 
     fn take(generator: &Generator, now: u64) -> Position {
         match generator.take(generator.snapshot(), now, 1, &POLICY) {
-            crate::generator::Outcome::Taken(span) => span.first,
+            crate::issue::generator::Outcome::Taken(span) => span.first,
             other => panic!("{other:?}"),
         }
     }
@@ -189,7 +189,7 @@ mod tests {
                 entries[0].lower(least);
             }
             match generator.take(found, now, 1, &history) {
-                crate::generator::Outcome::Taken(span) => span.first,
+                crate::issue::generator::Outcome::Taken(span) => span.first,
                 other => panic!("{other:?}"),
             }
         };

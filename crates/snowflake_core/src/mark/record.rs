@@ -1,7 +1,7 @@
 //! What a server keeps of the IDs that were issued: a durable mark for each worker, and who wrote it.
 
 use crate::UnixMs;
-use crate::identity::{Identity, Worker};
+use crate::server::identity::{Identity, Worker};
 
 /// How many workers beside the present one have a mark of their own in a record. More share one mark.
 pub const OTHER_WORKERS: usize = 18;
@@ -120,7 +120,7 @@ impl OtherMarks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::Inode;
+    use crate::server::identity::Inode;
     use proptest::prelude::*;
 
     fn record(worker: Worker, mark: UnixMs, others: OtherMarks) -> Record {

@@ -22,8 +22,8 @@
 //! and says nothing about what this data directory wrote.
 
 use crate::UnixMs;
-use crate::identity::{Inode, Worker};
-use crate::record::Record;
+use crate::mark::record::Record;
+use crate::server::identity::{Inode, Worker};
 
 const MAGIC: [u8; 8] = *b"SNOWLIFE";
 const VERSION: u32 = 1;
