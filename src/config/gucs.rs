@@ -8,7 +8,6 @@ use once_cell::sync::OnceCell;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::pg_sys;
 use snowflake_core::id::layout::{Layout, LayoutError};
-use snowflake_core::issue::policy::SequenceExhaustion;
 use snowflake_core::mark;
 use snowflake_core::mark::reservation;
 use std::ffi::{CStr, CString, OsString};
@@ -250,7 +249,7 @@ pub fn keep_warm() -> Duration {
 
 /// How far above the clock a server begins that cannot know what was issued before, in milliseconds.
 pub fn start_margin_ms(layout: &Layout) -> u64 {
-    let borrows_ticks = sequence_exhaustion() == SequenceExhaustion::Borrow;
+    let borrows_ticks = sequence_exhaustion().borrows_ticks();
     reservation::start_margin_ms(
         least_start_margin_ms(),
         reserve_ahead_ms(),

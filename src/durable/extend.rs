@@ -8,7 +8,7 @@ use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::PgLogLevel;
 use snowflake_core::id::layout::Layout;
-use snowflake_core::mark::{Begin, WalMark};
+use snowflake_core::mark::Begin;
 use snowflake_core::{Tick, UnixMs};
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// afterwards. If a time is returned, it waits for that time first.
 pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> {
     lease::wait_for_grant(layout, tick)?;
-    if gucs::wal_mark() == WalMark::Require {
+    if gucs::wal_mark().is_required() {
         return request::ask_keeper(layout, tick);
     }
     let now = now(layout)?;
@@ -31,7 +31,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
 /// Extends the mark while there is still room between `tick` and `limit`, unless another process holds the lock. A
 /// failure is only logged: it becomes an error at the limit.
 pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
-    if gucs::wal_mark() == WalMark::Require {
+    if gucs::wal_mark().is_required() {
         shared().wanted.raise(limit);
     } else if let Err(error) = now(layout).and_then(|now| {
         let Some(lock) = lock::try_take() else { return Ok(()) };

@@ -13,7 +13,6 @@ use crate::shared::optional::OsError;
 use crate::shared::shared;
 use crate::worker;
 use snowflake_core::id::layout::Layout;
-use snowflake_core::issue::policy::SequenceExhaustion;
 use snowflake_core::mark::{Mark, MarkSettings, Refusal};
 
 /// The mark of this server, and where it is kept.
@@ -36,7 +35,7 @@ fn settings(layout: Layout) -> MarkSettings {
         layout,
         reserve_ahead_ms: gucs::reserve_ahead_ms(),
         max_borrow_ms: gucs::max_borrow_ms(),
-        borrows_ticks: gucs::sequence_exhaustion() == SequenceExhaustion::Borrow,
+        borrows_ticks: gucs::sequence_exhaustion().borrows_ticks(),
         start_margin_ms: gucs::start_margin_ms(&layout),
         wal_mark: gucs::wal_mark(),
     }

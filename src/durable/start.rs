@@ -10,7 +10,7 @@ use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::{MarkConflict, StartPoint, StartReason};
-use snowflake_core::mark::{Begin, Plan, WalMark};
+use snowflake_core::mark::{Begin, Plan};
 use snowflake_core::{UnixMs, display_time};
 
 /// What the clock shows at a start that finds this record.
@@ -147,12 +147,13 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let message = if detail.is_empty() { message } else { message.set_detail(detail.trim_end()) };
     let or_absolute =
         if gucs::state_directory().is_absolute() { "" } else { ", or an absolute snowflake_pg.state_directory" };
-    let message = match gucs::wal_mark() {
-        WalMark::Off if relies_on_clock => message.set_hint(format!(
+    let message = if relies_on_clock && !gucs::wal_mark().is_written() {
+        message.set_hint(format!(
             "So that a server finds its own mark, also after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \
              prefer on all servers{or_absolute}."
-        )),
-        _ => message,
+        ))
+    } else {
+        message
     };
     message.report(level);
 }

@@ -18,7 +18,6 @@ use ask::{Account, Target};
 use pgrx::datum::Array;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::mark::WalMark;
 use snowflake_core::server::fleet::{Clock, Member, Problem, compare};
 
 /// The state of a server that does not preload the library.
@@ -113,7 +112,7 @@ fn this_server() -> Account {
         numbers: is_preloaded.then(|| number(worker::datacenter()).zip(number(worker::worker()))).flatten(),
         layout: gucs::layout().ok().filter(|_| is_preloaded).map(|layout| layout.to_string()),
         is_standby: is_in_recovery(),
-        has_wal_mark: gucs::wal_mark() != WalMark::Off,
+        has_wal_mark: gucs::wal_mark().is_written(),
         clock: Clock::default(),
     };
     // SAFETY: set when the postmaster starts.

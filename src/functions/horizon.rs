@@ -6,7 +6,6 @@ use crate::errors::{IssueError, error_report, raise};
 use crate::issue::horizon::{self, PreparedBefore, Who};
 use crate::issue::issuer;
 use pgrx::prelude::*;
-use snowflake_core::issue::policy::ClockRegression;
 
 /// The ID below which every transaction of this server that has drawn IDs has ended; NULL if that cannot be known.
 #[pg_extern(sql = false)]
@@ -17,11 +16,12 @@ fn snowflake_horizon() -> Option<i64> {
 /// The horizon, for a function that errors name.
 pub fn read(function: &str) -> Option<i64> {
     must_track();
-    if gucs::clock_regression() == ClockRegression::History {
+    let regression = gucs::clock_regression();
+    if !regression.keeps_order() {
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "there is no horizon while snowflake_pg.clock_regression is history",
+                format!("there is no horizon while snowflake_pg.clock_regression is {regression}"),
             )
             .set_detail("IDs of past ticks can be issued at any time."),
         );

@@ -11,7 +11,6 @@ use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::pg_sys;
-use snowflake_core::mark::WalMark;
 
 /// How long a server may take to start its keeper, in microseconds.
 const KEEPER_STARTS_US: i64 = 2_000_000;
@@ -86,7 +85,7 @@ impl Condition {
 fn lacks_keeper() -> bool {
     // SAFETY: reads the clock, and a variable that is set when the postmaster starts.
     let is_new = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::PgStartTime } < KEEPER_STARTS_US;
-    gucs::wal_mark() == WalMark::Require && !shared().has_keeper() && !is_new
+    gucs::wal_mark().is_required() && !shared().has_keeper() && !is_new
 }
 
 /// Whether a standby would have its primary's worker, and would not know how far that one has come.

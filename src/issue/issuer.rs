@@ -274,7 +274,7 @@ pub fn clock_error(layout: &Layout) -> Option<IssueError> {
 
 fn behind(layout: &Layout, now: UnixMs, until: UnixMs) -> IssueError {
     let policy = gucs::policy(layout.tick_ms());
-    let limit = if policy.may_borrow() {
+    let limit = if policy.clock_regression.may_borrow() {
         ClockLimit::MaxBorrow { ms: gucs::max_borrow_ms() }
     } else {
         ClockLimit::MaxWait { ms: gucs::max_wait_ms(), regression: policy.clock_regression }

@@ -36,7 +36,6 @@ use crate::mark::wal_page::InWal;
 use crate::server::identity::{Identity, Inode, Worker};
 use crate::server::lease::{self, LeaseStart};
 use crate::{Tick, UnixMs};
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Whether the mark is in WAL before it is on disk: `snowflake_pg.wal_mark`.
@@ -50,13 +49,27 @@ pub enum WalMark {
     Require,
 }
 
-impl fmt::Display for WalMark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Prefer => "prefer",
-            Self::Require => "require",
-        })
+crate::words!(WalMark {
+    Prefer = "prefer": "it is",
+    Require = "require": "it is, and synchronous standbys must have it",
+    Off = "off" | "false" | "no" | "0": "it is not",
+});
+
+impl WalMark {
+    /// Whether marks are written there.
+    pub fn is_written(self) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Prefer | Self::Require => true,
+        }
+    }
+
+    /// Whether nothing is issued without a mark there.
+    pub fn is_required(self) -> bool {
+        match self {
+            Self::Off | Self::Prefer => false,
+            Self::Require => true,
+        }
     }
 }
 
@@ -292,7 +305,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     }
 
     fn goes_through_wal(&self) -> bool {
-        self.settings.wal_mark != WalMark::Off
+        self.settings.wal_mark.is_written()
     }
 
     /// Makes the first record of a life durable, and has the data directory keep that life. Returns the inode of the

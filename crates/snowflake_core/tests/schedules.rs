@@ -214,7 +214,7 @@ impl Server {
             }
             Event::Reload(policy) => {
                 self.policy = policy;
-                self.unordered |= policy.clock_regression == ClockRegression::History;
+                self.unordered |= !policy.clock_regression.keeps_order();
             }
         }
         let covered = self.generator.covered_until();
@@ -243,7 +243,7 @@ impl Server {
     }
 
     fn mark(&mut self) -> Mark<'_, &mut Disk> {
-        let borrows_ticks = self.policy.sequence_exhaustion == SequenceExhaustion::Borrow;
+        let borrows_ticks = self.policy.sequence_exhaustion.borrows_ticks();
         let tick_ms = self.layout.tick_ms();
         let settings = MarkSettings {
             layout: self.layout,

@@ -26,7 +26,7 @@
 
 use crate::issue::generator::counters::Counters;
 use crate::issue::history::History;
-use crate::issue::policy::{ClockRegression, Policy, SequenceStart};
+use crate::issue::policy::{Policy, SequenceStart};
 use crate::issue::sync::{AtomicU64, Ordering};
 use crate::{Position, Tick};
 
@@ -210,7 +210,7 @@ impl Generator {
 
     /// The least position of the history that [`take`](Self::take) may give; `None` if it only takes in order.
     pub fn least_of_history(&self, found: Snapshot, now: Tick, policy: &Policy) -> Option<Position> {
-        let may = policy.clock_regression == ClockRegression::History && now < found.state >> self.sequence_bits;
+        let may = policy.clock_regression.reads_history() && now < found.state >> self.sequence_bits;
         may.then_some(now << self.sequence_bits)
     }
 
@@ -314,7 +314,7 @@ impl Generator {
             let highest = self.highest_clock.load(Ordering::Relaxed);
             if now < highest
                 && least == 1
-                && policy.clock_regression == ClockRegression::History
+                && policy.clock_regression.reads_history()
                 && let Some(span) = self.take_from_history(now, want)
             {
                 return Outcome::Taken(span);
@@ -357,7 +357,7 @@ impl Generator {
         let start = match policy.sequence_start {
             // The counters are not read.
             SequenceStart::Zero => 0,
-            start => {
+            start @ (SequenceStart::Random | SequenceStart::Rotate) => {
                 let (nth, issued) = (self.counters.ticks(), self.counters.issued_in_open_tick(state));
                 start.of(now, nth, self.sequence_mask + 1, issued)
             }
@@ -388,7 +388,7 @@ impl Generator {
         // The tick below a floor only looks full.
         let exhausted = self.is_full(last) && closed > self.history.floor();
         self.counters.close(last, first, exhausted);
-        if policy.clock_regression == ClockRegression::History {
+        if policy.clock_regression.reads_history() {
             let used = (last & self.sequence_mask) + 1;
             self.history.enter(self.sequence_bits, closed, used, closed + 1..opened);
         }

@@ -4,7 +4,6 @@
 //! timestamp by themselves, or use what past ticks have left over. docs/clock.md compares them.
 
 use crate::Tick;
-use std::fmt;
 
 /// What happens while the clock shows an earlier time than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,20 +55,58 @@ pub struct Policy {
     pub max_borrow: Tick,
 }
 
-impl Policy {
+// What is asked of a policy is a `match` over all values, so that a new one does not compile before each question was
+// answered for it.
+
+impl ClockRegression {
     /// Whether IDs go on while the clock is behind the last of them.
-    pub fn may_borrow(&self) -> bool {
-        matches!(self.clock_regression, ClockRegression::Borrow | ClockRegression::History)
+    pub fn may_borrow(self) -> bool {
+        match self {
+            Self::Borrow | Self::History => true,
+            Self::Wait | Self::Error => false,
+        }
     }
 
+    /// Whether IDs use what past ticks have left over.
+    pub fn reads_history(self) -> bool {
+        match self {
+            Self::Borrow | Self::Wait | Self::Error => false,
+            Self::History => true,
+        }
+    }
+
+    /// Whether each ID of a server is greater than all before it.
+    pub fn keeps_order(self) -> bool {
+        match self {
+            Self::Borrow | Self::Wait | Self::Error => true,
+            Self::History => false,
+        }
+    }
+}
+
+impl SequenceExhaustion {
+    /// Whether a full tick is followed by ticks that are ahead of the clock.
+    pub fn borrows_ticks(self) -> bool {
+        match self {
+            Self::Wait => false,
+            Self::Borrow => true,
+        }
+    }
+}
+
+impl Policy {
     /// How far the next tick may be ahead of the clock, if the clock is `clock_lag` behind the timestamps issued, and
     /// has gone back or not.
     pub(crate) fn allowed_lead(&self, regressed: bool, clock_lag: Tick) -> Tick {
-        match (self.clock_regression, self.sequence_exhaustion) {
-            (ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,
-            (_, SequenceExhaustion::Borrow) => self.max_borrow,
-            (ClockRegression::Borrow | ClockRegression::History, _) => clock_lag.min(self.max_borrow),
-            (ClockRegression::Wait | ClockRegression::Error, _) => 0,
+        let may_borrow = self.clock_regression.may_borrow();
+        if regressed && !may_borrow {
+            0
+        } else if self.sequence_exhaustion.borrows_ticks() {
+            self.max_borrow
+        } else if may_borrow {
+            clock_lag.min(self.max_borrow)
+        } else {
+            0
         }
     }
 }
@@ -98,35 +135,23 @@ fn starts(size: u64, issued: u64) -> u64 {
     (size + 2 * few).saturating_sub(issued.saturating_mul(2)).clamp(1, most)
 }
 
-impl fmt::Display for ClockRegression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Borrow => "borrow",
-            Self::Wait => "wait",
-            Self::Error => "error",
-            Self::History => "history",
-        })
-    }
-}
+crate::words!(ClockRegression {
+    Borrow = "borrow": "IDs continue from the last timestamp, up to max_borrow ahead of the clock",
+    Wait = "wait": "calls wait, up to max_wait",
+    Error = "error": "calls fail",
+    History = "history": "IDs go back with the clock and use what past ticks have left over; they are not ordered",
+});
 
-impl fmt::Display for SequenceExhaustion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Wait => "wait",
-            Self::Borrow => "borrow",
-        })
-    }
-}
+crate::words!(SequenceExhaustion {
+    Wait = "wait": "calls wait for the next tick",
+    Borrow = "borrow": "IDs continue in the next tick, up to max_borrow ahead of the clock",
+});
 
-impl fmt::Display for SequenceStart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Zero => "zero",
-            Self::Random => "random",
-            Self::Rotate => "rotate",
-        })
-    }
-}
+crate::words!(SequenceStart {
+    Random = "random": "a random one, so that id % n is even also if a tick has one ID",
+    Rotate = "rotate": "each in turn",
+    Zero = "zero": "0",
+});
 
 /// Makes neighbouring numbers look unrelated: the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable
 /// pseudorandom number generators", 2014).

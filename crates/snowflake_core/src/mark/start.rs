@@ -1,6 +1,6 @@
 //! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::mark::start_table) decides.
 
-use super::{Mark, Refusal, Storage, WalMark};
+use super::{Mark, Refusal, Storage};
 use crate::id::layout::Layout;
 use crate::mark::life::LastLife;
 use crate::mark::record::{OtherMarks, Record};
@@ -88,7 +88,7 @@ impl<S: Storage> Mark<'_, S> {
         lease: Option<LeaseStart>,
     ) -> Result<StartContext, S::Error> {
         let mut wal = match self.storage.read_wal(worker) {
-            Err(failure) if self.settings.wal_mark == WalMark::Require => return Err(failure),
+            Err(failure) if self.settings.wal_mark.is_required() => return Err(failure),
             found => found.unwrap_or_else(|_| InWal::unreadable()),
         };
         // Not what this server itself has written there in a start that then has failed: each would begin further ahead.

@@ -15,10 +15,7 @@ impl Generator {
         let went_back = if now < clock { clock.min(open) } else { 0 };
         let highest = self.highest_clock.load(Ordering::Relaxed).max(went_back);
         let clock_lag = self.clock_lag.load(Ordering::Relaxed).max(open.saturating_sub(now));
-        if now < highest
-            && policy.clock_regression == ClockRegression::History
-            && self.history.has_left(self.sequence_bits, now)
-        {
+        if now < highest && policy.clock_regression.reads_history() && self.history.has_left(self.sequence_bits, now) {
             return None;
         }
         let tick = self.next_position(state, now, 1, policy) >> self.sequence_bits;
@@ -34,6 +31,8 @@ pub(super) fn held_back(policy: &Policy, tick: Tick, now: Tick, highest: Tick, c
     (tick.saturating_sub(now) > allowed).then(|| match policy.clock_regression {
         ClockRegression::Error if regressed => Outcome::Behind(highest),
         ClockRegression::Wait if regressed => Outcome::Wait(tick.min(highest)),
-        _ => Outcome::Wait(tick - allowed),
+        ClockRegression::Borrow | ClockRegression::Wait | ClockRegression::Error | ClockRegression::History => {
+            Outcome::Wait(tick - allowed)
+        }
     })
 }

@@ -3,7 +3,7 @@ mod outlook;
 mod policies;
 
 use super::*;
-use crate::issue::policy::SequenceExhaustion;
+use crate::issue::policy::{ClockRegression, SequenceExhaustion};
 
 const BITS: u32 = 2; // Four IDs a tick, so that ticks fill up quickly.
 const MAX_BORROW: Tick = 50;
