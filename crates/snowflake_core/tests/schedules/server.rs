@@ -1,14 +1,7 @@
-//! Random schedules of clock steps, crashes, restarts, failing disks and calls, on a server whose generator and mark are
-//! real, and whose disk and clocks are simulated.
+//! A server whose generator and mark are real, and whose disk and clocks are simulated. It checks what it issues.
 
-#![cfg(not(loom))]
-
-#[path = "schedules/disk.rs"]
-mod disk;
-
-use disk::Disk;
-
-use proptest::prelude::*;
+use crate::disk::Disk;
+use crate::events::Event;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::issue::policy::{ClockRegression, Policy, SequenceExhaustion, SequenceStart};
@@ -17,7 +10,7 @@ use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Need, WalMark, 
 use snowflake_core::{Position, Tick, UnixMs};
 
 const RESERVE_AHEAD: u64 = 2000;
-const MAX_BORROW: u64 = 5000;
+pub const MAX_BORROW: u64 = 5000;
 const LEAST_START_MARGIN: u64 = 1000;
 /// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms
 /// each, would drive a server away from its clock, if it came again and again.
@@ -28,113 +21,33 @@ const SPAN: u64 = 1;
 /// [`Generator::take`] or [`Generator::take_block`].
 type Take = fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome;
 
-/// One thing that happens to a server.
-#[derive(Clone, Debug)]
-enum Event {
-    /// Time goes by.
-    Pass(u64),
-    /// The clock is set, by this much.
-    Step(i64),
-    /// The counter that stands in for the clock goes wrong: it jumps to this count.
-    Miscount(u64),
-    /// A client asks for this many IDs.
-    Call(u32),
-    /// A client asks for this many adjacent IDs, or for as many as a tick has.
-    Block(u32),
-    /// Clients ask for as many IDs as there are, for this long.
-    Saturate(u64),
-    /// The server dies and comes back.
-    Crash,
-    /// The server is stopped as planned, which lowers the mark to what was issued.
-    Shutdown,
-    /// The server dies while it extends its mark or starts, after so many writes.
-    CrashWriting(usize),
-    /// The server dies, and its mark is lost. IDs are asked for as soon as there can be any.
-    Lose,
-    /// The server is killed, and started with this setting.
-    Configure(WalMark),
-    /// The server dies, and a standby without a record takes over, whose clock is off by this much.
-    FailOver(WalMark, i64),
-    /// From now on writing the mark fails, or works again.
-    Disk { works: bool },
-    /// A DBA raises the floor past the clock by this much.
-    Advance(u64),
-    /// The configuration is reloaded, with another policy.
-    Reload(Policy),
-}
-
-fn policy() -> impl Strategy<Value = Policy> {
-    let regression = prop_oneof![
-        Just(ClockRegression::Borrow),
-        Just(ClockRegression::Wait),
-        Just(ClockRegression::Error),
-        Just(ClockRegression::History),
-    ];
-    let exhaustion = prop_oneof![Just(SequenceExhaustion::Wait), Just(SequenceExhaustion::Borrow)];
-    let start = prop_oneof![Just(SequenceStart::Zero), Just(SequenceStart::Random), Just(SequenceStart::Rotate),];
-    (regression, exhaustion, start).prop_map(|(clock_regression, sequence_exhaustion, sequence_start)| Policy {
-        clock_regression,
-        sequence_exhaustion,
-        sequence_start,
-        max_borrow: MAX_BORROW,
-    })
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        4 => (1_u64..3000).prop_map(Event::Pass),
-        2 => (-12_000_i64..12_000).prop_map(Event::Step),
-        2 => (-3_000_i64..0).prop_map(Event::Step),
-        1 => any::<u64>().prop_map(Event::Miscount),
-        8 => (1_u32..40).prop_map(Event::Call),
-        2 => (1_u32..20).prop_map(Event::Block),
-        1 => (1_u64..1500).prop_map(Event::Saturate),
-        2 => Just(Event::Crash),
-        1 => Just(Event::Shutdown),
-        2 => (0_usize..5).prop_map(Event::CrashWriting),
-        1 => any::<bool>().prop_map(|works| Event::Disk { works }),
-        1 => (0_u64..4000).prop_map(Event::Advance),
-        2 => policy().prop_map(Event::Reload),
-    ]
-}
-
-/// Ticks that are exhausted soon, of several lengths.
-fn layout() -> impl Strategy<Value = Layout> {
-    const TEXTS: &[&str] = &["t50 s1", "t50 s1", "t45 s1 unit=10ms", "t40 s4 unit=1000ms", "t40 s2 unit=333ms", "t50"];
-    prop::sample::select(TEXTS).prop_map(|text| format!("{text} epoch=0").parse().expect("a layout"))
-}
-
-fn wal_mark() -> impl Strategy<Value = WalMark> {
-    prop::sample::select(vec![WalMark::Off, WalMark::Prefer, WalMark::Require])
-}
-
-struct Server {
+pub struct Server {
     layout: Layout,
     /// Whether marks go to WAL.
     wal_mark: WalMark,
-    clock: UnixMs,
+    pub clock: UnixMs,
     /// A steady counter, one count a millisecond.
     counter: u64,
     /// The clock that the open tick may still go by.
     read: UnixMs,
-    disk: Disk,
+    pub disk: Disk,
     /// Shared memory, lost in every crash.
     generator: Generator,
     /// Shared memory, too.
     state: MarkState,
     /// The mark on disk when the generator was started.
     found: Option<UnixMs>,
-    policy: Policy,
+    pub policy: Policy,
     /// Every position that a client has received, in order.
-    received: Vec<Position>,
+    pub received: Vec<Position>,
     /// No position at or below an advance may come after it.
     advanced: Tick,
     /// Whether a policy was in force that does not promise order.
-    unordered: bool,
+    pub unordered: bool,
 }
 
 impl Server {
-    fn new(layout: Layout, wal_mark: WalMark) -> Self {
+    pub fn new(layout: Layout, wal_mark: WalMark) -> Self {
         let policy = Policy {
             clock_regression: ClockRegression::Borrow,
             sequence_exhaustion: SequenceExhaustion::Wait,
@@ -158,7 +71,7 @@ impl Server {
         }
     }
 
-    fn happen(&mut self, event: &Event) {
+    pub fn happen(&mut self, event: &Event) {
         match *event {
             Event::Pass(ms) => self.pass(ms),
             Event::Miscount(count) => self.counter = count,
@@ -279,7 +192,7 @@ impl Server {
     }
 
     /// Asks for IDs as the extension does; gives up where it would wait or fail.
-    fn call(&mut self, want: u32) {
+    pub fn call(&mut self, want: u32) {
         self.ask(want, |server, seen, now, want, policy| {
             let joined = server.generator.join_open(server.counter, SPAN, want).map(Outcome::Taken);
             joined.unwrap_or_else(|| server.take_by_clock(Generator::take, seen, now, want, policy))
@@ -352,102 +265,5 @@ impl Server {
                 Outcome::Contended => panic!("nobody else takes positions"),
             }
         }
-    }
-}
-
-/// What happens to a worker that moves from server to server, and whose mark goes through WAL or does not.
-fn moving() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        20 => event(),
-        2 => wal_mark().prop_map(Event::Configure),
-        1 => (wal_mark(), -20_000_i64..20_000).prop_map(|(wal_mark, step)| Event::FailOver(wal_mark, step)),
-    ]
-}
-
-/// What happens where the clock is right, and the configuration stays.
-fn uneventful() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        2 => (1_u64..3000).prop_map(Event::Pass),
-        8 => (1_u32..40).prop_map(Event::Call),
-        2 => (1_u32..20).prop_map(Event::Block),
-        1 => (1_u64..1500).prop_map(Event::Saturate),
-        4 => Just(Event::Crash),
-        2 => Just(Event::Shutdown),
-        2 => (0_usize..5).prop_map(Event::CrashWriting),
-        2 => Just(Event::Lose),
-    ]
-}
-
-/// How many schedules are tried: more in `make test-all`.
-fn cases() -> u32 {
-    if std::env::var_os("SNOWFLAKE_PG_TESTS").is_none() { 2_500 } else { 10_000 }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Strictly ascending over all of a server's lives: nothing twice, nothing out of order, unless the policy is to go
-    /// back with the clock. Then nothing twice.
-    #[test]
-    fn no_schedule_makes_a_server_issue_an_id_twice_or_out_of_order(
-        layout in layout(), wal_mark in wal_mark(), events in prop::collection::vec(event(), 1..60),
-    ) {
-        let mut server = Server::new(layout, wal_mark);
-        for event in &events {
-            server.happen(event);
-        }
-        if server.unordered {
-            server.received.sort_unstable();
-        }
-        let rising = server.received.windows(2).all(|pair| pair[0] < pair[1]);
-        prop_assert!(rising, "{:?}", server.received);
-    }
-
-    /// Whoever takes the worker over knows how far it has come, or is refused, and stays so when it is started again.
-    #[test]
-    fn no_schedule_makes_two_servers_issue_an_id_of_one_worker_twice_whatever_becomes_of_wal_mark(
-        layout in layout(), wal_mark in wal_mark(), events in prop::collection::vec(moving(), 1..60),
-    ) {
-        let mut server = Server::new(layout, wal_mark);
-        for event in &events {
-            server.happen(event);
-        }
-        server.received.sort_unstable();
-        let twice = server.received.windows(2).find(|pair| pair[0] >= pair[1]);
-        prop_assert_eq!(twice, None);
-    }
-
-    /// A server whose disk works is never stuck: once the clock has passed every mark, IDs flow.
-    #[test]
-    fn a_server_always_recovers_once_its_clock_has_caught_up(
-        layout in layout(), wal_mark in wal_mark(), events in prop::collection::vec(event(), 1..60),
-    ) {
-        let mut server = Server::new(layout, wal_mark);
-        for event in &events {
-            server.happen(event);
-        }
-        let before = server.received.len();
-        server.disk.works = true;
-        server.clock += 10_000_000;
-        server.call(1);
-        // It may have had to wait for the start margin of a start.
-        server.clock += 10_000;
-        server.call(1);
-        prop_assert!(server.received.len() > before);
-    }
-
-    /// A mark that is lost is made up for by the guard, however far ahead the ticks and the policy let IDs be.
-    #[test]
-    fn a_server_that_loses_its_mark_under_a_right_clock_issues_nothing_twice(
-        layout in layout(), wal_mark in wal_mark(), policy in policy(), events in prop::collection::vec(uneventful(), 1..60),
-    ) {
-        let mut server = Server::new(layout, wal_mark);
-        server.policy = policy;
-        for event in &events {
-            server.happen(event);
-        }
-        server.received.sort_unstable();
-        let twice = server.received.windows(2).find(|pair| pair[0] >= pair[1]);
-        prop_assert_eq!(twice, None);
     }
 }
