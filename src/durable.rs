@@ -5,7 +5,7 @@
 //! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read. See
 //!   [`start`].
 //!
-//! One process writes the mark, under a [`lock`], for all that wait for it: the [`keeper`] while IDs are issued, else
+//! One process writes the mark, under a [lock](crate::shared::mark_lock), for all that wait for it: the [`keeper`] while IDs are issued, else
 //! the backend that comes near the mark or reaches it. An idle server writes nothing.
 //!
 //! ```text
@@ -17,7 +17,6 @@
 //! [`lease`] says how far the registry lets the mark go, and [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
 //! [`shutdown`] lowers the mark when the server stops as planned.
 
-pub mod citus_group;
 pub mod directory_lock;
 pub mod extend;
 pub mod identity;
@@ -26,7 +25,6 @@ pub mod lease;
 pub mod lease_file;
 mod left_over;
 pub mod life_file;
-pub mod lock;
 pub mod mark;
 mod replace;
 pub mod request;

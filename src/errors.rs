@@ -1,4 +1,4 @@
-//! All errors of issuing an ID, with SQLSTATE, DETAIL and HINT.
+//! Why no ID can be issued: each error with its SQLSTATE, DETAIL and HINT.
 
 mod configuration;
 mod lease;
@@ -11,7 +11,8 @@ pub use lease::{LeaseError, sentences};
 pub use state_file::{StateFileError, StatePath, While};
 
 use crate::config::gucs;
-use crate::failure::Failure;
+use crate::postgres::failure::Failure;
+use crate::postgres::report::{error_report, may_read_all_settings, raise};
 use crate::shared::optional::OsError;
 use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -189,14 +190,6 @@ impl IssueError {
     }
 }
 
-/// Whether the current user may read all settings.
-pub fn may_read_all_settings() -> bool {
-    // SAFETY: every session has a user.
-    let user = unsafe { pg_sys::GetUserId() };
-    // SAFETY: this role always exists.
-    unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
-}
-
 impl From<IssueError> for Failure {
     fn from(error: IssueError) -> Self {
         let report = ErrorReport::from(error);
@@ -208,41 +201,6 @@ impl From<IssueError> for Failure {
             hint: text(report.hint()),
         }
     }
-}
-
-/// Disables Rust's backtraces for this library, whatever RUST_BACKTRACE is: pgrx would add them to the DETAIL that the
-/// client receives. To be called when the library is loaded, before the first error.
-pub fn forbid_backtraces() {
-    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
-    let before = std::env::var_os(VARIABLE);
-    // SAFETY: PostgreSQL's processes have one thread.
-    unsafe { std::env::set_var(VARIABLE, "0") };
-    // Rust reads the variable once. Other libraries have their own copy of Rust's runtime.
-    let _ = std::backtrace::Backtrace::capture();
-    match before {
-        // SAFETY: the same.
-        Some(before) => unsafe { std::env::set_var(VARIABLE, before) },
-        // SAFETY: the same.
-        None => unsafe { std::env::remove_var(VARIABLE) },
-    }
-}
-
-/// Raises an ERROR.
-pub fn raise(error: ErrorReport) -> ! {
-    error.report(PgLogLevel::ERROR);
-    unreachable!("an ERROR does not return")
-}
-
-/// An error report without DETAIL and HINT, to be raised or logged.
-#[track_caller]
-pub fn error_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
-    ErrorReport::new(code, message.into(), "snowflake_pg")
-}
-
-/// A WARNING that no failing call explains. Its prefix names the extension.
-#[track_caller]
-pub fn warning(message: &str) -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_WARNING, format!("snowflake_pg: {message}"))
 }
 
 impl From<IssueError> for ErrorReport {

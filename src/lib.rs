@@ -1,49 +1,24 @@
 //! PostgreSQL extension: 64-bit, time-ordered, decodable Snowflake IDs that are never issued twice.
 //!
-//! This crate is the boundary to PostgreSQL. `snowflake_core` defines what an ID is, and when one may be issued. From
-//! the outside in:
-//!
-//! - `functions`: what SQL sees, one file for each family; `sql/extension` declares it. [`planner`]: what hooks into
-//!   the planner, COPY and DISCARD. [`serial`]: serial and identity columns of new tables.
-//! - [`startup_log`]: what the server log says of the configuration.
-//! - [`issue`]: gives IDs to a backend, and waits for the clock.
-//! - [`registry`]: leases the worker ID of this server.
-//! - [`durable`]: keeps the durable mark ahead of them, through crashes, promotions and shutdowns.
-//! - [`trusted_clock`]: the clock, as far as it is trusted; [`worker`]: which worker this server is.
-//! - [`errors`]: why no ID can be issued, and what to do.
-//! - [`shared`]: shared memory, with the queue of those who wait, and statistics.
-//! - [`config`]: variables and layouts.
-//! - [`remote`], [`libpq`]: other servers; [`failure`]: why one has not answered.
-//! - [`clock`], [`tsc`], [`sleep`], [`exit_hook`], [`background_worker`], [`host_number`], [`os_error`],
-//!   [`server_encoding`], [`catalog`], [`command`]: what the system and PostgreSQL offer.
+//! This crate is the boundary to PostgreSQL. `snowflake_core` defines what an ID is, and when one may be issued.
+//! docs/architecture.md shows which module uses which.
 
 #![warn(missing_docs)]
 #![allow(unsafe_code, reason = "this crate is the boundary to C; the core forbids it")]
 
 use config::{gucs, preload};
 use pgrx::prelude::*;
+use postgres::report;
 
-mod background_worker;
-mod catalog;
-mod clock;
-mod command;
 mod config;
 mod durable;
 mod errors;
-mod exit_hook;
-mod failure;
 mod functions;
-mod host_number;
+mod hooks;
 mod issue;
-mod libpq;
-mod os_error;
-mod planner;
+mod postgres;
 mod registry;
-mod remote;
-mod serial;
-mod server_encoding;
 mod shared;
-mod sleep;
 mod startup_log;
 mod trusted_clock;
 mod tsc;
@@ -88,7 +63,7 @@ extension_sql_file!("../sql/adopt/3_revert.sql", name = "revert", requires = ["p
 /// restoring a dump, and decoding.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    errors::forbid_backtraces();
+    report::forbid_backtraces();
     if preload::is_under_way() {
         preload::record();
         gucs::define();
@@ -102,8 +77,8 @@ pub extern "C-unwind" fn _PG_init() {
         issue::writer::watch();
         durable::keeper::register(startup_log::write_for_collector);
         registry::client::register();
-        planner::utility_hook::watch();
-        planner::layout_constant::watch();
+        hooks::utility::watch();
+        hooks::layout_constant::watch();
         startup_log::write();
     }
 }

@@ -6,6 +6,7 @@
 pub mod citus_group;
 pub mod failure;
 pub mod lease;
+pub mod mark_lock;
 pub mod optional;
 pub mod statistics;
 pub mod text;
@@ -78,10 +79,10 @@ pub struct Shared {
     pub citus: SharedGroup,
     /// The lease of the worker, if it is leased.
     pub lease: SharedLease,
-    /// Held while the generator is started and while the mark is written; for [`crate::durable::lock`].
-    pub mark_lock: UnsafeCell<pg_sys::LWLock>,
+    /// Held while the generator is started and while the mark is written; for [`mark_lock`].
+    mark_lock: UnsafeCell<pg_sys::LWLock>,
     /// Woken when that is released; for the same.
-    pub mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
+    mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
 // SAFETY: consists of atomics, of numbers that never change, and of a lock and a condition variable of PostgreSQL's for

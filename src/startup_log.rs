@@ -1,12 +1,13 @@
 //! Logs the configuration when the server starts, and warns of what endangers IDs.
 
-use crate::clock;
 use crate::config::gucs;
 use crate::config::gucs::files;
 use crate::durable::identity;
-use crate::errors::{ConfigurationError, IssueError, error_report, warning};
-use crate::host_number::Resolved;
-use crate::server_encoding::displayable;
+use crate::errors::{ConfigurationError, IssueError};
+use crate::postgres::clock;
+use crate::postgres::host_number::Resolved;
+use crate::postgres::report::{error_report, warning};
+use crate::postgres::server_encoding::displayable;
 use crate::shared::shared;
 use crate::worker;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BgWorkerStartTime};

@@ -3,9 +3,9 @@
 //! A jump ahead is not trusted at once: see [`snowflake_core::issue::forward_jump`]. A step back is counted and logged;
 //! [`snowflake_core::issue::policy`] decides what follows.
 
-use crate::clock;
 use crate::config::gucs;
-use crate::errors::warning;
+use crate::postgres::clock;
+use crate::postgres::report::warning;
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::PgLogLevel;

@@ -8,9 +8,9 @@
 //! PostgreSQL 19 measures by such a counter, too, but on x86-64 alone (`timing_clock_source`). Here it is off by default
 //! on arm64, and can be turned on.
 
-use crate::clock;
 use crate::config::gucs;
 use crate::config::gucs::TimeStampCounter;
+use crate::postgres::clock;
 use once_cell::sync::OnceCell;
 use std::fs;
 use std::time::Duration;

@@ -3,10 +3,12 @@
 //! The worker ID and the data center are found once, when the server starts: see [`host_number`]. A registry can lease
 //! the worker ID, or keep other servers from one that is configured.
 
+pub mod citus_group;
+
 use crate::config::{gucs, preload};
 use crate::errors::{ConfigurationError, IssueError, LeaseError};
-use crate::failure::Failure;
-use crate::host_number::{self, Resolved, Unresolved};
+use crate::postgres::failure::Failure;
+use crate::postgres::host_number::{self, Resolved, Unresolved};
 use crate::shared::shared;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys;

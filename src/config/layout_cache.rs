@@ -3,7 +3,7 @@
 //! SQL passes a layout as text with every ID, and parsing the text takes longer than decoding the ID. So each process
 //! keeps the last layouts that it has parsed.
 
-use crate::server_encoding::characters;
+use crate::postgres::server_encoding::characters;
 use snowflake_core::id::layout::{Layout, LayoutError};
 use std::cell::RefCell;
 

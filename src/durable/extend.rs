@@ -2,9 +2,9 @@
 //! the mark, or the backend that reaches it.
 
 use crate::config::gucs;
-use crate::durable::{lease, lock, mark, request, start};
+use crate::durable::{lease, mark, request, start};
 use crate::errors::IssueError;
-use crate::shared::shared;
+use crate::shared::{mark_lock, shared};
 use crate::trusted_clock;
 use pgrx::PgLogLevel;
 use snowflake_core::id::layout::Layout;
@@ -20,7 +20,7 @@ pub fn cover(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueError> 
         return request::ask_keeper(layout, tick);
     }
     let now = now(layout)?;
-    let Some(lock) = lock::take_or_wait() else { return Ok(None) };
+    let Some(lock) = mark_lock::take_or_wait() else { return Ok(None) };
     let outcome = write(|| tick, tick, now);
     drop(lock);
     // The keeper continues from here while IDs are issued.
@@ -34,7 +34,7 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
     if gucs::wal_mark().is_required() {
         shared().wanted.raise(limit);
     } else if let Err(error) = now(layout).and_then(|now| {
-        let Some(lock) = lock::try_take() else { return Ok(()) };
+        let Some(lock) = mark_lock::try_take() else { return Ok(()) };
         let since = Instant::now();
         let outcome = write(|| tick, limit, now);
         drop(lock);
@@ -52,7 +52,7 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
 /// As the keeper: starts the generator, or extends the mark from `limit` past `tick()`.
 pub fn start_or_extend(layout: &Layout, tick: impl Fn() -> Tick, limit: Tick) -> Result<(), IssueError> {
     let now = now(layout)?;
-    if let Some(lock) = lock::take_or_wait() {
+    if let Some(lock) = mark_lock::take_or_wait() {
         let outcome = write(tick, limit, now);
         drop(lock);
         outcome?.map(start::log_start);

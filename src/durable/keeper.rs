@@ -6,15 +6,17 @@
 //! occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the wait for a
 //! synchronous standby cannot be cancelled.
 
-use crate::background_worker;
 use crate::config::gucs;
-use crate::durable::{citus_group, extend, lease, wal};
-use crate::errors::{IssueError, summary, warning};
-use crate::exit_hook::before_exit;
+use crate::durable::{extend, lease, wal};
+use crate::errors::{IssueError, summary};
+use crate::postgres::exit_hook::before_exit;
+use crate::postgres::report::warning;
+use crate::postgres::sleep::{self, WaitEvent};
+use crate::postgres::{background_worker, clock};
 use crate::shared::throttle::Throttle;
 use crate::shared::{Shared, shared};
-use crate::sleep::{self, WaitEvent};
-use crate::{clock, trusted_clock, worker};
+use crate::trusted_clock;
+use crate::worker::{self, citus_group};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;

@@ -2,9 +2,8 @@
 //! issued is below both.
 
 use crate::config::gucs;
-use crate::durable::lock;
 use crate::errors::{IssueError, LeaseError};
-use crate::shared::shared;
+use crate::shared::{mark_lock, shared};
 use crate::worker;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::server::lease::{self, LeaseStart};
@@ -49,7 +48,7 @@ pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
     let until = Instant::now() + Duration::from_millis(gucs::max_wait_ms());
     while Instant::now() < until && !covers() && !cannot_be_helped() {
         shared().lease.wake_client();
-        lock::wait_for_change(|| covers() || cannot_be_helped(), Duration::from_millis(100));
+        mark_lock::wait_for_change(|| covers() || cannot_be_helped(), Duration::from_millis(100));
     }
     if covers() {
         return Ok(());

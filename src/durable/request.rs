@@ -1,11 +1,11 @@
 //! Asks the keeper for a mark, and waits for it.
 
 use crate::config::gucs;
-use crate::durable::{lock, mark, start};
+use crate::durable::{mark, start};
 use crate::errors::IssueError;
-use crate::exit_hook::before_exit;
+use crate::postgres::exit_hook::before_exit;
 use crate::shared::optional::OptionalNumber;
-use crate::shared::shared;
+use crate::shared::{mark_lock, shared};
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
 use snowflake_core::id::layout::Layout;
@@ -72,7 +72,7 @@ pub fn ask_keeper(layout: &Layout, tick: Tick) -> Result<Option<UnixMs>, IssueEr
             return Err(error.map_or(IssueError::MarkNotInWal(max_wait), |error| mark::write_error(error).into()));
         }
         want.post();
-        lock::wait_for_change(covered, Duration::from_millis(100));
+        mark_lock::wait_for_change(covered, Duration::from_millis(100));
     }
 }
 

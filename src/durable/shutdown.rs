@@ -5,7 +5,7 @@
 
 use crate::durable::{directory_lock, mark};
 use crate::errors::IssueError;
-use crate::exit_hook::before_exit;
+use crate::postgres::exit_hook::before_exit;
 use crate::shared::shared;
 use crate::trusted_clock;
 use pgrx::prelude::*;

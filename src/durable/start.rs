@@ -3,9 +3,10 @@
 
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, lock, mark};
-use crate::errors::{IssueError, warning};
-use crate::shared::shared;
+use crate::durable::{directory_lock, mark};
+use crate::errors::IssueError;
+use crate::postgres::report::warning;
+use crate::shared::{mark_lock, shared};
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::mark::record::Record;
@@ -42,7 +43,7 @@ pub fn plan() -> Result<Plan, IssueError> {
     let mut server = mark::within(lock_directory()?)?;
     let planned = server.plan(now_at_start);
     if matches!(planned, Err(IssueError::MarkConflict { conflict: MarkConflict::NotInWal, .. }))
-        && let Some(_lock) = lock::try_take()
+        && let Some(_lock) = mark_lock::try_take()
     {
         server.remember_refusal()?;
     }
@@ -60,7 +61,7 @@ pub fn lock_directory() -> Result<StateDirectory, IssueError> {
 /// Gives the lock on the directory up: a server that may not begin must not keep another one from it. Unless a process
 /// of this server is just about to begin.
 pub fn let_others_lock() {
-    if let Some(_lock) = lock::try_take()
+    if let Some(_lock) = mark_lock::try_take()
         && !shared().generator.is_started()
     {
         directory_lock::release();

@@ -1,12 +1,12 @@
 //! The [`Storage`] of the mark: the state directory, the data directory, and WAL.
 
-use crate::clock;
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{citus_group, directory_lock, identity, lease, life_file, wal};
+use crate::durable::{directory_lock, identity, lease, life_file, wal};
 use crate::errors::{IssueError, StateFileError, summary};
+use crate::postgres::clock;
+use crate::postgres::sleep::{self, WaitEvent};
 use crate::shared::{Shared, shared};
-use crate::sleep::{self, WaitEvent};
-use crate::worker;
+use crate::worker::{self, citus_group};
 use pgrx::{PgLogLevel, pg_sys};
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;

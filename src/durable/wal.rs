@@ -8,7 +8,7 @@
 //! belongs to no database, schema or transaction.
 
 use crate::errors::IssueError;
-use crate::sleep::{self, WaitEvent};
+use crate::postgres::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;

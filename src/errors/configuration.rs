@@ -1,10 +1,10 @@
 //! The errors of a configuration with which no ID can be issued.
 
-use super::error_report;
-use crate::clock;
 use crate::config::gucs::InvalidSetting;
-use crate::host_number::{Resolved, Unresolved};
-use crate::server_encoding::{characters, displayable, quoted};
+use crate::postgres::clock;
+use crate::postgres::host_number::{Resolved, Unresolved};
+use crate::postgres::report::error_report;
+use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::id::layout::{FieldKind, Layout, LayoutError, SeriesError};

@@ -1,8 +1,8 @@
 //! The errors of a worker that is leased from a registry.
 
-use super::error_report;
-use crate::failure::Failure;
-use crate::server_encoding::displayable;
+use crate::postgres::failure::Failure;
+use crate::postgres::report::error_report;
+use crate::postgres::server_encoding::displayable;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::{UnixMs, display_time};

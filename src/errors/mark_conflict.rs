@@ -1,7 +1,7 @@
 //! The errors of [`snowflake_core::mark::start_table`].
 
-use super::error_report;
 use crate::config::gucs;
+use crate::postgres::report::error_report;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;

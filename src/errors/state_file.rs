@@ -1,7 +1,7 @@
 //! The errors of the state file.
 
-use super::error_report;
-use crate::os_error::reason;
+use crate::postgres::os_error::reason;
+use crate::postgres::report::error_report;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::mark::state_file::Damage;

@@ -1,7 +1,8 @@
 //! Errors as text, for views: SQLSTATE, a space, and the message, DETAIL and HINT as sentences.
 
-use super::{IssueError, error_report, raise, sentences};
-use crate::failure::Failure;
+use super::{IssueError, sentences};
+use crate::postgres::failure::Failure;
+use crate::postgres::report::{error_report, raise};
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::panic::{ErrorReport, ErrorReportWithLevel};
 use std::any::Any;

@@ -3,15 +3,17 @@
 
 use super::time::{timestamptz, unix_ms};
 use crate::config::{gucs, preload};
-use crate::durable::lock::{self, MarkLock};
 use crate::durable::mark::{self, ServersMark};
 use crate::durable::start;
 use crate::durable::state_file::StateDirectory;
-use crate::errors::{IssueError, StateFileError, error_report, raise, warning};
+use crate::errors::{IssueError, StateFileError};
 use crate::issue::issuer;
+use crate::postgres::clock;
+use crate::postgres::report::{error_report, raise, warning};
+use crate::shared::mark_lock::{self, MarkLock};
 use crate::shared::{Shared, shared};
+use crate::trusted_clock;
 use crate::worker;
-use crate::{clock, trusted_clock};
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::id::layout::Layout;
@@ -240,7 +242,7 @@ fn lock_stopped() -> Result<impl Drop, IssueError> {
         }
     }
     loop {
-        if let Some(lock) = lock::take_or_wait() {
+        if let Some(lock) = mark_lock::take_or_wait() {
             return Ok(Locked(Some(lock)));
         }
     }

@@ -1,7 +1,7 @@
 //! IDs and texts as arguments.
 
-use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, quoted};
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{characters, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::borrow::Cow;

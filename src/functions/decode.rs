@@ -3,8 +3,8 @@
 use super::layout::{bits, layout_in_force, layout_named, outside};
 use super::row::{Column, Row, column};
 use super::time::{timestamptz, unix_ms};
-use crate::clock;
-use crate::errors::{error_report, raise};
+use crate::postgres::clock;
+use crate::postgres::report::{error_report, raise};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::UnixMs;

@@ -1,7 +1,7 @@
 //! IDs for outsiders.
 
 use super::argument::number;
-use crate::errors::{error_report, raise};
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::id::encrypt::{Key, KeyLength};
 

@@ -1,8 +1,8 @@
 //! A trigger that gives rows their IDs, for tables whose clients send NULL for the key, as postgres_fdw does.
 
-use crate::catalog::{beside, may_call, type_name};
-use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, displayable, quoted};
+use crate::postgres::catalog::{beside, may_call, type_name};
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

@@ -2,9 +2,10 @@
 
 use super::row::{Row, column};
 use crate::config::{gucs, preload};
-use crate::errors::{IssueError, error_report, raise};
+use crate::errors::IssueError;
 use crate::issue::horizon::{self, PreparedBefore, Who};
 use crate::issue::issuer;
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 
 /// The ID below which every transaction of this server that has drawn IDs has ended; NULL if that cannot be known.

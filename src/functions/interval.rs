@@ -3,7 +3,7 @@
 use super::layout::{layout_in_force, layout_named};
 use super::range::must_sort;
 use super::time::display_interval;
-use crate::errors::{error_report, raise};
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
 

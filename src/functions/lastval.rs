@@ -1,7 +1,7 @@
 //! The last ID of this session, as `lastval()` is for sequences.
 
-use crate::errors::{error_report, raise};
 use crate::issue::last_id;
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 
 /// The last ID of this session.

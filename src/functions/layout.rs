@@ -3,10 +3,10 @@
 use super::argument::{negative, short};
 use super::row::{Row, column};
 use super::time::{interval, timestamptz};
-use crate::clock;
 use crate::config::layout_cache;
-use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, displayable, quoted};
+use crate::postgres::clock;
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{characters, displayable, quoted};
 use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::display_time;

@@ -1,8 +1,8 @@
 //! What the plans of `sql/adopt/2_plan.sql` call: a command with the rights of another role, and a transaction without
 //! savepoints.
 
-use crate::command::{As, run};
-use crate::errors::{error_report, raise};
+use crate::postgres::command::{As, run};
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 
 /// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.

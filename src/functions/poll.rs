@@ -1,9 +1,9 @@
 //! Reads a table by ID, and never misses a row.
 
 use super::horizon;
-use crate::catalog::{c_string, identifier, name_of_table, relation_kind, type_name};
-use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, displayable, quoted};
+use crate::postgres::catalog::{c_string, identifier, name_of_table, relation_kind, type_name};
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;

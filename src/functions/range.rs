@@ -2,7 +2,7 @@
 
 use super::layout::{layout_in_force, layout_named, outside};
 use super::time::unix_ms;
-use crate::errors::{error_report, raise};
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::id::layout::{DecodeOnly, Layout, TimeError};

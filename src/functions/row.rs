@@ -1,7 +1,7 @@
 //! Rows as results.
 
-use crate::catalog::type_name;
-use crate::errors::{error_report, raise};
+use crate::postgres::catalog::type_name;
+use crate::postgres::report::{error_report, raise};
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
 use pgrx::pg_sys::panic::ErrorReport;

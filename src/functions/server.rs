@@ -3,9 +3,9 @@
 use super::row::{Row, column};
 use super::state::{Condition, is_in_recovery};
 use super::time::timestamptz_us;
-use crate::clock;
 use crate::config::{gucs, preload};
-use crate::server_encoding::displayable;
+use crate::postgres::clock;
+use crate::postgres::server_encoding::displayable;
 use crate::worker;
 use pgrx::prelude::*;
 

@@ -1,11 +1,11 @@
 //! What this server does at present, and what keeps it from issuing IDs.
 
-use crate::clock;
 use crate::config::{gucs, preload};
 use crate::durable::{self, identity, request, wal};
 use crate::errors::summary::summary;
 use crate::errors::{ConfigurationError, IssueError};
 use crate::issue::issuer;
+use crate::postgres::clock;
 use crate::shared::lease::SharedLease;
 use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};

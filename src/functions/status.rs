@@ -3,11 +3,12 @@
 use super::row::{Column, Row, column};
 use super::state::Condition;
 use super::time::{interval, interval_us, timestamptz};
-use crate::clock;
 use crate::config::{gucs, preload};
-use crate::errors::{error_report, may_read_all_settings, sentences};
-use crate::host_number::Resolved;
-use crate::server_encoding::{characters, displayable};
+use crate::errors::sentences;
+use crate::postgres::clock;
+use crate::postgres::host_number::Resolved;
+use crate::postgres::report::{error_report, may_read_all_settings};
+use crate::postgres::server_encoding::{characters, displayable};
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;

@@ -1,8 +1,8 @@
 //! IDs as short texts.
 
 use super::argument::{self, number};
-use crate::errors::{error_report, raise};
-use crate::server_encoding::{displayable, quoted};
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{displayable, quoted};
 use pgrx::prelude::*;
 use snowflake_core::id::text::{AlphabetError, Encoding, Notation, TextError, UnknownEncoding};
 

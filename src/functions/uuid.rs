@@ -1,7 +1,7 @@
 //! IDs as UUIDs.
 
 use super::argument::number;
-use crate::errors::{error_report, raise};
+use crate::postgres::report::{error_report, raise};
 use pgrx::Uuid;
 use pgrx::prelude::*;
 use snowflake_core::id::uuid::{UuidError, from_id, to_id};

@@ -4,13 +4,14 @@
 //! PostgreSQL. [`take`] does the rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
-use crate::durable::{citus_group, extend, lease, mark, request, start};
+use crate::durable::{extend, lease, mark, request, start};
 use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::issue::writer;
+use crate::postgres::clock;
 use crate::shared::shared;
-use crate::worker;
-use crate::{clock, trusted_clock, tsc};
+use crate::worker::{self, citus_group};
+use crate::{trusted_clock, tsc};
 use once_cell::sync::OnceCell;
 use snowflake_core::id::layout::{Layout, Series};
 use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};

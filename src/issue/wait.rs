@@ -6,10 +6,10 @@
 //!
 //! There are two queues, so that a call for the next tick does not wait behind a call that waits for a second.
 
-use crate::exit_hook::before_exit;
+use crate::postgres::exit_hook::before_exit;
+use crate::postgres::sleep::{SHORT, WaitEvent, sleep};
 use crate::shared::shared;
 use crate::shared::wait_queue::WaitQueue;
-use crate::sleep::{SHORT, WaitEvent, sleep};
 use crate::trusted_clock;
 use once_cell::sync::OnceCell;
 use snowflake_core::id::layout::Layout;

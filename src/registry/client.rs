@@ -4,16 +4,16 @@
 //! A process of its own, since the keeper can wait for a synchronous standby, and backends must not wait for the network.
 //! [`snowflake_core::registry_client`] decides what it does.
 
-use crate::background_worker;
 use crate::config::gucs;
-use crate::durable::lock;
-use crate::errors::{sentences, warning};
-use crate::exit_hook::before_exit;
-use crate::failure::Failure;
-use crate::server_encoding::displayable;
-use crate::shared::shared;
+use crate::errors::sentences;
+use crate::postgres::background_worker;
+use crate::postgres::exit_hook::before_exit;
+use crate::postgres::failure::Failure;
+use crate::postgres::report::warning;
+use crate::postgres::server_encoding::displayable;
+use crate::postgres::sleep::{self, WaitEvent};
 use crate::shared::throttle::Throttle;
-use crate::sleep::{self, WaitEvent};
+use crate::shared::{mark_lock, shared};
 use crate::worker;
 use io::ServerIo;
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
@@ -113,7 +113,7 @@ impl RegistryClient {
                 let outcome = self.client.ask(&mut self.io);
                 self.show(outcome.err());
                 shared().wake_keeper();
-                lock::wake_waiters();
+                mark_lock::wake_waiters();
                 if must_end() {
                     break;
                 }

@@ -1,9 +1,9 @@
 //! What a server asks of a registry, and what that answers: the functions `server_...` of `sql/registry`.
 
-use crate::clock;
-use crate::failure::Failure;
-use crate::libpq::Answer;
-use crate::remote::Remote;
+use crate::postgres::clock;
+use crate::postgres::failure::Failure;
+use crate::postgres::libpq::Answer;
+use crate::postgres::remote::Remote;
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::registry_client::io::{Claim, Claimed, Grant, Renewal};

@@ -1,7 +1,7 @@
 //! A failure in shared memory.
 
 use super::text::SharedTexts;
-use crate::failure::Failure;
+use crate::postgres::failure::Failure;
 
 /// A failure that processes write and read. Each of its texts is cut if it is long.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 //! The generator counts IDs, a tick at a time. This file counts what processes do when they wait, write or fail.
 //! Nothing is counted for each ID.
 
-use crate::clock;
+use crate::postgres::clock;
 use crate::shared::text::SharedText;
 use snowflake_core::UnixMs;
 use snowflake_core::issue::generator::Counts;

@@ -1,6 +1,6 @@
 //! What is told once a minute at most, so that it does not flood the server log.
 
-use crate::clock;
+use crate::postgres::clock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const INTERVAL_S: u64 = 60;

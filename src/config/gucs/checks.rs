@@ -2,10 +2,10 @@
 //! them. A server that starts with such a value keeps it, and issues no ID.
 
 use super::files::last_setting;
-use crate::clock;
 use crate::config::{layout_cache, preload};
-use crate::host_number::{self, Resolved, Unresolved};
-use crate::server_encoding::displayable;
+use crate::postgres::clock;
+use crate::postgres::host_number::{self, Resolved, Unresolved};
+use crate::postgres::server_encoding::displayable;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::display_time;
 use snowflake_core::id::layout::Layout;

@@ -3,8 +3,8 @@
 use super::checks::text_of;
 use super::{define_choice, define_number, milliseconds, text, words};
 use crate::config::preload;
-use crate::failure::Failure;
-use crate::libpq;
+use crate::postgres::failure::Failure;
+use crate::postgres::libpq;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -1,7 +1,7 @@
 //! Which parameters are set: PostgreSQL's own table knows, so that none is forgotten.
 
 use super::{raw_setting, registry};
-use crate::server_encoding::displayable;
+use crate::postgres::server_encoding::displayable;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 

@@ -1,10 +1,10 @@
 //! Asks another server which it is. What it answers is only data: it may be anything.
 
-use crate::clock;
-use crate::failure::Failure;
-use crate::libpq::{self, Answer, Parameter};
-use crate::remote::Remote;
-use crate::server_encoding::shortened;
+use crate::postgres::clock;
+use crate::postgres::failure::Failure;
+use crate::postgres::libpq::{self, Answer, Parameter};
+use crate::postgres::remote::Remote;
+use crate::postgres::server_encoding::shortened;
 use snowflake_core::server::fleet::{Clock, Member};
 use std::ffi::{CStr, CString};
 use std::str::FromStr;

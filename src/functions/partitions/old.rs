@@ -1,15 +1,15 @@
 //! Shows the partitions of a table, and drops old ones.
 
 use super::parent::{Parent, Partition, class, try_open};
-use crate::catalog::{name_of_table, relation_kind, with_children};
-use crate::clock;
-use crate::command::run;
-use crate::errors::{error_report, raise};
 use crate::functions::layout::layout_or_default;
 use crate::functions::range::must_sort;
 use crate::functions::row::{Column, Row, column};
 use crate::functions::time::{timestamptz, unix_ms};
-use crate::server_encoding::characters;
+use crate::postgres::catalog::{name_of_table, relation_kind, with_children};
+use crate::postgres::clock;
+use crate::postgres::command::run;
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::characters;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call};

@@ -3,10 +3,10 @@
 //! Read from PostgreSQL's caches and not by queries. They show the present also to a transaction with an older snapshot
 //! (REPEATABLE READ), and in any encoding.
 
-use crate::catalog::{c_string, identifier, qualified, relation_kind, type_name};
-use crate::command::{As, run};
-use crate::errors::{error_report, raise};
-use crate::server_encoding::{characters, displayable, quoted};
+use crate::postgres::catalog::{c_string, identifier, qualified, relation_kind, type_name};
+use crate::postgres::command::{As, run};
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgRelation, direct_function_call};
 use snowflake_core::id::periods::NEGATIVE as END;

@@ -4,14 +4,16 @@ use super::check_interrupts;
 use crate::config::gucs;
 use crate::config::gucs::registry::ClockOffsetAction;
 use crate::durable::mark::{self, ServersMark};
-use crate::durable::{lease_file, lock, start};
-use crate::errors::{IssueError, warning};
-use crate::failure::Failure;
+use crate::durable::{lease_file, start};
+use crate::errors::IssueError;
+use crate::postgres::failure::Failure;
+use crate::postgres::report::warning;
+use crate::postgres::server_encoding::displayable;
+use crate::postgres::{clock, sleep};
 use crate::registry::protocol::{About, Session, new_token};
-use crate::server_encoding::displayable;
-use crate::shared::shared;
 use crate::shared::throttle::Throttle;
-use crate::{clock, sleep, trusted_clock, worker};
+use crate::shared::{mark_lock, shared};
+use crate::{trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::Found;
@@ -220,7 +222,7 @@ impl Io for ServerIo {
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs> {
         let until = Instant::now() + FAREWELL;
         while Instant::now() < until {
-            if let Some(_lock) = lock::try_take() {
+            if let Some(_lock) = mark_lock::try_take() {
                 let granted_until = shared().lease.granted_until();
                 let lowered = mark::open().ok()?.lowest_grant(lease, granted_until).ok()??;
                 shared().lease.grant(lowered);

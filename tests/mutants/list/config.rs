@@ -34,7 +34,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "every role learns where the state directory is",
         edits: &[(
-            "src/errors.rs",
+            "src/postgres/report.rs",
             "unsafe { pg_sys::has_privs_of_role(user, ",
             "user != pg_sys::Oid::INVALID || unsafe { pg_sys::has_privs_of_role(user, ",
         )],

@@ -180,7 +180,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "who does not get the lock of the mark releases it",
-        edits: &[("src/durable/lock.rs", ".then(|| MarkLock(()))", ".then_some(MarkLock(()))")],
+        edits: &[("src/shared/mark_lock.rs", ".then(|| MarkLock(()))", ".then_some(MarkLock(()))")],
         against: Servers { tests: "keeper:: sleeps" },
     },
     Mutant {
@@ -262,7 +262,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a call that waits for the clock cannot be cancelled",
         edits: &[(
-            "src/sleep.rs",
+            "src/postgres/sleep.rs",
             "        on_latch(Some(time.min(LONG)), WaitEvent::Clock);\n    }\n    pgrx::check_for_interrupts!();",
             "        on_latch(Some(time.min(LONG)), WaitEvent::Clock);\n    }",
         )],

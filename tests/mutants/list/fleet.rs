@@ -6,8 +6,8 @@ use super::Mutant;
 const CORE: &str = "crates/snowflake_core/src/server/fleet.rs";
 const FLEET: &str = "src/functions/fleet.rs";
 const ASK: &str = "src/functions/fleet/ask.rs";
-const LIBPQ: &str = "src/libpq.rs";
-const REMOTE: &str = "src/remote.rs";
+const LIBPQ: &str = "src/postgres/libpq.rs";
+const REMOTE: &str = "src/postgres/remote.rs";
 const ELSEWHERE: &str = "src/functions/issued_elsewhere.rs";
 
 pub const MUTANTS: &[Mutant] = &[

@@ -74,7 +74,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the next client of a pool sees the last ID of the one before",
-        edits: &[("src/planner/utility_hook.rs", "        last_id::forget();\n", "        let _ = last_id::forget;\n")],
+        edits: &[("src/hooks/utility.rs", "        last_id::forget();\n", "        let _ = last_id::forget;\n")],
         against: Servers { tests: "issuing:: the_next_client" },
     },
     Mutant {
@@ -84,13 +84,17 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "code that a command of another role calls finds a way back",
-        edits: &[("src/command.rs", "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()", "context")],
+        edits: &[(
+            "src/postgres/command.rs",
+            "context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed()",
+            "context",
+        )],
         against: Servers { tests: "adopt:: runs_code | partitions:: owner" },
     },
     Mutant {
         name: "the search_path of the caller chooses what the code of another role calls",
         edits: &[(
-            "src/command.rs",
+            "src/postgres/command.rs",
             "GUC_ACTION_SAVE,\n                true,",
             "GUC_ACTION_SAVE,\n                false,",
         )],
@@ -99,7 +103,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a column that refers to Snowflake IDs is widened with the caller's rights",
         edits: &[(
-            "src/command.rs",
+            "src/postgres/command.rs",
             "        if user == role && authenticated == role {",
             "        if user == authenticated {",
         )],
@@ -108,7 +112,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the tables of an extension get Snowflake IDs, whatever its author wrote",
         edits: &[(
-            "src/serial.rs",
+            "src/hooks/serial.rs",
             "unsafe { pg_sys::creating_extension }",
             "unsafe { pg_sys::creating_extension && false }",
         )],
@@ -117,7 +121,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a dump restores columns that it does not have",
         edits: &[(
-            "src/serial.rs",
+            "src/hooks/serial.rs",
             "unsafe { !pg_sys::check_function_bodies }",
             "unsafe { false && pg_sys::check_function_bodies }",
         )],
@@ -126,7 +130,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the statement of a function remains changed",
         edits: &[(
-            "src/serial.rs",
+            "src/hooks/serial.rs",
             "unsafe { pg_sys::copyObjectImpl(statement.cast()) }.cast::<PlannedStmt>()",
             "statement",
         )],
@@ -135,7 +139,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an identity gets Snowflake IDs, although its author has chosen its numbers",
         edits: &[(
-            "src/serial.rs",
+            "src/hooks/serial.rs",
             "column.option_of_sequence().map(",
             "column.option_of_sequence().filter(|_| false).map(",
         )],
@@ -148,7 +152,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a table that is dropped meanwhile is opened as if it were there",
-        edits: &[("src/serial/family.rs", "pg_sys::try_relation_open(", "pg_sys::relation_open(")],
+        edits: &[("src/hooks/serial/family.rs", "pg_sys::try_relation_open(", "pg_sys::relation_open(")],
         against: Servers { tests: "serial:: dropped_meanwhile" },
     },
     Mutant {
@@ -177,13 +181,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "functions that COPY calls get its default, too",
-        edits: &[("src/planner/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
+        edits: &[("src/hooks/copy.rs", "name == COPY_CONTEXT &&", "!name.is_empty() &&")],
         against: Servers { tests: "copy:: outside_copy" },
     },
     Mutant {
         name: "a COPY that writes rows gets the default of one that reads them",
         edits: &[(
-            "src/planner/copy.rs",
+            "src/hooks/copy.rs",
             "name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)",
             "name == COPY_CONTEXT",
         )],
@@ -210,13 +214,13 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the planner gets the layout of a function that its user may not call",
-        edits: &[("src/planner/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
+        edits: &[("src/hooks/layout_constant.rs", " && both.into_iter().all(everybody_may_call)", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "the planner adds the layout to arguments without those that have defaults",
         edits: &[(
-            "src/planner/layout_constant.rs",
+            "src/hooks/layout_constant.rs",
             "let mut arguments = expanded_arguments(call);",
             "let _ = expanded_arguments;\n    let mut arguments = unsafe { PgList::<Node>::from_pg(call.args) };",
         )],
@@ -224,18 +228,18 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the planner keeps what it knows of functions that have changed",
-        edits: &[("src/planner/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
+        edits: &[("src/hooks/layout_constant.rs", "    KNOWN.with_borrow_mut(HashMap::clear);\n", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "the planner gets the layout of a function of somebody else's",
-        edits: &[("src/planner/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
+        edits: &[("src/hooks/layout_constant.rs", " && both.into_iter().all(is_ours)", "")],
         against: Servers { tests: "planner:: a_plan_calls_nothing" },
     },
     Mutant {
         name: "COPY may call what its user may not",
         edits: &[(
-            "src/catalog.rs",
+            "src/postgres/catalog.rs",
             "\"EXECUTE\".into_datum()]) };\n    may == Some(true)",
             "\"EXECUTE\".into_datum()]) };\n    may.is_some()",
         )],

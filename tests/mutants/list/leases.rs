@@ -18,7 +18,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         edits: &[
             ("src/registry/protocol.rs", "pg_catalog.jsonb_build_object", "jsonb_build_object"),
             (
-                "src/remote.rs",
+                "src/postgres/remote.rs",
                 "        remote.query(c\"SELECT pg_catalog.set_config('search_path', '', false)\", &[], until)?;\n",
                 "",
             ),

@@ -117,7 +117,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a query may read a table beside the horizon",
         edits: &[(
-            "src/planner/horizon_support.rs",
+            "src/hooks/horizon_support.rs",
             "&& reads_a_table(planned, call.funcid)",
             "&& false && reads_a_table(planned, call.funcid)",
         )],
@@ -126,7 +126,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a table in another part of the query than the horizon is not seen",
         edits: &[(
-            "src/planner/horizon_support.rs",
+            "src/hooks/horizon_support.rs",
             "        level = outer;\n",
             "        let _ = outer;\n        break;\n",
         )],
@@ -134,7 +134,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a table in a subquery that was planned before is not seen",
-        edits: &[("src/planner/horizon_support.rs", "planned.iter_ptr().map", "planned.iter_ptr().take(0).map")],
+        edits: &[("src/hooks/horizon_support.rs", "planned.iter_ptr().map", "planned.iter_ptr().take(0).map")],
         against: Servers { tests: "reading:: a_query_that_reads" },
     },
     Mutant {

@@ -12,8 +12,8 @@
 //! are not changed either.
 
 use super::tree::{expression_tree_walker, query_tree_walker};
-use crate::catalog::{beside, everybody_may_call};
 use crate::config::gucs;
+use crate::postgres::catalog::{beside, everybody_may_call};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{FuncExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};
 use pgrx::prelude::*;

@@ -1,9 +1,9 @@
 //! A CREATE TABLE or an ALTER TABLE that adds columns or constraints: what it says of them.
 
 use super::column::Column;
-use super::tree::{cast, nodes};
-use crate::catalog::{name_of_table, relation_kind, with_children};
-use crate::server_encoding::{characters, quoted};
+use crate::hooks::tree::{cast, nodes};
+use crate::postgres::catalog::{name_of_table, relation_kind, with_children};
+use crate::postgres::server_encoding::{characters, quoted};
 use pgrx::PgList;
 use pgrx::pg_sys::{
     self, AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, CreateStmt, Node, NodeTag, Oid,

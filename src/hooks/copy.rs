@@ -14,7 +14,7 @@
 //! `nextval()`.
 
 use super::tree::call_to_simplify;
-use crate::catalog::{beside, may_call};
+use crate::postgres::catalog::{beside, may_call};
 use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, Oid};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList};

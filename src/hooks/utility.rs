@@ -1,8 +1,8 @@
 //! What this extension does when CREATE TABLE, ALTER TABLE, COPY and DISCARD run.
 
 use super::copy;
+use super::serial::{self, Rest};
 use crate::issue::last_id;
-use crate::serial::{self, Rest};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{CopyStmt, DiscardMode, DiscardStmt, NodeTag};
 use pgrx::prelude::*;

@@ -6,7 +6,7 @@
 use super::column::Column;
 use super::family::{self, columns_with_default, open};
 use super::statement::{FOREIGN_KEY, Statement, find, has, is_table, type_of};
-use super::tree::strings;
+use crate::hooks::tree::strings;
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, ConstrType, Constraint, Oid};
 use std::ffi::{CStr, CString};

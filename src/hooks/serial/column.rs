@@ -1,8 +1,8 @@
 //! A new column: whether PostgreSQL would number it, and how it becomes a bigint.
 
-use super::tree::{cast, nodes, strings};
-use crate::catalog::identifier;
-use crate::server_encoding::characters;
+use crate::hooks::tree::{cast, nodes, strings};
+use crate::postgres::catalog::identifier;
+use crate::postgres::server_encoding::characters;
 use pgrx::PgList;
 use pgrx::pg_sys::{
     self, AlterTableCmd, AlterTableStmt, ColumnDef, ConstrType, Constraint, DefElem, FuncCall, Node, NodeTag, Oid,

@@ -5,9 +5,9 @@
 //! Nothing interrupts the system's resolver, as in postgres_fdw and dblink: interrupts count when it has answered or
 //! given up.
 
-use crate::failure::Failure;
-use crate::libpq::{self, Answer, Connection, Parameter, Pending};
-use crate::sleep::{self, WaitEvent};
+use crate::postgres::failure::Failure;
+use crate::postgres::libpq::{self, Answer, Connection, Parameter, Pending};
+use crate::postgres::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_long};

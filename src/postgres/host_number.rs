@@ -1,6 +1,6 @@
 //! The number that this host gives a server, as [`NumberSource`] says.
 
-use crate::os_error::reason;
+use crate::postgres::os_error::reason;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{SockaddrIn, SockaddrStorage};
 use rustix::system::uname;

@@ -10,8 +10,8 @@
 //! pgrx's `PgLwLock` has no conditional acquire. The tranche is a new one whenever shared memory is set up (see
 //! [`crate::shared`]): the counter of tranches is in shared memory too, and starts again with it.
 
+use crate::postgres::sleep::WaitEvent;
 use crate::shared::shared;
-use crate::sleep::WaitEvent;
 use pgrx::pg_sys;
 use std::time::Duration;
 

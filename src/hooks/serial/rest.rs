@@ -2,8 +2,8 @@
 
 use super::family::advice;
 use super::statement::find;
-use crate::errors::error_report;
-use crate::server_encoding::{characters, displayable};
+use crate::postgres::report::error_report;
+use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::PgMemoryContexts::CurrentMemoryContext;
 use pgrx::pg_sys::{self, Datum, Oid, RangeVar};
 use pgrx::prelude::*;

@@ -3,7 +3,7 @@
 //! A CHECK, a domain or an index can call any function of a table's owner, which must not get the privileges of a
 //! superuser who runs a command on the table. PostgreSQL does the same in REINDEX and ANALYZE.
 
-use crate::errors::{error_report, raise};
+use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 use std::ffi::{c_char, c_int};
 

@@ -4,11 +4,11 @@
 //! before it extends the mark.
 
 use crate::config::gucs;
-use crate::durable::lock;
-use crate::errors::{ConfigurationError, IssueError, warning};
-use crate::server_encoding::displayable;
-use crate::shared::shared;
+use crate::errors::{ConfigurationError, IssueError};
+use crate::postgres::report::warning;
+use crate::postgres::server_encoding::displayable;
 use crate::shared::throttle::Throttle;
+use crate::shared::{mark_lock, shared};
 use crate::worker;
 use once_cell::sync::OnceCell;
 use pgrx::PgLogLevel;
@@ -37,7 +37,7 @@ pub fn find() -> bool {
             group.set_reason(&reason);
         }
     }
-    lock::wake_waiters();
+    mark_lock::wake_waiters();
     group.get().is_some()
 }
 
@@ -63,7 +63,7 @@ pub fn wait() {
     let is_known = || shared().citus.get().is_some();
     while Instant::now() < until && !is_known() {
         shared().wake_keeper();
-        lock::wait_for_change(is_known, Duration::from_millis(100));
+        mark_lock::wait_for_change(is_known, Duration::from_millis(100));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Parents whose columns have Snowflake IDs: a child or a partition must have columns of the same type.
 
 use super::statement::type_of;
-use crate::catalog::{identifier, name_of_table};
+use crate::postgres::catalog::{identifier, name_of_table};
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, FuncExpr, NodeTag, Oid};
 use std::ffi::{CStr, CString};

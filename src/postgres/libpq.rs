@@ -1,7 +1,7 @@
 //! libpq, PostgreSQL's client library, as safe functions that never wait. See "Asynchronous Command Processing" in
 //! PostgreSQL's manual.
 
-use crate::failure::Failure;
+use crate::postgres::failure::Failure;
 use pgrx::pg_sys;
 use pq_sys::{ConnStatusType, ExecStatusType, PGconn, PGresult, PQconninfoOption, PostgresPollingStatusType};
 use std::ffi::{CStr, CString, c_char, c_int};

@@ -15,11 +15,10 @@ mod family;
 mod references;
 mod rest;
 mod statement;
-mod tree;
 
-use crate::catalog::{beside, may_call};
-use crate::command::run;
 use crate::config::gucs;
+use crate::postgres::catalog::{beside, may_call};
+use crate::postgres::command::run;
 use column::Column;
 use family::{columns_with_default, narrower};
 use pgrx::pg_sys::{self, Datum, Oid, PlannedStmt};

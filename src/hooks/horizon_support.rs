@@ -1,8 +1,8 @@
 //! The planner support function of `snowflake_horizon()`: an ERROR where its call would be in vain.
 
 use super::tree::{call_to_simplify, expression_tree_walker, query_tree_walker};
-use crate::catalog::relation_kind;
-use crate::errors::{error_report, raise};
+use crate::postgres::catalog::relation_kind;
+use crate::postgres::report::{error_report, raise};
 use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{CmdType, FuncExpr, Node, NodeTag, Oid, PlannerInfo, Query, RTEKind};
 use pgrx::prelude::*;

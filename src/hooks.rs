@@ -1,0 +1,8 @@
+//! What hooks into PostgreSQL's planner and commands: constants for the planner, COPY, and serial columns of new tables.
+
+mod copy;
+mod horizon_support;
+pub mod layout_constant;
+mod serial;
+mod tree;
+pub mod utility;

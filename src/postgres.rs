@@ -1,0 +1,15 @@
+//! What PostgreSQL and the system offer: clocks, host names, connections, catalogs, commands, error reports.
+
+pub mod background_worker;
+pub mod catalog;
+pub mod clock;
+pub mod command;
+pub mod exit_hook;
+pub mod failure;
+pub mod host_number;
+pub mod libpq;
+pub mod os_error;
+pub mod remote;
+pub mod report;
+pub mod server_encoding;
+pub mod sleep;
