@@ -8,7 +8,7 @@
 
 use config::{gucs, preload};
 use pgrx::prelude::*;
-use postgres::report;
+use postgres::{report, tsc};
 
 mod config;
 mod durable;
@@ -21,7 +21,6 @@ mod registry;
 mod shared;
 mod startup_log;
 mod trusted_clock;
-mod tsc;
 mod worker;
 
 ::pgrx::pg_module_magic!(name, version);
@@ -68,7 +67,9 @@ pub extern "C-unwind" fn _PG_init() {
         preload::record();
         gucs::define();
         worker::find();
-        tsc::measure();
+        if gucs::time_stamp_counter() == gucs::TimeStampCounter::Auto {
+            tsc::measure();
+        }
         shared::reserve(|| {
             durable::directory_lock::open();
             durable::shutdown::prepare();

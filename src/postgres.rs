@@ -13,3 +13,4 @@ pub mod remote;
 pub mod report;
 pub mod server_encoding;
 pub mod sleep;
+pub mod tsc;

@@ -8,8 +8,6 @@
 //! PostgreSQL 19 measures by such a counter, too, but on x86-64 alone (`timing_clock_source`). Here it is off by default
 //! on arm64, and can be turned on.
 
-use crate::config::gucs;
-use crate::config::gucs::TimeStampCounter;
 use crate::postgres::clock;
 use once_cell::sync::OnceCell;
 use std::fs;
@@ -59,7 +57,7 @@ pub fn now() -> u64 {
     0
 }
 
-/// Measures how fast it counts. In the postmaster, for all its children.
+/// Measures how fast it counts, if it is to be used at all. In the postmaster, for all its children.
 pub fn measure() {
     MAX_AGE_COUNTS.get_or_init(|| if is_trusted() { measure_max_age() } else { 0 });
 }
@@ -75,8 +73,7 @@ pub fn counts_in(time: Duration) -> u64 {
 }
 
 fn is_trusted() -> bool {
-    gucs::time_stamp_counter() == TimeStampCounter::Auto
-        && fs::read_to_string(CLOCKSOURCE).is_ok_and(|source| Some(source.trim()) == COUNTER)
+    fs::read_to_string(CLOCKSOURCE).is_ok_and(|source| Some(source.trim()) == COUNTER)
 }
 
 fn measure_max_age() -> u64 {
