@@ -112,11 +112,8 @@ site:
 	@tools/site/build
 	@echo "==> target/site/index.html"
 
-space := $(subst ,, )
-# The filter that chooses the tests of these files.
-tests_of = $(subst $(space),|,$(1:%=%::))
-# Functions, types and plans, most of them on shared servers; and whether hosted databases have the same functions.
-checked = $(call tests_of,sql_surface text snowflake_type planner adopt extension tags reference)|hosted::same every_function
+# The tests of these folders, and whether hosted databases have the same functions.
+checked = sql:: | adopt:: | repository:: | hosted::same every_function
 
 # The library of the development build: it is built in seconds after a change, and is only slower.
 check: setup
@@ -172,7 +169,7 @@ fuzz: build
 
 clean:
 	cargo clean
-	rm -rf tests/clients/node_modules tests/clients/node/node_modules tests/clients/prisma/node_modules
+	find tests/programs/clients -name node_modules -prune -exec rm -rf {} +
 
 # Each name is a rule below, and its text stands above the rule.
 demo: $(or $(NAME:%=demo/%),demo/-)

@@ -32,7 +32,7 @@ extern "C" fn pg_finfo_snowflake_nextval() -> &'static pg_sys::Pg_finfo_record {
     &pg_sys::Pg_finfo_record { api_version: 1 }
 }
 
-/// tests/instructions.rs knows this name, and counts the instructions outside of it.
+/// tests/servers/instructions.rs knows this name, and counts the instructions outside of it.
 #[cold]
 #[inline(never)]
 #[pg_guard]

@@ -1,5 +1,5 @@
 //! What `make bench` makes of its figures: tables, pictures and a page of results. Neither it nor its test,
-//! `tests/bench_report.rs`, needs a server.
+//! `tests/repository/bench_report.rs`, needs a server.
 
 pub mod chart;
 mod figures;

@@ -29,7 +29,7 @@ pub const POLICY: Policy = Policy {
     max_borrow: MAX_BORROW_MS,
 };
 
-/// All of them, as pg_settings shows a default: `tests/simulation.rs` compares.
+/// All of them, as pg_settings shows a default: `tests/repository/simulation.rs` compares.
 pub fn parameters() -> [(&'static str, String); 12] {
     [
         ("layout", "flat".to_owned()),

@@ -1,7 +1,7 @@
 //! What the steps of an ID cost by themselves, without PostgreSQL: `make demo NAME=steps`.
 //!
 //! `join_open` and `join` are the way of nearly all IDs; how many instructions that has in the extension,
-//! tests/instructions.rs counts.
+//! tests/servers/instructions.rs counts.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use snowflake_core::id::layout::Layout;

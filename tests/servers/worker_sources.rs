@@ -193,7 +193,7 @@ fn alter_system_refuses_a_source_that_gives_this_server_no_worker() {
     }
 }
 
-/// With Citus: see `tests/citus`.
+/// With Citus: see `tests/programs/citus`.
 #[test]
 fn a_server_without_citus_has_no_group_for_its_worker() {
     let server = start(fleet("citus"));

@@ -10,7 +10,7 @@ use testbed::{Cluster, project, test};
 struct Recipe {
     /// As docs/clients.md calls it.
     name: &'static str,
-    /// In tests/clients.
+    /// In tests/programs/clients.
     program: &'static str,
     statements: usize,
     keys: Keys,

@@ -30,9 +30,9 @@ fn server() -> Cluster {
     cluster
 }
 
-/// What a program in tests/clients prints of the server's IDs, without its headings.
+/// What a program in tests/programs/clients prints of the server's IDs, without its headings.
 fn run(cluster: &Cluster, interpreter: impl AsRef<OsStr>, program: &str) -> Vec<Vec<String>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(program);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/clients").join(program);
     let mut client = Command::new(interpreter);
     let output =
         client.arg(path).envs(cluster.environment()).output().expect("an interpreter, by `tools/setup clients`");

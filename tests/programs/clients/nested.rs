@@ -9,7 +9,7 @@ use testbed::{Cluster, project, test};
 /// A row of the table in docs/clients.md.
 struct Client {
     name: &'static str,
-    /// In tests/clients, with an argument.
+    /// In tests/programs/clients, with an argument.
     program: &'static str,
     argument: &'static str,
     /// The type of the key, which the server has.

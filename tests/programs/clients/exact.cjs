@@ -1,7 +1,7 @@
 // Reads IDs as an application in JavaScript does, and shows what is left of their digits.
 //
 // Connects by libpq's environment variables, and expects a table ids (plain bigint, exact snowflake) with the same number
-// in both columns of a row. Prints a table, with a tab between the columns, which tests/clients.rs checks.
+// in both columns of a row. Prints a table, with a tab between the columns, which tests/programs/clients.rs checks.
 "use strict";
 
 const { Client } = require("pg");

@@ -169,7 +169,7 @@ fn outside_copy_a_default_stays_a_plain_call_for_everybody_who_simplifies_it() {
 
 /// Compiles the C function of this directory.
 fn simplifier(cluster: &Cluster) -> std::path::PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/copy/simplified_default.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers/copy/simplified_default.c");
     let library = cluster.make_directory("lib").join("simplified_default.so");
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-I"]).arg(pg_config("--includedir-server"));

@@ -335,7 +335,7 @@ fn the_scripts_and_the_control_file_are_ascii() {
 
 #[test]
 fn the_control_file_has_the_version_of_the_crate() {
-    let control = include_str!("../snowflake_pg.control");
+    let control = include_str!("../../snowflake_pg.control");
     assert!(control.contains(&format!("default_version = '{}'", env!("CARGO_PKG_VERSION"))), "{control}");
 }
 

@@ -2,7 +2,7 @@
 """Reads IDs as an application in Python does, and shows what is left of their digits.
 
 Connects by libpq's environment variables, and expects a table ids (plain bigint, exact snowflake) with the same number
-in both columns of a row. Prints a table, with a tab between the columns, which tests/clients.rs checks.
+in both columns of a row. Prints a table, with a tab between the columns, which tests/programs/clients.rs checks.
 
 Python's own parser keeps a number whole. Digits are lost where numbers become floats: by parse_int=float, as here, in
 a column of floats, or in a library that knows no other numbers.

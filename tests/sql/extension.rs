@@ -67,7 +67,8 @@ fn the_extension_owns_what_the_list_of_its_objects_says() {
     fs::write(project().join("target/objects"), owned.join("\n") + "\n").expect("own file");
     assert!(
         new.is_empty() && gone.is_empty(),
-        "not in tests/extension/objects: {new:#?}\nonly there: {gone:#?}\nif that is meant: cp target/objects tests/extension/"
+        "not in tests/sql/extension/objects: {new:#?}\nonly there: {gone:#?}\n\
+         if that is meant: cp target/objects tests/sql/extension/"
     );
     // psql's \d+ and \df+ describe everything.
     let without: Vec<_> = owned.iter().zip(has_comment).filter(|(_, has_comment)| !has_comment).collect();

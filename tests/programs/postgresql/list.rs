@@ -24,7 +24,7 @@ pub struct List {
 impl List {
     /// That of the version of PostgreSQL.
     pub fn read() -> Self {
-        let path = project().join(format!("tests/postgresql/differences_{}", postgresql()));
+        let path = project().join(format!("tests/programs/postgresql/differences_{}", postgresql()));
         let text = fs::read_to_string(&path).unwrap_or_default();
         let is_head = |line: &&str| line.is_empty() || line.starts_with('#') || line.starts_with("why ");
         let head = text.lines().take_while(is_head).map(|line| format!("{line}\n")).collect();

@@ -1,6 +1,6 @@
 //! The tests themselves: none is left out, and each mutant has some that could notice it.
 
-#[path = "mutants/list/mod.rs"]
+#[path = "../mutants/list/mod.rs"]
 mod mutants;
 
 use crate::faults;
@@ -16,41 +16,45 @@ fn names() -> Vec<String> {
     rows.chain(runner::names()).collect()
 }
 
-/// A file that lacks `use testbed::test` has tests of Rust's own, which nothing runs.
+/// A file that lacks `use testbed::test` has tests of Rust's own, which nothing runs; and so has one without its `mod`.
 #[test]
 fn every_test_of_a_file_is_one_of_its_program() {
-    let programs = ["servers", "programs"].map(|program| {
-        let text = fs::read_to_string(project().join(format!("tests/{program}.rs"))).expect("a program");
-        text.lines()
-            .filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';').map(str::to_owned))
-            .collect::<Vec<_>>()
-    });
-    let names = names();
-    let mut seen = 0;
-    for module in &programs[0] {
-        let mut files = vec![project().join(format!("tests/{module}.rs"))];
-        let folder = project().join("tests").join(module);
-        files.extend(fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path()));
-        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
-            let text = fs::read_to_string(file).expect("a file");
+    let (root, names) = (project().join("tests"), names());
+    let (mut folders, mut seen) = (vec![root.clone()], 0);
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            if path.is_dir() {
+                // One with a manifest is a program of its own: a client.
+                folders.extend((!path.join("Cargo.toml").exists()).then_some(path));
+                continue;
+            }
+            let module = path.strip_prefix(&root).expect("a file of tests").with_extension("");
+            let module = module.to_str().expect("a name").replace('/', "::");
+            // Mutants are no tests, and the other program's tests are known to that one alone.
+            if path.extension().is_none_or(|extension| extension != "rs") || module.starts_with("mutants::") {
+                continue;
+            }
+            let last = module.rsplit("::").next().unwrap_or_default();
+            let parent = [folder.with_extension("rs"), folder.join("main.rs")].into_iter().find(|file| file.exists());
+            let parent = fs::read_to_string(parent.expect("a file of the folder above")).expect("a file");
+            let is_in_program = last == "main" || parent.contains(&format!("\nmod {last};\n"));
+            assert!(is_in_program, "no program has {}", path.display());
+            if module.starts_with("programs::") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a file");
             for after in text.split("\n#[test").skip(1) {
                 let name = after.split("fn ").nth(1).and_then(|text| text.split('(').next()).expect("a function");
-                let ends = format!("::{name}");
-                let is_there = names.iter().any(|test| test.starts_with(&**module) && test.ends_with(&ends));
-                assert!(is_there, "{} has no test {name} that is run", file.display());
+                assert!(
+                    names.contains(&format!("{module}::{name}")),
+                    "{} has no test {name} that is run",
+                    path.display()
+                );
                 seen += 1;
             }
         }
     }
     assert!(seen > 400, "{seen}");
-    // And every file is in a program.
-    for entry in fs::read_dir(project().join("tests")).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        let module = path.file_stem().and_then(|stem| stem.to_str()).expect("a name").to_owned();
-        let is_program = ["servers", "programs", "mutants"].contains(&&*module);
-        let has_code = path.extension().is_some_and(|extension| extension == "rs");
-        assert!(!has_code || is_program || programs.iter().flatten().any(|name| *name == module), "{}", path.display());
-    }
 }
 
 /// So that none goes stale unnoticed.
@@ -87,7 +91,8 @@ fn no_process_of_postgresql_starts_a_thread() {
         for entry in fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                folders.push(path);
+                // One with a manifest is a program of its own: a client.
+                folders.extend((!path.join("Cargo.toml").exists()).then_some(path));
                 continue;
             }
             let text = fs::read_to_string(&path).expect("a source");

@@ -99,7 +99,7 @@ fn assert_times_of_ids(cluster: &Cluster, sample: &str) {
 #[test]
 fn the_sql_of_the_readme_runs_as_typed_and_prints_what_it_shows() {
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
-    assert!(run(&cluster, include_str!("../README.md")) > 0, "the README shows no output");
+    assert!(run(&cluster, include_str!("../../README.md")) > 0, "the README shows no output");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_sql_of_the_document_on_hosted_databases_runs_without_the_extension() {
         .batch_execute(&fs::read_to_string(project().join("sql/snowflake_hosted.sql")).expect("the script"))
         .expect("functions");
     client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("a worker");
-    assert_eq!(run(&cluster, include_str!("../docs/hosted.md")), 2);
+    assert_eq!(run(&cluster, include_str!("../../docs/hosted.md")), 2);
 }
 
 /// A fleet as in the document: two servers with the same worker, one without preload, and one that does not answer.
@@ -305,7 +305,7 @@ fn numbers(text: &str, before: &str, after: &str) -> BTreeSet<u8> {
 fn the_document_on_guarantees_has_the_rows_of_the_fault_suite() {
     let document = fs::read_to_string(project().join("docs/guarantees.md")).expect("a document");
     let mut listed = numbers(&document, "\n| ", " |");
-    // Row 18 is in tests/patroni, and row 33 is tests/mutants.
+    // Row 18 is in tests/programs/patroni, and row 33 is tests/mutants.
     assert!([18, 33].iter().all(|row| listed.remove(row)), "{listed:?}");
     let sources = fs::read_dir(project().join("tests/faults")).expect("a directory");
     let sources = sources.map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a source"));

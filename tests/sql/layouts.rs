@@ -31,7 +31,7 @@ fn published_ids_decode_in_sql_and_compose_back() {
         )
         .expect("a table");
     let mut copy = client.copy_in("COPY known FROM STDIN (FORMAT csv, DELIMITER E'\\t', HEADER)").expect("COPY");
-    std::io::copy(&mut include_str!("../crates/snowflake_core/tests/known-answers.tsv").as_bytes(), &mut copy)
+    std::io::copy(&mut include_str!("../../crates/snowflake_core/tests/known-answers.tsv").as_bytes(), &mut copy)
         .expect("the file");
     let rows = copy.finish().expect("rows");
     let right = "SELECT count(*) FROM known, snowflake_decode(id, layout) d

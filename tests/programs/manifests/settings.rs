@@ -41,7 +41,7 @@ impl Settings {
 /// The settings in a manifest.
 fn settings(manifest: &str) -> Settings {
     let mut python = Command::new(installed("python"));
-    let output = python.arg(project().join("tests/manifests/settings.py")).arg(example(manifest)).output();
+    let output = python.arg(project().join("tests/programs/manifests/settings.py")).arg(example(manifest)).output();
     let output = output.expect("Python");
     assert!(output.status.success(), "{manifest}: {}", String::from_utf8_lossy(&output.stderr));
     let settings: Settings = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -14,7 +14,7 @@ use testbed::{Cluster, project, test};
 /// A row of the table in the document.
 struct Application {
     name: &'static str,
-    /// In tests/clients, with an argument.
+    /// In tests/programs/clients, with an argument.
     program: &'static str,
     argument: &'static str,
     layout: &'static str,
@@ -289,7 +289,7 @@ struct Django<'cluster>(&'cluster Cluster, PathBuf);
 impl<'cluster> Django<'cluster> {
     fn of(cluster: &'cluster Cluster) -> Self {
         let folder = cluster.make_directory("django");
-        copy(&project().join("tests/clients/python"), &folder);
+        copy(&project().join("tests/programs/clients/python"), &folder);
         let project = Self(cluster, folder);
         project.run(&["manage.py", "makemigrations", "polls"]);
         project

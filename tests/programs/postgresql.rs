@@ -1,5 +1,5 @@
 //! PostgreSQL's own regression and isolation tests: on a server without the library, on one with it, and on one where serial
-//! columns get Snowflake IDs. What differs from the first is in tests/postgresql, with what explains it; see
+//! columns get Snowflake IDs. What differs from the first is in tests/programs/postgresql, with what explains it; see
 //! [`list`].
 
 mod list;
@@ -114,7 +114,7 @@ fn postgresqls_own_tests_find_no_difference_that_is_not_in_the_list_with_what_ex
     assert!(
         changes.is_empty(),
         "look at the results in target/postgresql-suites; to list what is right, copy differences from there to \
-         tests/postgresql/{file}, and replace each question mark\n{changes}"
+         tests/programs/postgresql/{file}, and replace each question mark\n{changes}"
     );
     list.assert_explained();
 }

@@ -1,4 +1,4 @@
-//! The programs in the folders of tests/clients: how each is run, and what of it a document shows.
+//! The programs in the folders of tests/programs/clients: how each is run, and what of it a document shows.
 
 use serde_json::Value;
 use std::fs;
@@ -61,7 +61,7 @@ pub fn command(program: &str) -> Command {
 
 /// The programs in Python are the same for each version of a package.
 fn path(program: &str) -> PathBuf {
-    project().join("tests/clients").join(program.replace("python_sqlalchemy_2_0/", "python/"))
+    project().join("tests/programs/clients").join(program.replace("python_sqlalchemy_2_0/", "python/"))
 }
 
 /// The parts of a file that a document shows: between `recipe` and `end` in comments, without their indentation.

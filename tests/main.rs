@@ -1,0 +1,15 @@
+//! The extension's promises on real servers, with PostgreSQL alone.
+
+mod adopt;
+mod faults;
+mod hosted;
+mod registry;
+mod repository;
+mod servers;
+mod sql;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testbed::runner::run(faults::cases(), faults::report)
+}

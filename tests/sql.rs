@@ -1,0 +1,10 @@
+//! What every function, type and plan does, most of it on servers that tests share: `make check` runs these.
+
+mod extension;
+mod layouts;
+mod planner;
+mod serial;
+mod snowflake_type;
+mod sql_surface;
+mod tags;
+mod text;
