@@ -62,7 +62,7 @@ const OTHERS: [Application; 9] = [
         "Rails 6.1",
         ("ruby/serial_rails.rb", ""),
         "create_table \"comments\", id: :bigint, default: -> { \"snowflake_id()\" }",
-        "`schema.rb` shows the default, and makes the same tables",
+        "`schema.rb` shows the default, and creates the same tables",
     ),
     with_32_bits("Sequelize 6.37.8", ("node/serial_sequelize.js", ""), "flat", Right(""), "nothing"),
     with_64_bits(
@@ -83,7 +83,7 @@ const OTHERS: [Application; 9] = [
         "TypeORM 1.1.1, `bigint`",
         ("node/serial_typeorm.js", "bigint"),
         "ALTER TABLE \"users\" ALTER COLUMN \"id\" SET DEFAULT nextval(",
-        "`synchronize` goes back to sequences; `migration:run` does not",
+        "`synchronize` reverts to sequences; `migration:run` does not",
     ),
     with_32_bits(
         "TypeORM 1.1.1, `Number`",
@@ -103,7 +103,7 @@ const OTHERS: [Application; 9] = [
         "Prisma 7.10.0, `BigInt`",
         ("prisma/serial.js", ""),
         "2 steps",
-        "`db push` goes back to sequences; `migrate deploy` does not",
+        "`db push` reverts to sequences; `migrate deploy` does not",
     ),
 ];
 
@@ -249,7 +249,7 @@ impl Application {
     fn row(&self) -> String {
         let [first, wide] = [self.first, self.wide].map(|outcome| match outcome {
             Right(_) => "Snowflake IDs",
-            Numbers => "numbers of sequences",
+            Numbers => "sequence numbers",
             Rounded => "keys lose digits",
             Fails(_) => "does not run",
         });
