@@ -25,7 +25,7 @@ GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: its state, settings in force, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
-    'ready, or idle if no ID was issued since the server started; others are in docs/administration.md';
+    'ready, or idle if no ID was issued since the server started; others are in docs/operations.md';
 COMMENT ON COLUMN snowflake_status.problem IS
     'why no ID is issued, or what the background worker fails to do, and what to do; NULL if nothing is wrong, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';

@@ -157,7 +157,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     see(&damaged, "not started");
     see(&started(builder().set("snowflake_pg.start_margin", "5s")), "waiting");
 
-    let document = "docs/administration.md";
+    let document = "docs/operations.md";
     let comment = value(&mut primary.connect(), "SELECT col_description('snowflake_status'::regclass, 1)");
     assert!(comment.contains(document), "{comment}");
     let text = std::fs::read_to_string(project().join(document)).expect("a document");
