@@ -90,7 +90,7 @@ fn a_call_that_waits_for_the_clock_shows_that() {
 #[test]
 fn the_documents_list_every_wait_event() {
     let text = |file: &str| fs::read_to_string(project().join(file)).expect("a file");
-    let (source, document) = (text("src/postgres/sleep.rs"), text("docs/administration.md"));
+    let (source, document) = (text("src/postgres/sleep.rs"), text("docs/monitoring.md"));
     let names: Vec<_> = source.split("c\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(names.len() >= 6 && names.iter().all(|name| name.starts_with("Snowflake")), "{names:?}");
     for name in names {
