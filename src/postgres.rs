@@ -13,4 +13,5 @@ pub mod remote;
 pub mod report;
 pub mod server_encoding;
 pub mod sleep;
+pub mod subtransaction;
 pub mod tsc;

@@ -1,25 +1,14 @@
 //! What the plans of `sql/adopt/2_plan.sql` call: a command with the rights of another role, and a transaction without
 //! savepoints.
 
-use crate::postgres::command::{As, run};
+use crate::postgres::command::run_as;
 use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 
 /// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.
 #[pg_extern(sql = false)]
 fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
-    // SAFETY: every call has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
-    // there is none.
-    unsafe {
-        let user = pg_sys::GetUserId();
-        #[cfg(feature = "pg15")]
-        pg_sys::check_is_member_of_role(user, role);
-        #[cfg(not(feature = "pg15"))]
-        pg_sys::check_can_set_role(user, role);
-        pg_sys::GetUserNameFromId(role, false);
-    }
-    let _role = As::begin(role);
-    run(&[command])
+    run_as(role, command)
 }
 
 /// Raises an ERROR, now and at COMMIT, if the client has set a savepoint before this command: psql does with

@@ -5,36 +5,37 @@
 //! changed before PostgreSQL runs it, so that there never is a sequence. It says nothing then that its user could not have
 //! written.
 //!
-//! What no statement can say is done beside it: columns that a table already has become wider before, by
-//! `snowflake_widen()`. Afterwards, `snowflake_finish_table()` gives the default to columns that LIKE has copied with their
-//! identity, and to those of a partition that was attached. Messages come afterwards, too: not if PostgreSQL refuses the
-//! statement.
+//! What no statement can say is done beside it: [`widen()`] makes columns that a table already has wider before. Afterwards,
+//! [`defaults`] gives the default to columns that LIKE has copied with their identity, and to those of a partition that was
+//! attached. Messages come afterwards, too: not if PostgreSQL refuses the statement.
 
 mod column;
+mod defaults;
 mod family;
 mod references;
 mod rest;
 mod statement;
+mod widen;
 
 use crate::config::gucs;
-use crate::postgres::catalog::{beside, may_call};
+use crate::postgres::catalog::may_call;
 use crate::postgres::command::run;
 use column::Column;
+use defaults::Defaults;
 use family::{columns_with_default, narrower};
-use pgrx::pg_sys::{self, Datum, Oid, PlannedStmt};
+use pgrx::pg_sys::{self, Oid, PlannedStmt};
 use pgrx::prelude::*;
 use references::Narrow;
 pub use rest::{Rest, explain, finish};
 use rest::{Said, readable};
 use statement::{Statement, display, find};
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString};
+use widen::widen;
 
-/// The functions of the extension that are called here.
+/// The extension's `snowflake_id()`.
 struct Ours {
     schema: CString,
     id: Oid,
-    widen: Oid,
-    finish: Oid,
 }
 
 /// What is to run instead of a statement: a copy with other columns, or the statement itself.
@@ -54,7 +55,7 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
         Ok(ours) => ours,
         Err((detail, hint)) => {
             let lacks = |column: &Column| format!("{} gets no Snowflake IDs", table.display(column.name()));
-            rest.say(numbered().map(|column| Said::warning(lacks(column), detail.to_owned(), hint)).collect());
+            rest.say(numbered().map(|column| Said::warning(lacks(column), detail.to_owned(), Some(hint))).collect());
             return statement;
         }
     };
@@ -64,19 +65,19 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
     if !is_restoring() {
         narrow = Narrow::of(&table, &chosen, ours.id);
         if let Some(altered) = table.table().filter(|_| !narrow.existing.is_empty()) {
-            let reason = widen(&ours, altered, &narrow.existing);
-            said.extend(narrow.existing.iter().map(|column| of_existing(&table, column, &reason)));
+            let widened = widen(altered, &narrow.existing);
+            said.extend(narrow.existing.iter().map(|column| of_existing(&table, column, &widened)));
         }
         join(&table, &ours, rest, &mut said);
     }
     if !table.sources.is_empty() {
-        let columns = texts(table.columns.iter().map(Column::name));
-        rest.call(
-            ours.finish,
-            (table.relation, schema),
-            columns,
-            oids(table.sources.iter().map(|&source| find(source))),
-        );
+        rest.set(Defaults {
+            id: ours.id,
+            table: table.relation,
+            schema,
+            declared: table.columns.iter().map(|column| column.name().to_owned()).collect(),
+            sources: table.sources.iter().map(|&source| find(source)).collect(),
+        });
     }
     let new = |nth: usize| &table.columns[nth];
     said.extend(narrow.new.iter().map(|&(nth, why)| becomes(&table.display(new(nth).name()), why)));
@@ -106,38 +107,24 @@ fn join(table: &Statement, ours: &Ours, rest: &mut Rest, said: &mut Vec<Said>) {
     let [child, parent] = [named, parent].map(find);
     let columns = narrower(child, columns_with_default(parent, ours.id));
     if !columns.is_empty() {
-        let reason = widen(ours, child, &columns);
-        if reason.is_empty() {
-            said.extend(columns.iter().map(|column| becomes(&display(named, column), family::WHY)));
-        } else {
-            rest.explain(child, &columns, &reason);
+        match widen(child, &columns) {
+            Ok(()) => said.extend(columns.iter().map(|column| becomes(&display(named, column), family::WHY))),
+            Err(reason) => rest.explain(child, &columns, &reason),
         }
     }
     if table.attaches {
-        let none = texts(std::iter::empty());
-        rest.call(ours.finish, (named, Oid::INVALID), none, oids(std::iter::once(parent)));
-    }
-}
-
-/// Makes columns wider, which a table has. Why not, or an empty text.
-fn widen(ours: &Ours, table: Oid, columns: &[CString]) -> CString {
-    let columns = texts(columns.iter().map(CString::as_c_str));
-    // SAFETY: the function takes the OID of a table and an array of texts, and gives a text.
-    unsafe {
-        let reason = pg_sys::OidFunctionCall2Coll(ours.widen, Oid::INVALID, table.into(), columns);
-        CStr::from_ptr(pg_sys::text_to_cstring(reason.cast_mut_ptr())).to_owned()
+        let (schema, declared, sources) = (Oid::INVALID, Vec::new(), vec![parent]);
+        rest.set(Defaults { id: ours.id, table: named, schema, declared, sources });
     }
 }
 
 /// What is said of a column that refers, and that the table has already.
-fn of_existing(table: &Statement, column: &CStr, reason: &CStr) -> Said {
-    if reason.is_empty() {
-        return becomes(&table.display(column), references::WHY);
-    }
+fn of_existing(table: &Statement, column: &CStr, widened: &Result<(), CString>) -> Said {
+    let Err(reason) = widened else { return becomes(&table.display(column), references::WHY) };
     Said::warning(
         format!("{} is narrower than what it refers to", table.display(column)),
         format!("It remains as it is: {}.", readable(reason)),
-        "Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs.",
+        Some("Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs."),
     )
 }
 
@@ -185,7 +172,7 @@ fn is_restoring() -> bool {
     unsafe { !pg_sys::check_function_bodies }
 }
 
-/// The functions of the extension in this database, if the user may call them; else why not, and what to do.
+/// The function of the extension in this database, if the user may call it; else why not, and what to do.
 fn ours() -> Result<Ours, (&'static str, &'static str)> {
     // The function without arguments, unless another one could be meant by a call without arguments.
     let id = run(&[b"SELECT p.oid::pg_catalog.int8 FROM pg_catalog.pg_extension e
@@ -205,25 +192,19 @@ fn ours() -> Result<Ours, (&'static str, &'static str)> {
             "Run CREATE EXTENSION snowflake_pg in this database, or drop the other function.",
         ));
     };
-    let arguments = [pg_sys::REGCLASSOID, pg_sys::TEXTARRAYOID, pg_sys::OIDARRAYOID];
-    let widen = beside(id, c"snowflake_widen", &arguments[..2]);
-    let finish = beside(id, c"snowflake_finish_table", &arguments);
-    if [widen, finish].contains(&Oid::INVALID) {
-        return Err(("The extension is older than its library.", "Run ALTER EXTENSION snowflake_pg UPDATE."));
-    }
     // SAFETY: the function exists. Its schema has a name.
     let (schema, may_use) = unsafe {
         let schema = pg_sys::get_func_namespace(id);
         let name = CStr::from_ptr(pg_sys::get_namespace_name(schema)).to_owned();
         (name, may_use_schema(schema))
     };
-    if !may_use || ![id, widen, finish].into_iter().all(may_call) {
+    if !may_use || !may_call(id) {
         return Err((
             "You may not use the schema of the extension, or not call its functions.",
             "Grant USAGE on that schema, and EXECUTE on its functions, to the role.",
         ));
     }
-    Ok(Ours { schema, id, widen, finish })
+    Ok(Ours { schema, id })
 }
 
 /// Whether the current user may look into a schema.
@@ -232,25 +213,4 @@ fn may_use_schema(schema: Oid) -> bool {
     // SAFETY: takes the OID of a schema and a text, and gives a boolean, or NULL if there is no such schema.
     let may: Option<bool> = unsafe { pgrx::direct_function_call(pg_sys::has_schema_privilege_id, &arguments) };
     may == Some(true)
-}
-
-/// An array of texts.
-fn texts<'tree>(names: impl Iterator<Item = &'tree CStr>) -> Datum {
-    // SAFETY: takes C strings, which are names of this database, and makes texts; takes as many texts as there are.
-    unsafe {
-        let mut texts: Vec<Datum> = names.map(|name| Datum::from(pg_sys::cstring_to_text(name.as_ptr()))).collect();
-        let count = i32::try_from(texts.len()).expect("columns of a table");
-        let of_type = pg_sys::TEXTOID;
-        let align = pg_sys::TYPALIGN_INT.cast_signed() as c_char;
-        Datum::from(pg_sys::construct_array(texts.as_mut_ptr(), count, of_type, -1, false, align))
-    }
-}
-
-/// An array of OIDs.
-fn oids(of: impl Iterator<Item = Oid>) -> Datum {
-    let mut oids: Vec<Datum> = of.map(Datum::from).collect();
-    let count = i32::try_from(oids.len()).expect("tables of a statement");
-    let align = pg_sys::TYPALIGN_INT.cast_signed() as c_char;
-    // SAFETY: takes as many OIDs, of four bytes, as there are.
-    Datum::from(unsafe { pg_sys::construct_array(oids.as_mut_ptr(), count, pg_sys::OIDOID, 4, true, align) })
 }

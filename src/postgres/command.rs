@@ -3,16 +3,56 @@
 //! A CHECK, a domain or an index can call any function of a table's owner, which must not get the privileges of a
 //! superuser who runs a command on the table. PostgreSQL does the same in REINDEX and ANALYZE.
 
-use crate::postgres::report::{error_report, raise};
+use super::report::{error_report, raise};
 use pgrx::prelude::*;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+
+/// While this exists, names in commands are those of pg_catalog, and texts show the schemas of all others.
+/// After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
+pub struct CatalogNames {
+    settings: c_int,
+}
+
+impl CatalogNames {
+    pub fn begin() -> Self {
+        // SAFETY: in a transaction, as every command and every call of a function.
+        let settings = unsafe { pg_sys::NewGUCNestLevel() };
+        // SAFETY: for the level of settings just begun, the name and the value of a parameter.
+        unsafe {
+            pg_sys::set_config_option(
+                c"search_path".as_ptr(),
+                c"pg_catalog, pg_temp".as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+        }
+        Self { settings }
+    }
+}
+
+impl Drop for CatalogNames {
+    fn drop(&mut self) {
+        // SAFETY: `begin` began this level of settings, and inner levels have ended.
+        unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
+    }
+}
 
 /// While this exists, commands run as another role, in a security-restricted operation: SET ROLE does not lead back.
 /// After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
 pub struct As {
+    // Fields are dropped in this order.
+    _names: CatalogNames,
+    _user: FormerUser,
+}
+
+/// Comes back when it is dropped.
+struct FormerUser {
     user: pg_sys::Oid,
     context: c_int,
-    settings: c_int,
 }
 
 impl As {
@@ -30,39 +70,35 @@ impl As {
             return None;
         }
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
-        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up. A function is called
-        // in a transaction.
-        let settings = unsafe {
-            pg_sys::SetUserIdAndSecContext(role, restricted);
-            pg_sys::NewGUCNestLevel()
-        };
+        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up.
+        unsafe { pg_sys::SetUserIdAndSecContext(role, restricted) };
         // As PostgreSQL's RestrictSearchPath(), which came with version 17: else the caller's search_path would choose
         // what the role's code calls.
-        // SAFETY: for the level of settings just begun, the name and the value of a parameter.
-        unsafe {
-            pg_sys::set_config_option(
-                c"search_path".as_ptr(),
-                c"pg_catalog, pg_temp".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-        }
-        Some(Self { user, context, settings })
+        Some(Self { _user: FormerUser { user, context }, _names: CatalogNames::begin() })
     }
 }
 
-impl Drop for As {
+impl Drop for FormerUser {
     fn drop(&mut self) {
-        // SAFETY: `begin` began this level of settings, and inner levels have ended. The user was the one before.
-        unsafe {
-            pg_sys::AtEOXact_GUC(false, self.settings);
-            pg_sys::SetUserIdAndSecContext(self.user, self.context);
-        }
+        // SAFETY: the user was the one before.
+        unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
     }
+}
+
+/// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint.
+pub fn run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
+    // SAFETY: every session has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
+    // there is none.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        #[cfg(feature = "pg15")]
+        pg_sys::check_is_member_of_role(user, role);
+        #[cfg(not(feature = "pg15"))]
+        pg_sys::check_can_set_role(user, role);
+        pg_sys::GetUserNameFromId(role, false);
+    }
+    let _role = As::begin(role);
+    run(&[command])
 }
 
 /// Runs a command. Its first value if that is a bigint.
@@ -80,16 +116,8 @@ pub fn run(command: &[&[u8]]) -> Option<i64> {
         text.cast::<c_char>()
     };
     Spi::connect_mut(|_| {
-        // SAFETY: SPI is connected, and takes a C string.
-        let code = unsafe { pg_sys::SPI_execute(command, false, 0) };
-        if code < 0 {
-            raise(error_report(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "transaction commands and COPY to or from a client cannot be run in a function",
-            ));
-        }
-        // SAFETY: null if the command has returned no rows; else valid as long as SPI is connected.
-        let table = unsafe { pg_sys::SPI_tuptable.as_ref() }.filter(|table| table.numvals > 0)?;
+        // SAFETY: SPI is connected, and the command is a C string.
+        let table = unsafe { execute(command) }.filter(|table| table.numvals > 0)?;
         let mut is_null = false;
         // SAFETY: there is at least one row. It has the first column if that has a type.
         let value = unsafe {
@@ -100,4 +128,38 @@ pub fn run(command: &[&[u8]]) -> Option<i64> {
         };
         (!is_null).then(|| value.value().cast_signed() as i64)
     })
+}
+
+/// The rows of a query with so many columns, as texts; `None` is NULL.
+pub fn rows<const COLUMNS: usize>(query: &CStr) -> Vec<[Option<CString>; COLUMNS]> {
+    Spi::connect_mut(|_| {
+        // SAFETY: SPI is connected, and the query is a C string.
+        let table = unsafe { execute(query.as_ptr()) }.expect("a query returns rows");
+        // SAFETY: there are as many rows, each with the columns of the table, whose texts are C strings or null.
+        let text = |row: usize, column: usize| unsafe {
+            let number = c_int::try_from(column + 1).expect("a column of a query");
+            let text = pg_sys::SPI_getvalue(*table.vals.add(row), table.tupdesc, number);
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
+        };
+        let count = usize::try_from(table.numvals).unwrap_or(0);
+        (0..count).map(|row| std::array::from_fn(|column| text(row, column))).collect()
+    })
+}
+
+/// Runs a command in a new snapshot. The rows, if it returns any, are there as long as SPI is connected.
+///
+/// # Safety
+///
+/// SPI is connected, and the command is a C string.
+unsafe fn execute<'spi>(command: *const c_char) -> Option<&'spi pg_sys::SPITupleTable> {
+    // SAFETY: as the caller's.
+    let code = unsafe { pg_sys::SPI_execute(command, false, 0) };
+    if code < 0 {
+        raise(error_report(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "transaction commands and COPY to or from a client cannot be run in a function",
+        ));
+    }
+    // SAFETY: null if the command has returned no rows.
+    unsafe { pg_sys::SPI_tuptable.as_ref() }
 }

@@ -133,8 +133,6 @@ const CALLS: &[&str] = &[
     "snowflake_encrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_decrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_adopt_plan('numbered'::regclass, 'id'::name)",
-    "snowflake_finish_table('numbered'::regclass, '{}'::text[], '{}'::oid[])",
-    "snowflake_widen('numbered'::regclass, '{id}'::text[])",
     "snowflake_all_or_nothing()",
     "snowflake_around('{}'::oid[], '{}'::name[], '{}'::oid[])",
     "snowflake_dependencies('pg_catalog.pg_class'::regclass::oid, 'snowflake_status'::regclass::oid)",

@@ -1,11 +1,11 @@
 //! What is left when a statement has run, or has failed: messages, defaults, and what PostgreSQL's error lacks.
 
+use super::defaults::Defaults;
 use super::family::advice;
-use super::statement::find;
 use crate::postgres::report::error_report;
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::PgMemoryContexts::CurrentMemoryContext;
-use pgrx::pg_sys::{self, Datum, Oid, RangeVar};
+use pgrx::pg_sys::{self, Oid};
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -21,16 +21,8 @@ unsafe extern "C-unwind" {
 pub struct Rest {
     /// What is said when PostgreSQL has accepted the statement; null for nothing.
     said: *const Vec<Said>,
-    /// `snowflake_finish_table()`; the invalid OID if no column needs a default.
-    function: Oid,
-    /// The table, by its name in the statement.
-    table: *mut RangeVar,
-    /// The schema where the statement makes the table; the invalid OID if the table is there.
-    schema: Oid,
-    /// The columns of the statement: an array of texts.
-    columns: Datum,
-    /// The tables from which others come: an array of OIDs.
-    sources: Datum,
+    /// Defaults that are set then; null if no column needs one.
+    defaults: *const Defaults,
     /// DETAIL and HINT of PostgreSQL's error on types that differ; null without one.
     detail: *const c_char,
     hint: *const c_char,
@@ -49,11 +41,11 @@ impl Said {
         Self { level: PgLogLevel::NOTICE, message, detail, hint }
     }
 
-    pub fn warning(message: String, detail: String, hint: &'static str) -> Self {
-        Self { level: PgLogLevel::WARNING, message, detail: Some(detail), hint: Some(hint) }
+    pub fn warning(message: String, detail: String, hint: Option<&'static str>) -> Self {
+        Self { level: PgLogLevel::WARNING, message, detail: Some(detail), hint }
     }
 
-    fn tell(&self) {
+    pub fn tell(&self) {
         let code = match self.level {
             PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
             _ => PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -71,16 +63,8 @@ impl Said {
 
 impl Rest {
     /// Nothing.
-    pub const NONE: Self = Self {
-        said: std::ptr::null(),
-        function: Oid::INVALID,
-        table: std::ptr::null_mut(),
-        schema: Oid::INVALID,
-        columns: Datum::null(),
-        sources: Datum::null(),
-        detail: std::ptr::null(),
-        hint: std::ptr::null(),
-    };
+    pub const NONE: Self =
+        Self { said: std::ptr::null(), defaults: std::ptr::null(), detail: std::ptr::null(), hint: std::ptr::null() };
 
     /// Says this afterwards.
     pub fn say(&mut self, said: Vec<Said>) {
@@ -89,9 +73,9 @@ impl Rest {
         }
     }
 
-    /// Calls this function afterwards, with the table and these arrays.
-    pub fn call(&mut self, function: Oid, (table, schema): (*mut RangeVar, Oid), columns: Datum, sources: Datum) {
-        *self = Self { function, table, schema, columns, sources, ..*self };
+    /// Sets these defaults afterwards.
+    pub fn set(&mut self, defaults: Defaults) {
+        self.defaults = CurrentMemoryContext.leak_and_drop_on_delete(defaults);
     }
 
     /// Says in PostgreSQL's error why these columns of a child are narrower than those of its parent, and what to do.
@@ -112,19 +96,10 @@ impl Rest {
 #[pg_guard]
 pub unsafe extern "C-unwind" fn finish(rest: &Rest) {
     // SAFETY: null, or in the memory of the statement, which is still there.
-    unsafe { rest.said.as_ref() }.into_iter().flatten().for_each(Said::tell);
-    if rest.function == Oid::INVALID {
-        return;
-    }
-    // SAFETY: the name is in the statement, which is still there. The function takes the OID of a table and two arrays,
-    // and gives nothing.
-    unsafe {
-        let table = if rest.schema == Oid::INVALID {
-            find(rest.table)
-        } else {
-            pg_sys::get_relname_relid((*rest.table).relname, rest.schema)
-        };
-        pg_sys::OidFunctionCall3Coll(rest.function, Oid::INVALID, table.into(), rest.columns, rest.sources);
+    let (said, defaults) = unsafe { (rest.said.as_ref(), rest.defaults.as_ref()) };
+    said.into_iter().flatten().for_each(Said::tell);
+    if let Some(defaults) = defaults {
+        defaults.set();
     }
 }
 

@@ -203,7 +203,11 @@ impl Statement {
 /// A column of a table, for messages.
 pub fn display(table: *mut RangeVar, column: &CStr) -> String {
     // SAFETY: every such node has a name.
-    let table = unsafe { CStr::from_ptr((*table).relname) };
+    display_named(unsafe { CStr::from_ptr((*table).relname) }, column)
+}
+
+/// The same, of a table of this name.
+pub fn display_named(table: &CStr, column: &CStr) -> String {
     let [column, table] = [column, table].map(|name| quoted(&characters(name.to_bytes())));
     format!("column {column} of table {table}")
 }
@@ -234,14 +238,19 @@ pub fn is_table(relation: Oid) -> bool {
     [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
 }
 
+/// The number of the column of this name; 0 if there is none.
+pub fn number(table: Oid, column: &CStr) -> i16 {
+    // SAFETY: takes any OID and a C string.
+    unsafe { pg_sys::get_attnum(table, column.as_ptr()) }
+}
+
 /// Whether a table has a column of this name.
 pub fn has(table: Oid, column: &CStr) -> bool {
-    // SAFETY: takes any OID and a C string.
-    unsafe { pg_sys::get_attnum(table, column.as_ptr()) != 0 }
+    number(table, column) != 0
 }
 
 /// The type of the column of this name; the invalid OID if there is none.
 pub fn type_of(table: Oid, column: &CStr) -> Oid {
-    // SAFETY: takes any OID and a C string, and then a number, which may be that of no column.
-    unsafe { pg_sys::get_atttype(table, pg_sys::get_attnum(table, column.as_ptr())) }
+    // SAFETY: takes any OID and a number, which may be that of no column.
+    unsafe { pg_sys::get_atttype(table, number(table, column)) }
 }

@@ -135,7 +135,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "anybody can run a command as anybody",
         edits: &[(
-            "src/functions/plan.rs",
+            "src/postgres/command.rs",
             "pg_sys::check_is_member_of_role(user, role)",
             "pg_sys::check_is_member_of_role(user, user)",
         )],

@@ -229,5 +229,18 @@ fn names_in_every_server_encoding_can_be_spoken_of() {
         assert!(told.iter().any(|line| line.contains("is numbered by a sequence (It is ")), "{encoding}: {told:?}");
         session.run(&format!("CREATE TABLE made (\"{name}\" bigserial PRIMARY KEY); CREATE TABLE \"of {name}\" (\"{name}\" integer REFERENCES made)"));
         assert_eq!(session.columns("made").matches("snowflake_id()").count(), 1, "{encoding}");
+        // An error that says why a column does not become wider.
+        session.run(&format!(
+            "CREATE FUNCTION refuse() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RAISE EXCEPTION '{name}'; END$$;
+             CREATE TABLE narrow (x integer CHECK (refuse() OR x > 0))"
+        ));
+        let told = session.run(&format!("ALTER TABLE narrow ADD FOREIGN KEY (x) REFERENCES made (\"{name}\")"));
+        let reason = match encoding {
+            "LATIN1" => r"\xE4\xF6",
+            "EUC_JP" => r"\x8E\xB1\x8E\xB2",
+            "SQL_ASCII" => r"\xC3\xA4\xC3\xB6",
+            _ => name,
+        };
+        assert!(told.iter().any(|line| line.contains(&format!("(It remains as it is: {reason}.)"))), "{told:?}");
     }
 }

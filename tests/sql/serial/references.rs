@@ -123,6 +123,32 @@ fn readers_of_the_table_to_which_a_new_column_refers_go_on() {
     assert_eq!((&*session.columns("orders"), &*session.columns("empty")), ("customer bigint", "customer bigint"));
 }
 
+/// A column that becomes wider waits for who uses a table that refers to it. A cancel is no reason to keep it narrow.
+#[test]
+fn a_cancel_ends_a_statement_that_waits_until_a_column_can_become_wider() {
+    let (database, mut session) = with_customers();
+    session.run(
+        "CREATE TABLE orders (customer integer UNIQUE); CREATE TABLE parts (of integer REFERENCES orders (customer))",
+    );
+    let mut user = Session::of(database.config());
+    user.run("BEGIN; LOCK TABLE parts IN ACCESS SHARE MODE");
+    // The block goes back to its beginning, and to nothing else.
+    let statement = "CREATE TABLE kept (); DO $$ BEGIN
+            CREATE TABLE undone (); ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers;
+        EXCEPTION WHEN query_canceled THEN
+            RAISE NOTICE 'canceled';
+        END $$";
+    let waiting = thread::spawn(move || (session.run(statement), session));
+    let waits = "FROM pg_locks WHERE NOT granted AND relation = 'parts'::regclass";
+    database.wait_until(&format!("SELECT count(*) = 1 {waits}"));
+    user.run(&format!("SELECT pg_cancel_backend(pid) {waits}"));
+    let (told, mut session) = waiting.join().expect("an end");
+    assert_eq!(told, ["NOTICE: canceled"]);
+    user.run("COMMIT");
+    assert_eq!(session.columns("orders"), "customer integer");
+    assert_eq!(session.value("SELECT concat(to_regclass('kept'), to_regclass('undone'))"), "kept");
+}
+
 #[test]
 fn columns_without_a_foreign_key_and_those_with_numbers_elsewhere_stay() {
     let (_database, mut session) = with_customers();
