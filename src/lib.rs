@@ -66,7 +66,7 @@ pub extern "C-unwind" fn _PG_init() {
         preload::record();
         gucs::define();
         worker::find();
-        if gucs::time_stamp_counter() == gucs::TimeStampCounter::Auto {
+        if gucs::may_use_time_stamp_counter() {
             tsc::measure();
         }
         shared::reserve(|| {

@@ -15,10 +15,6 @@ use std::ops::RangeInclusive;
 /// How many bytes a value may have.
 const LONGEST: usize = 1000;
 
-/// What PostgreSQL calls with a new value.
-pub(super) type CheckHook =
-    unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
-
 /// Why a value is refused, as DETAIL, and what to set instead, as HINT.
 #[derive(Debug)]
 struct Refusal {

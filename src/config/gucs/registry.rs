@@ -1,79 +1,33 @@
 //! The parameters of the registry that leases workers.
 
 use super::checks::text_of;
-use super::{define_choice, define_number, milliseconds, text, words};
+use super::parameter::{Choice, Define, Number, Parameter, Text};
 use crate::config::preload;
 use crate::postgres::failure::Failure;
 use crate::postgres::libpq;
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::pg_sys::GucContext::PGC_SIGHUP;
+use pgrx::pg_sys::{GUC_SUPERUSER_ONLY, GUC_UNIT_MS, GUC_UNIT_S};
 use pgrx::{pg_guard, pg_sys};
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::time::Duration;
 
-static REGISTRY_CONNINFO: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-static REGISTRY_LEASE: GucSetting<i32> = GucSetting::<i32>::new(3_600);
-static MAX_CLOCK_OFFSET: GucSetting<i32> = GucSetting::<i32>::new(1_000);
-static CLOCK_OFFSET_ACTION: GucSetting<ClockOffsetAction> =
-    GucSetting::<ClockOffsetAction>::new(ClockOffsetAction::Warn);
+pub(super) static PARAMETERS: &[&dyn Define] =
+    &[&REGISTRY_CONNINFO, &REGISTRY_LEASE, &MAX_CLOCK_OFFSET, &CLOCK_OFFSET_ACTION];
 
-/// What happens at start if the clock differs too much from the registry's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockOffsetAction {
-    /// A warning.
-    Warn,
-    /// No ID is issued.
-    Error,
-}
+static REGISTRY_CONNINFO: Parameter<Text> = Parameter {
+    name: c"snowflake_pg.registry_conninfo",
+    short: c"Sets the connection string of the registry that leases worker IDs.",
+    long: c"As libpq reads it, without a password. Empty: there is no registry. A server with a worker ID of its own \
+        leases that one alone.",
+    context: PGC_SIGHUP,
+    flags: GUC_SUPERUSER_ONLY,
+    value: Text::checked(c"", check_registry),
+};
 
-words!(ClockOffsetAction { Warn = c"warn", Error = c"error" });
-
-/// Defines these parameters; see [`super::define`].
-pub(super) fn define() {
-    // SAFETY: the check is guarded against panics by #[pg_guard].
-    unsafe {
-        GucRegistry::define_string_guc_with_hooks(
-            c"snowflake_pg.registry_conninfo",
-            c"Sets the connection string of the registry that leases worker IDs.",
-            c"As libpq reads it, without a password. Empty: there is no registry. A server with a worker ID of its own \
-                leases that one alone.",
-            &REGISTRY_CONNINFO,
-            GucContext::Sighup,
-            GucFlags::SUPERUSER_ONLY,
-            Some(check_registry),
-            None,
-            None,
-        );
-    }
-    define_number(
-        c"snowflake_pg.registry_lease",
-        c"Sets how long IDs go on while the registry is away.",
-        c"This is the length of a lease. The registry can allow less. The lease is renewed after a third of it. After a \
-            crash the worker is free for others when the lease ends.",
-        &REGISTRY_LEASE,
-        5,
-        86_400,
-        GucContext::Sighup,
-        GucFlags::UNIT_S,
-    );
-    define_number(
-        c"snowflake_pg.max_clock_offset",
-        c"Sets how much the clock may differ from the registry's, or from another server's in a fleet check.",
-        c"A larger difference is logged. clock_offset_action sets what it means for a start.",
-        &MAX_CLOCK_OFFSET,
-        1,
-        86_400_000,
-        GucContext::Sighup,
-        GucFlags::UNIT_MS,
-    );
-    define_choice(
-        c"snowflake_pg.clock_offset_action",
-        c"Sets what happens at start if the clock differs from the registry's by more than max_clock_offset.",
-        c"warn: a warning in the server log. error: no ID is issued until the clock is right.",
-        &CLOCK_OFFSET_ACTION,
-        GucContext::Sighup,
-        GucFlags::default(),
-    );
+/// The connection string of the registry; empty if there is none.
+pub fn registry() -> String {
+    REGISTRY_CONNINFO.get_lossy()
 }
 
 /// Why this is no connection string for the registry, and a hint. They do not quote it, since it may have a password.
@@ -129,22 +83,60 @@ pub fn unset() -> Failure {
     }
 }
 
-/// The connection string of the registry; empty if there is none.
-pub fn registry() -> String {
-    text(&REGISTRY_CONNINFO)
-}
+static REGISTRY_LEASE: Parameter<Number> = Parameter {
+    name: c"snowflake_pg.registry_lease",
+    short: c"Sets how long IDs go on while the registry is away.",
+    long: c"This is the length of a lease. The registry can allow less. The lease is renewed after a third of it. After a \
+        crash the worker is free for others when the lease ends.",
+    context: PGC_SIGHUP,
+    flags: GUC_UNIT_S,
+    value: Number::new(3_600, 5..=86_400),
+};
 
 /// How long a lease is.
 pub fn registry_lease() -> Duration {
-    Duration::from_secs(u64::try_from(REGISTRY_LEASE.get()).expect("the variable's range begins above 0"))
+    Duration::from_secs(REGISTRY_LEASE.get())
 }
+
+static MAX_CLOCK_OFFSET: Parameter<Number> = Parameter {
+    name: c"snowflake_pg.max_clock_offset",
+    short: c"Sets how much the clock may differ from the registry's, or from another server's in a fleet check.",
+    long: c"A larger difference is logged. clock_offset_action sets what it means for a start.",
+    context: PGC_SIGHUP,
+    flags: GUC_UNIT_MS,
+    value: Number::new(1_000, 1..=86_400_000),
+};
 
 /// How much the clock may differ from the registry's, in milliseconds.
 pub fn max_clock_offset_ms() -> u64 {
-    milliseconds(&MAX_CLOCK_OFFSET)
+    MAX_CLOCK_OFFSET.get()
 }
 
-/// What happens at start if it differs more.
-pub fn clock_offset_action() -> ClockOffsetAction {
-    CLOCK_OFFSET_ACTION.get()
+static CLOCK_OFFSET_ACTION: Parameter<Choice<ClockOffsetAction>> = Parameter {
+    name: c"snowflake_pg.clock_offset_action",
+    short: c"Sets what happens at start if the clock differs from the registry's by more than max_clock_offset.",
+    long: c"",
+    context: PGC_SIGHUP,
+    flags: 0,
+    value: Choice::new(ClockOffsetAction::Warn),
+};
+
+/// What happens at start if the clock differs too much from the registry's.
+#[derive(Clone, Copy, PartialEq)]
+enum ClockOffsetAction {
+    Warn,
+    Error,
+}
+
+snowflake_core::words!(ClockOffsetAction {
+    Warn = "warn": "a warning in the server log",
+    Error = "error": "no ID is issued until the clock is right",
+});
+
+/// Whether no ID is issued at start if the clock differs more.
+pub fn must_start_with_right_clock() -> bool {
+    match CLOCK_OFFSET_ACTION.get() {
+        ClockOffsetAction::Warn => false,
+        ClockOffsetAction::Error => true,
+    }
 }

@@ -1,69 +1,31 @@
 //! The parameters that give Snowflake IDs to serial and identity columns.
 
 use super::checks::text_of;
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use super::parameter::{Define, Parameter, Switch, Text};
+use pgrx::pg_sys::GUC_LIST_INPUT;
+use pgrx::pg_sys::GucContext::PGC_USERSET;
 use pgrx::{PgList, pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_char, c_void};
 
-static SERIAL_SCHEMAS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-static WIDEN_SERIAL: GucSetting<bool> = GucSetting::<bool>::new(false);
+pub(super) static PARAMETERS: &[&dyn Define] = &[&SERIAL_SCHEMAS, &WIDEN_SERIAL];
 
-/// Defines them; see [`super::define`].
-pub(super) fn define() {
-    // SAFETY: the check is guarded against panics by #[pg_guard].
-    unsafe {
-        GucRegistry::define_string_guc_with_hooks(
-            c"snowflake_pg.serial_schemas",
-            c"Sets the schemas in which new serial and identity columns get Snowflake IDs.",
-            c"Such a column becomes bigint DEFAULT snowflake_id(). *: all schemas. Empty: none.",
-            &SERIAL_SCHEMAS,
-            GucContext::Userset,
-            // pgrx has no name for it: SET takes names one by one, too.
-            GucFlags::from_bits_retain(pg_sys::GUC_LIST_INPUT.cast_signed()),
-            Some(check_schemas),
-            None,
-            None,
-        );
-    }
-    GucRegistry::define_bool_guc(
-        c"snowflake_pg.widen_serial",
-        c"Makes new serial and identity columns that are narrower than bigint a bigint with Snowflake IDs, too.",
-        c"off: they keep their type and their sequence, for applications that read keys as 32 bits.",
-        &WIDEN_SERIAL,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-}
-
-/// Whether serial and identity columns that are narrower than bigint become wider.
-pub fn widens_serial() -> bool {
-    WIDEN_SERIAL.get()
-}
-
-/// Refuses what is no list of names.
-#[pg_guard]
-unsafe extern "C-unwind" fn check_schemas(
-    new_value: *mut *mut c_char,
-    _extra: *mut *mut c_void,
-    _source: pg_sys::GucSource::Type,
-) -> bool {
-    if names(text_of(new_value)).is_some() {
-        return true;
-    }
-    // SAFETY: as GUC_check_errdetail() does, with a copy in PostgreSQL's memory. PostgreSQL reads it right after the
-    // hook, in the same thread.
-    unsafe { pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c"List syntax is invalid.".as_ptr()) };
-    false
-}
+static SERIAL_SCHEMAS: Parameter<Text> = Parameter {
+    name: c"snowflake_pg.serial_schemas",
+    short: c"Sets the schemas in which new serial and identity columns get Snowflake IDs.",
+    long: c"Such a column becomes bigint DEFAULT snowflake_id(). *: all schemas. Empty: none.",
+    context: PGC_USERSET,
+    flags: GUC_LIST_INPUT,
+    value: Text::checked(c"", check_schemas),
+};
 
 /// Whether any schema is chosen.
 pub fn has_serial_schemas() -> bool {
-    SERIAL_SCHEMAS.get().is_some_and(|text| !text.is_empty())
+    !SERIAL_SCHEMAS.get().is_empty()
 }
 
 /// Whether new serial and identity columns in this schema get Snowflake IDs. Temporary tables are in pg_temp.
 pub fn is_serial_schema(schema: pg_sys::Oid) -> bool {
-    let names = SERIAL_SCHEMAS.get().and_then(|text| names(&text)).unwrap_or_default();
+    let names = names(&SERIAL_SCHEMAS.get()).unwrap_or_default();
     names.iter().any(|name| match name.to_bytes() {
         b"*" => true,
         // SAFETY: takes any OID.
@@ -84,4 +46,34 @@ fn names(text: &CStr) -> Option<Vec<CString>> {
         }
         Some(PgList::<c_char>::from_pg(list).iter_ptr().map(|name| CStr::from_ptr(name).to_owned()).collect())
     }
+}
+
+/// Refuses what is no list of names.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_schemas(
+    new_value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    if names(text_of(new_value)).is_some() {
+        return true;
+    }
+    // SAFETY: as GUC_check_errdetail() does, with a copy in PostgreSQL's memory. PostgreSQL reads it right after the
+    // hook, in the same thread.
+    unsafe { pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(c"List syntax is invalid.".as_ptr()) };
+    false
+}
+
+static WIDEN_SERIAL: Parameter<Switch> = Parameter {
+    name: c"snowflake_pg.widen_serial",
+    short: c"Makes new serial and identity columns that are narrower than bigint a bigint with Snowflake IDs, too.",
+    long: c"off: they keep their type and their sequence, for applications that read keys as 32 bits.",
+    context: PGC_USERSET,
+    flags: 0,
+    value: Switch::new(false),
+};
+
+/// Whether serial and identity columns that are narrower than bigint become wider.
+pub fn widens_serial() -> bool {
+    WIDEN_SERIAL.get()
 }

@@ -2,7 +2,6 @@
 
 use super::check_interrupts;
 use crate::config::gucs;
-use crate::config::gucs::registry::ClockOffsetAction;
 use crate::durable::mark::{self, ServersMark};
 use crate::durable::{lease_file, start};
 use crate::errors::IssueError;
@@ -87,7 +86,7 @@ impl ServerIo {
         shared().lease.record_clock_offset(offset);
         let allowed = gucs::registry::max_clock_offset_ms();
         let is_off = offset.unsigned_abs().saturating_sub(error) > allowed;
-        self.must_not_start = is_off && gucs::registry::clock_offset_action() == ClockOffsetAction::Error;
+        self.must_not_start = is_off && gucs::registry::must_start_with_right_clock();
         if !is_off {
             self.clock_warnings.reset();
             return Ok(());

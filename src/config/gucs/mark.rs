@@ -1,0 +1,89 @@
+//! The parameters of the durable mark.
+
+use super::parameter::{Choice, Define, Number, Parameter, Text};
+use super::{max_borrow_ms, sequence_exhaustion};
+use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_SIGHUP};
+use pgrx::pg_sys::{GUC_SUPERUSER_ONLY, GUC_UNIT_MS, GUC_UNIT_S};
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::{WalMark, reservation};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(super) static PARAMETERS: &[&dyn Define] =
+    &[&RESERVE_AHEAD, &KEEP_WARM, &START_MARGIN, &WAL_MARK, &STATE_DIRECTORY];
+
+static RESERVE_AHEAD: Parameter<Number> = Parameter {
+    name: c"snowflake_pg.reserve_ahead",
+    short: c"Sets how far the durable mark is ahead of the clock.",
+    long:
+        c"The mark is a time on disk that no ID reaches, and at which IDs continue after a crash. A larger value means \
+        fewer writes, and IDs further ahead after a crash.",
+    context: PGC_SIGHUP,
+    flags: GUC_UNIT_MS,
+    value: Number::new(2_000, 100..=60_000),
+};
+
+/// How far the durable mark is ahead of the clock, in milliseconds.
+pub fn reserve_ahead_ms() -> u64 {
+    RESERVE_AHEAD.get()
+}
+
+static KEEP_WARM: Parameter<Number> = Parameter {
+    name: c"snowflake_pg.keep_warm",
+    short: c"Sets how long after the last ID the durable mark is kept ahead of the clock.",
+    long: c"A call within this time does not wait for the disk. 0: only while IDs are issued.",
+    context: PGC_SIGHUP,
+    flags: GUC_UNIT_S,
+    value: Number::new(60, 0..=86_400),
+};
+
+/// How long after the last ID the mark is still kept ahead of the clock.
+pub fn keep_warm() -> Duration {
+    Duration::from_secs(KEEP_WARM.get())
+}
+
+static START_MARGIN: Parameter<Number> = Parameter {
+    name: c"snowflake_pg.start_margin",
+    short: c"Sets how far ahead of the clock IDs begin after a promotion, or without a durable mark.",
+    long: c"At least reserve_ahead is used. The clocks of servers with the same worker should differ by less.",
+    context: PGC_POSTMASTER,
+    flags: GUC_UNIT_MS,
+    value: Number::new(1_000, 0..=86_400_000),
+};
+
+/// How far above the clock a server begins that cannot know what was issued before, in milliseconds.
+pub fn start_margin_ms(layout: &Layout) -> u64 {
+    let borrows_ticks = sequence_exhaustion().borrows_ticks();
+    let least = START_MARGIN.get();
+    reservation::start_margin_ms(least, reserve_ahead_ms(), layout.tick_ms(), borrows_ticks, max_borrow_ms())
+}
+
+static WAL_MARK: Parameter<Choice<WalMark>> = Parameter {
+    name: c"snowflake_pg.wal_mark",
+    short: c"Sets whether the durable mark is also written to WAL, for standbys.",
+    long: c"",
+    context: PGC_POSTMASTER,
+    flags: 0,
+    value: Choice::new(WalMark::Prefer),
+};
+
+/// Whether the durable mark is also written to WAL, and so sent to standbys.
+pub fn wal_mark() -> WalMark {
+    WAL_MARK.get()
+}
+
+static STATE_DIRECTORY: Parameter<Text> = Parameter {
+    name: c"snowflake_pg.state_directory",
+    short: c"Sets the directory of the durable mark.",
+    long: c"Relative to the data directory, or absolute. An absolute one must exist and belong to this server alone.",
+    context: PGC_POSTMASTER,
+    flags: GUC_SUPERUSER_ONLY,
+    value: Text::new(c"snowflake_pg"),
+};
+
+/// The directory of the durable mark: absolute, or relative to the data directory.
+pub fn state_directory() -> PathBuf {
+    PathBuf::from(OsString::from_vec(STATE_DIRECTORY.get().into_bytes()))
+}
