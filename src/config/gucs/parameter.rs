@@ -116,7 +116,7 @@ impl<T: Words + PartialEq + Sync> Define for Parameter<Choice<T>> {
         words.sort_unstable_by_key(|word| word.ordinal);
         let is_valid = |text: &CStr| {
             let is = |word: &&str| word.as_bytes().eq_ignore_ascii_case(text.to_bytes());
-            words.iter().any(|word| once(&word.word).chain(word.synonyms).any(|word| is(&word)))
+            words.iter().any(|word| once(&word.word).chain(word.synonyms).any(is))
         };
         record_unless_valid(self.name, is_valid, || {
             let shown: Vec<_> = words.iter().map(|word| word.word).collect();

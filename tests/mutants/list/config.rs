@@ -7,9 +7,9 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a session may set the worker ID",
         edits: &[(
-            "src/config/gucs.rs",
-            "(GucContext::Postmaster, GucFlags::default());",
-            "(GucContext::Userset, GucFlags::default());",
+            "src/config/gucs/server.rs",
+            "no ID is issued.\",\n    context: PGC_POSTMASTER,",
+            "no ID is issued.\",\n    context: pgrx::pg_sys::GucContext::PGC_USERSET,",
         )],
         against: Servers { tests: "faults:: row_29" },
     },

@@ -168,8 +168,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "IDs go on from the last timestamp where the policy is to wait or to refuse",
         edits: &[(
             "crates/snowflake_core/src/issue/policy.rs",
-            "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => 0,",
-            "(ClockRegression::Wait | ClockRegression::Error, _) if regressed => self.max_borrow,",
+            "        if regressed && !may_borrow {\n            0",
+            "        if regressed && !may_borrow {\n            self.max_borrow",
         )],
         against: Servers { tests: "faults:: row_14" },
     },

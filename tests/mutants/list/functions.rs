@@ -147,7 +147,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "keys of 32 bits become wider, although nobody has asked for it",
-        edits: &[("src/config/gucs/serial.rs", "GucSetting::<bool>::new(false)", "GucSetting::<bool>::new(true)")],
+        edits: &[("src/config/gucs/serial.rs", "Switch::new(false)", "Switch::new(true)")],
         against: Servers { tests: "serial:: by_default" },
     },
     Mutant {

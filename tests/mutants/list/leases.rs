@@ -189,7 +189,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "every role can see the connection string of the registry",
-        edits: &[("src/config/gucs/registry.rs", "GucFlags::SUPERUSER_ONLY", "GucFlags::default()")],
+        edits: &[("src/config/gucs/registry.rs", "flags: GUC_SUPERUSER_ONLY", "flags: GUC_SUPERUSER_ONLY * 0")],
         against: Servers { tests: "registry:: an_ordinary_role" },
     },
     Mutant {
