@@ -1,6 +1,6 @@
 //! The house of docs/architecture.md: who uses whom.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use testbed::{project, test};
@@ -36,12 +36,12 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// The names after `crate::`, also of a list in braces. Not in comments.
-fn used(text: &str) -> Vec<String> {
+/// The names after a path such as `crate::`, also of a list in braces. Not in comments.
+fn used(text: &str, path: &str) -> Vec<String> {
     let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let name = |text: &str| text.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect::<String>();
     let mut found = Vec::new();
-    for after in code.split("crate::").skip(1) {
+    for after in code.split(path).skip(1) {
         match after.strip_prefix('{') {
             Some(list) => found.extend(
                 list.split(['}', ';'])
@@ -66,7 +66,7 @@ fn check(folder: &str) {
             continue;
         }
         let floor = floors.get(room).unwrap_or_else(|| panic!("docs/architecture.md does not have {folder}/{room}"));
-        for other in used(&text).iter().filter(|other| *other != room) {
+        for other in used(&text, "crate::").iter().filter(|other| *other != room) {
             // Others are types and functions of lib.rs.
             let Some(below) = floors.get(other) else { continue };
             assert!(below < floor, "{path} uses {other}, which is on floor {below}, and not below {floor}");
@@ -88,4 +88,29 @@ fn each_room_of_the_extension_uses_only_what_is_below_it() {
 #[test]
 fn each_room_of_the_core_uses_only_what_is_below_it() {
     check("crates/snowflake_core/src");
+}
+
+#[test]
+fn the_files_of_a_room_of_the_core_do_not_use_each_other_in_a_circle() {
+    let root = project().join("crates/snowflake_core/src");
+    let rooms = floors("crates/snowflake_core/src").into_keys().map(|room| (root.join(&room), room));
+    for (folder, room) in rooms.filter(|(folder, _)| folder.is_dir()) {
+        let mut uses: HashMap<String, HashSet<String>> = HashMap::new();
+        for (path, text) in sources(&folder) {
+            let path = path.trim_start_matches(&folder.display().to_string()).trim_start_matches('/');
+            let file = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+            let mut others = used(&text, &format!("crate::{room}::"));
+            if !path.contains('/') {
+                others.extend(used(&text, "super::"));
+            }
+            uses.entry(file.to_owned()).or_default().extend(others.into_iter().filter(|other| other != file));
+        }
+        while !uses.is_empty() {
+            let is_left = |file: &String| uses.contains_key(file);
+            let (circle, lowest): (Vec<_>, _) = uses.iter().partition(|(_, others)| others.iter().any(is_left));
+            assert!(!lowest.is_empty(), "of {room}, these use each other: {circle:?}");
+            let lowest: Vec<_> = lowest.into_iter().map(|(file, _)| file.clone()).collect();
+            uses.retain(|file, _| !lowest.contains(file));
+        }
+    }
 }

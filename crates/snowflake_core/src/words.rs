@@ -15,7 +15,7 @@ pub struct Word<T: 'static> {
     pub meaning: &'static str,
 }
 
-/// An enum with words; made by [`words!`](crate::words!).
+/// An enum with words; made by [`words!`](macro@crate::words).
 pub trait Words: Copy + 'static {
     /// Its values, in the order in which they are described.
     const WORDS: &'static [Word<Self>];
