@@ -10,3 +10,13 @@ mod setup;
 mod simulation;
 mod verbs;
 mod versions;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files of a folder and of those in it, but for what git does not have.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let kept = entries.filter(|path| !["target", ".git", "node_modules"].iter().any(|name| path.ends_with(name)));
+    kept.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}

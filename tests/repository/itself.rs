@@ -3,6 +3,7 @@
 #[path = "../mutants/list/mod.rs"]
 mod mutants;
 
+use super::files;
 use crate::faults;
 use mutants::Against;
 use std::fs;
@@ -19,39 +20,28 @@ fn names() -> Vec<String> {
 /// A file that lacks `use testbed::test` has tests of Rust's own, which nothing runs; and so has one without its `mod`.
 #[test]
 fn every_test_of_a_file_is_one_of_its_program() {
-    let (root, names) = (project().join("tests"), names());
-    let (mut folders, mut seen) = (vec![root.clone()], 0);
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            if path.is_dir() {
-                // One with a manifest is a program of its own: a client.
-                folders.extend((!path.join("Cargo.toml").exists()).then_some(path));
-                continue;
-            }
-            let module = path.strip_prefix(&root).expect("a file of tests").with_extension("");
-            let module = module.to_str().expect("a name").replace('/', "::");
-            // Mutants are no tests, and the other program's tests are known to that one alone.
-            if path.extension().is_none_or(|extension| extension != "rs") || module.starts_with("mutants::") {
-                continue;
-            }
-            let last = module.rsplit("::").next().unwrap_or_default();
-            let parent = [folder.with_extension("rs"), folder.join("main.rs")].into_iter().find(|file| file.exists());
-            let parent = fs::read_to_string(parent.expect("a file of the folder above")).expect("a file");
-            let is_in_program = last == "main" || parent.contains(&format!("\nmod {last};\n"));
-            assert!(is_in_program, "no program has {}", path.display());
-            if module.starts_with("programs::") {
-                continue;
-            }
-            let text = fs::read_to_string(&path).expect("a file");
-            for after in text.split("\n#[test").skip(1) {
-                let name = after.split("fn ").nth(1).and_then(|text| text.split('(').next()).expect("a function");
-                assert!(
-                    names.contains(&format!("{module}::{name}")),
-                    "{} has no test {name} that is run",
-                    path.display()
-                );
-                seen += 1;
-            }
+    let (root, names, mut seen) = (project().join("tests"), names(), 0);
+    for path in files(&root).iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
+        let folder = path.parent().expect("a folder");
+        let module = path.strip_prefix(&root).expect("a file of tests").with_extension("");
+        let module = module.to_str().expect("a name").replace('/', "::");
+        // Neither mutants nor the clients with a manifest of their own are tests.
+        if module.starts_with("mutants::") || folder.join("Cargo.toml").exists() {
+            continue;
+        }
+        let last = module.rsplit("::").next().unwrap_or_default();
+        let above = [folder.with_extension("rs"), folder.join("main.rs")].into_iter().find(|file| file.exists());
+        let above = fs::read_to_string(above.expect("a file of the folder above")).expect("a file");
+        assert!(last == "main" || above.contains(&format!("\nmod {last};\n")), "no program has {}", path.display());
+        // The other program alone knows its tests.
+        if module.starts_with("programs::") {
+            continue;
+        }
+        for after in fs::read_to_string(path).expect("a file").split("\n#[test").skip(1) {
+            let name = after.split("fn ").nth(1).and_then(|text| text.split('(').next()).expect("a function");
+            let is_run = names.contains(&format!("{module}::{name}"));
+            assert!(is_run, "{} has no test {name} that is run", path.display());
+            seen += 1;
         }
     }
     assert!(seen > 400, "{seen}");

@@ -1,8 +1,8 @@
 //! The house of docs/architecture.md: who uses whom.
 
+use super::files;
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::Path;
 use testbed::{project, test};
 
 /// The rooms of a folder with their floors, by the table under its name.
@@ -20,20 +20,6 @@ fn floors(folder: &str) -> HashMap<String, u32> {
         }
     }
     floors
-}
-
-/// The source files of a folder, with those in its folders.
-fn sources(folder: &Path) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else {
-            found.push((path.display().to_string(), fs::read_to_string(&path).expect("a source")));
-        }
-    }
-    found
 }
 
 /// The names after a path such as `crate::`, also of a list in braces. Not in comments.
@@ -59,17 +45,18 @@ fn used(text: &str, path: &str) -> Vec<String> {
 fn check(folder: &str) {
     let (floors, root) = (floors(folder), project().join(folder));
     let mut arrows = 0;
-    for (path, text) in sources(&root) {
-        let room = path.trim_start_matches(&root.display().to_string()).trim_start_matches('/');
-        let room = room.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+    for file in files(&root) {
+        let path = file.strip_prefix(&root).expect("a file of the folder").to_str().expect("a name");
+        let room = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
         if room == "lib" {
             continue;
         }
         let floor = floors.get(room).unwrap_or_else(|| panic!("docs/architecture.md does not have {folder}/{room}"));
+        let text = fs::read_to_string(&file).expect("a source");
         for other in used(&text, "crate::").iter().filter(|other| *other != room) {
             // Others are types and functions of lib.rs.
             let Some(below) = floors.get(other) else { continue };
-            assert!(below < floor, "{path} uses {other}, which is on floor {below}, and not below {floor}");
+            assert!(below < floor, "{folder}/{path} uses {other}, which is on floor {below}, and not below {floor}");
             arrows += 1;
         }
     }
@@ -96,8 +83,9 @@ fn the_files_of_a_room_of_the_core_do_not_use_each_other_in_a_circle() {
     let rooms = floors("crates/snowflake_core/src").into_keys().map(|room| (root.join(&room), room));
     for (folder, room) in rooms.filter(|(folder, _)| folder.is_dir()) {
         let mut uses: HashMap<String, HashSet<String>> = HashMap::new();
-        for (path, text) in sources(&folder) {
-            let path = path.trim_start_matches(&folder.display().to_string()).trim_start_matches('/');
+        for path in files(&folder) {
+            let text = fs::read_to_string(&path).expect("a source");
+            let path = path.strip_prefix(&folder).expect("a file of the folder").to_str().expect("a name");
             let file = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
             let mut others = used(&text, &format!("crate::{room}::"));
             if !path.contains('/') {
