@@ -1,6 +1,7 @@
 //! Servers of their own: those that are restarted or killed, have a clock of their own, or stand beside others.
 
 mod admin;
+mod checkout;
 mod clock;
 mod copy;
 mod fdw;
