@@ -69,27 +69,3 @@ fn every_mutant_has_tests_that_could_notice_it() {
         }
     }
 }
-
-/// The code of PostgreSQL that a process runs takes for granted that it has one thread, and so do SAFETY comments here.
-#[test]
-fn no_process_of_postgresql_starts_a_thread() {
-    let mut folders = vec![project().join("src"), project().join("crates/snowflake_core/src")];
-    let mut seen = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                // One with a manifest is a program of its own: a client.
-                folders.extend((!path.join("Cargo.toml").exists()).then_some(path));
-                continue;
-            }
-            let text = fs::read_to_string(&path).expect("a source");
-            for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
-                assert!(words.all(|word| word != "thread"), "{}: {line}", path.display());
-            }
-            seen += 1;
-        }
-    }
-    assert!(seen > 100, "{seen}");
-}
