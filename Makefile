@@ -146,11 +146,13 @@ test-versions: setup
 	@tools/test_versions "$(TESTS)" $(or $(VERSIONS),$(versions))
 
 lint: setup
+	@tools/setup lint
 	cargo fmt --all --check
 	cargo clippy --locked $(headerless) --all-targets -- --deny warnings
 	$(cargo_extension) clippy $(features) -- --deny warnings
 	$(cargo_extension) clippy $(features) --package naive_generator -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps $(headerless)
+	target/lint/bin/cargo-deny --locked --features pg$(pg_major) check licenses
 
 # What RECORD=1 keeps is a whole run, and of a commit that others can check out.
 bench: build

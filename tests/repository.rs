@@ -3,7 +3,6 @@
 mod bench_report;
 mod docs;
 mod itself;
-mod licenses;
 mod reference;
 mod rooms;
 mod setup;
