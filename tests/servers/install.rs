@@ -14,7 +14,7 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "snowflake_pg.control", "sql/snowflake_hosted.sql"] {
+        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "snowflake_pg.control", "sql/snowflake_hosted.sql"] {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         for folder in ["extension", "adopt", "registry"].map(|product| format!("sql/{product}")) {

@@ -1,0 +1,198 @@
+# The names of make demo, make suite and make picture. The text above a name is what they list; what a name needs, and the
+# arguments of its program, are variables of that name.
+
+.PHONY: demo suite picture ready
+
+# Of a name that is not there, they list those that are.
+chosen = $(or $(addprefix $1/,$(filter $(NAME),$(shell sed -n 's|^$1/\([a-z0-9-]*\):.*|\1|p' tools/names.mk))),$1/-)
+demo: $(call chosen,demo)
+suite: $(call chosen,suite)
+picture: $(call chosen,picture)
+
+demo/- suite/- picture/-:
+	@{ test -z "$(NAME)" || echo "There is no $(@D) \"$(NAME)\"."; echo "make $(@D) NAME=…, which is one of:"; \
+	awk -F '[/:]' '/^## / { text = substr($$0, 4); next } $$1 == "$(@D)" && text { printf "  %-14s %s\n", $$2, text } { text = "" }' \
+		tools/names.mk; } >&2; exit 2
+
+# The tests beside other people's programs; arguments follow.
+programs = cargo test --locked --package testbed --test programs --
+
+# Servers whose clock and disk fail.
+ready: build
+	@tools/setup servers tests $(needs)
+	cargo build --locked --package disk_faults
+
+# The example of this name.
+demo/%: build
+	@tools/setup servers $(needs)
+	@$(example) $(subst -,_,$*) $(arguments)
+
+## Snowflake IDs for a table of a million rows, beside a writer (a minute; ROWS=10000)
+demo/adopt: arguments = $(ROWS)
+
+## values that come twice after a crash, from a sequence and from here (a minute; ROUNDS=4)
+demo/compare-crash: arguments = $(ROUNDS)
+
+## ten million IDs encrypted: distinct, spread evenly, at which cost (five minutes; IDS=100000)
+demo/encrypt: arguments = --release $(IDS)
+
+## five servers with one configuration, each with its own worker ID (two minutes; root for host names)
+demo/fleet: build
+
+## IDs that come one by one, modulo n, for each sequence_start (five minutes; IDS=10000)
+demo/modulo: arguments = $(IDS)
+
+## readers by ID beside 64 writers and crashes, with and without horizon (two minutes; SECONDS=10)
+demo/poll: arguments = $(SECONDS)
+
+## the functions in which a backend spends its time (half a minute; installs perf)
+demo/profile: needs = profile
+
+## 1,024 servers that ask one registry for their worker IDs at once (a minute)
+demo/registry-load: build
+
+## the cost of each step of an ID, without PostgreSQL (two minutes)
+demo/steps: setup
+	cargo bench --locked --package snowflake_core --bench core
+
+# The example that draws it.
+picture/%: setup
+	@$(example) $*_picture
+
+## docs/clock.svg: what each policy does when the clock goes back (two minutes)
+picture/clock: ready
+
+## docs/cost.svg: what an ID costs, by docs/benchmarks/results.md (seconds)
+picture/cost: setup
+
+## docs/dashboard.svg, through a clock step and a full disk (five minutes; installs Prometheus)
+picture/dashboard: needs = monitoring
+picture/dashboard: ready
+
+## docs/layouts.svg: where the bits of each layout are (seconds)
+picture/layouts: setup
+
+## docs/page.png: what the page looks like (seconds; installs Chromium)
+picture/page: setup
+	@tools/setup page
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1110 --screenshot=docs/page.png \
+		"file://$(CURDIR)/page/index.html"
+
+# Those of this name, also what make test-all leaves out.
+suite/%: build
+	@tools/setup servers $(needs)
+	$(programs) $*:: --include-ignored
+
+## part of make test: random schedules, leases of workers, a day of a fleet (three minutes)
+suite/core: setup
+	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
+	@tools/timed 'the core, and random schedules' cargo test --locked --package snowflake_core
+	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
+	@tools/timed 'the model of leases' cargo test --locked --package lease_model
+	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
+	@tools/timed 'the simulated fleet' cargo test --locked --package fleet_simulation
+
+# One at a time: each has the kernel map and unmap stacks all the time, and threads of one process wait for each other
+# there.
+## part of make test: interleavings of callers, transactions and readers (a minute)
+suite/loom: setup
+	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
+	@RUSTFLAGS="--cfg loom" tools/timed 'interleavings, beside those above' cargo test --locked --release --package snowflake_core \
+		--test loom --target-dir target/loom -- --test-threads 1
+
+## part of make test: every promise on servers (five minutes; TESTS="keeper:: idle")
+suite/servers: ready
+	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
+	@tools/timed 'real servers' $(servers) "$(TESTS)"
+
+## part of make test-all: beside Patroni, Prometheus and others (five minutes; installs them)
+suite/programs: needs = clients integrations patroni manifests monitoring site
+suite/programs: ready
+	@echo "==> Testing beside other people's programs"
+	@tools/timed "other people's programs" $(programs) "$(TESTS)"
+
+# What passes in some minutes under QEMU. Two tests of the SQL surface do not: one has millions of calls, and one wants the
+# mark to be ahead of the clock.
+arm64_tests = "sql_surface:: | faults::row_02_ids | clock::an_id_says_when | reference:: developer_options" \
+	--skip a_time_range_uses_the_index --skip status_shows_the_configuration
+
+# The development build: it is ready sooner.
+## the core and a server on arm64, by QEMU (an hour; fetches Debian's newest Rust and PostgreSQL)
+suite/arm64: setup
+	@tools/setup servers arm64
+	@tools/arm64 >/dev/null
+	@echo "==> Testing the core on arm64: units, properties and random schedules"
+	tools/arm64 cargo test --locked --package snowflake_core --lib --tests
+	@echo "==> Testing the core on arm64: interleavings in which threads are preempted once"
+	RUSTFLAGS="--cfg loom" SNOWFLAKE_PG_TESTS=least tools/arm64 cargo test --locked --release --package snowflake_core --test loom \
+		--target-dir target/arm64/loom -- --test-threads 1
+	@echo "==> Building the extension for arm64"
+	tools/arm64 cargo build --locked --features pg18
+	@echo "==> Testing on servers of arm64: the SQL surface, and a crash"
+	PG_CONFIG=$$(tools/arm64) SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/arm64/build/aarch64-unknown-linux-gnu/debug/libsnowflake_pg.so \
+		$(servers) $(if $(TESTS),"$(TESTS)",$(arm64_tests))
+
+## every way to insert on Citus, and which node issues IDs (three minutes; PostgreSQL with Citus)
+suite/citus: build
+	@tools/setup servers
+	@echo "==> Testing on Citus: every way to insert, on every kind of table"
+	$(programs) citus::
+
+## every client of docs/clients.md, and its statements (two minutes; installs them)
+suite/clients: needs = clients all-clients
+
+## every fault as often as its promise deserves (50 minutes)
+suite/faults: ready
+	@echo "==> Testing on real servers: every fault, in full"
+	SNOWFLAKE_PG_TESTS=full $(servers) faults::
+
+## larger worlds of leases from a registry (half an hour)
+suite/model: setup
+	@echo "==> Exploring leases of workers: larger worlds"
+	SNOWFLAKE_PG_TESTS=full cargo test --locked --package lease_model
+
+## checks are removed from the code, and a test notices (50 minutes; MUTANTS="parts of names")
+suite/mutants: setup
+	@tools/setup servers tests
+	@echo "==> Removing one check after the other, and looking which test notices"
+	@$(example) mutants $(MUTANTS)
+
+## packages on a copy of this machine (a minute, and building; root)
+suite/packages: deb dist
+	@tools/setup servers package-tests monitoring
+	target/pgxn/bin/pgxn_meta META.json
+	lintian --fail-on error,warning target/deb/*.deb
+	@echo "==> Installing and removing the packages on a copy of this machine"
+	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
+		$(programs) packages:: --include-ignored
+
+## the page that decodes IDs, in a browser (half a minute; installs Chromium)
+suite/page: needs = page
+
+## every failover under Patroni and etcd (eight minutes; installs them into target)
+suite/patroni: needs = patroni
+suite/patroni: ready
+	@echo "==> Testing on Patroni: every failover, with each way to give nodes their workers"
+	SNOWFLAKE_PG_TESTS=full $(programs) patroni::
+
+## PostgreSQL's own regression and isolation tests (six minutes; unpacks its sources into target)
+suite/postgresql: needs = postgresql-source
+
+## a month of 1,024 workers in which all goes wrong (two minutes; DAYS=1 SEED=2)
+suite/simulate: setup
+	@echo "==> Simulating 1,024 workers in 32 data centers"
+	cargo run --locked --release --package fleet_simulation -- "$(DAYS)" "$(SEED)"
+
+# PostgreSQL's own checks tell whether the catalogs can be upgraded.
+## upgrades from another PostgreSQL (a minute, and building; OLD_PG_CONFIG=/path/to/pg_config)
+suite/upgrade: old_major = $(shell $(OLD_PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+suite/upgrade: build
+	@test -n "$(OLD_PG_CONFIG)" || { echo "==> Add OLD_PG_CONFIG=/path/to/pg_config of the version to upgrade from" >&2; exit 1; }
+	@echo "==> Building the extension for the version to upgrade from"
+	PGRX_PG_CONFIG_PATH=$(OLD_PG_CONFIG) PQ_LIB_DIR=$$($(OLD_PG_CONFIG) --libdir) \
+		cargo build --locked --release $(ignoring) --features pg$(old_major) --target-dir target/old
+	@tools/setup servers tests
+	@echo "==> Upgrading and restoring servers of PostgreSQL $(old_major) to $(pg_major)"
+	cargo build --locked --package disk_faults
+	export SNOWFLAKE_PG_OLD_CONFIG=$(OLD_PG_CONFIG) SNOWFLAKE_PG_OLD_LIBRARY=$(CURDIR)/target/old/release/libsnowflake_pg.so; \
+		$(servers) "faults:: row_24|snowflake_type:: pg_upgrade"

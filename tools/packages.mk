@@ -1,0 +1,46 @@
+# What is installed, and in which packages.
+
+version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
+library = target/release/libsnowflake_pg.so
+# Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
+built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]\.' $(library) | sed 's/.* //;s/\.//')
+make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
+# Prints a script: the parts in these folders of sql, by their names.
+joined = awk 'FNR == 1 && NR > 1 { print "" } { print }' $(foreach folder,$(1),$(sort $(wildcard sql/$(folder)/*.sql)))
+upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
+
+.PHONY: install deb dist
+
+# Builds nothing, so that root needs no Rust.
+install:
+	@refuse() { printf '==> %s\n' "$$@" >&2; exit 1; }; \
+	test -f $(library) || refuse "There is no $(library)." "To build it, type $(make_here)"; \
+	test -n "$(pg_major)" || refuse "$(pg_config) does not say which PostgreSQL it is of." "Add PG_CONFIG=/path/to/pg_config"; \
+	test -n "$(built_for)" || refuse "$(library) does not say which PostgreSQL it was built for." "To build it, type $(make_here)"; \
+	test "$(built_for)" = "$(pg_major)" || refuse "$(library) was built for PostgreSQL $(built_for), and $(pg_config) is of PostgreSQL $(pg_major)." \
+		"To build for that one, type $(make_here)"
+	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
+	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
+	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 sql/snowflake_hosted.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	$(call joined,extension adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry.sql"
+
+# Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
+deb: setup
+	@tools/setup packages
+	@echo "==> Building packages for PostgreSQL $$(PG_SUPPORTED_VERSIONS=installed pg_buildext supported-versions | xargs)"
+	rm -f target/deb/*.deb
+	mkdir -p target/deb
+	PG_SUPPORTED_VERSIONS=installed pg_buildext updatecontrol
+	DEB_RULES_REQUIRES_ROOT=no PG_SUPPORTED_VERSIONS=installed debian/rules clean binary DEB_DIR=target/deb
+	@ls target/deb/*.deb
+
+dist:
+	@mkdir -p target
+	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
+	@echo "==> target/snowflake_pg-$(version).zip"
+	@mkdir -p target/dbdev && rm -f target/dbdev/*
+	git archive HEAD:sql/snowflake_hosted | tar --extract --directory target/dbdev
+	git show HEAD:sql/snowflake_hosted.sql >target/dbdev/snowflake_hosted--$(version).sql
+	@echo "==> target/dbdev"
