@@ -5,7 +5,7 @@
 #                     TESTS="keeper:: idle": on servers, only tests whose names have these words
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
 # make test-versions  the tests on servers, on each version of PostgreSQL (an hour; VERSIONS="18 19")
-# make lint           check format, style and the documentation of the code (a minute)
+# make lint           check format, style, licenses and the documentation of the code (a minute)
 # make bench          measure beside PostgreSQL's functions and other generators (twenty minutes)
 #                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
 # make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
