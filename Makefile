@@ -23,9 +23,6 @@
 # On two idle cores; a fresh clone first compiles for three minutes. All but install and clean install
 # what is missing, by apt-get. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL not in the PATH.
 
-ifdef PG_CONFIG
-export PG_CONFIG
-endif
 # Asked when they are needed: `setup` may have to install PostgreSQL first.
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
@@ -41,7 +38,6 @@ servers = cargo test --locked --package testbed --test servers --
 example = cargo run --locked --package testbed --example
 
 .PHONY: all help setup build check layers test test-all test-versions lint bench fuzz run site clean
-
 all: build
 
 help:
@@ -123,5 +119,5 @@ clean:
 	cargo clean
 	find tests/programs/clients -name node_modules -prune -exec rm -rf {} +
 
-# install, deb and dist; and demo, suite and picture.
-include tools/packages.mk tools/names.mk
+include tools/packages.mk # install, deb and dist
+include tools/names.mk # demo, suite and picture
