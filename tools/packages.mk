@@ -41,6 +41,6 @@ dist:
 	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
 	@echo "==> target/snowflake_pg-$(version).zip"
 	@mkdir -p target/dbdev && rm -f target/dbdev/*
-	git archive HEAD:sql/snowflake_hosted | tar --extract --directory target/dbdev
+	git archive HEAD:sql/hosted | tar --extract --directory target/dbdev
 	git show HEAD:sql/snowflake_hosted.sql >target/dbdev/snowflake_hosted--$(version).sql
 	@echo "==> target/dbdev"

@@ -17,7 +17,7 @@ fn the_files_of_all_packages_have_the_version_of_the_extension() {
     let changelog = text("debian/changelog");
     assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}) unstable; urgency=medium")));
     let version = format!("default_version = '{VERSION}'");
-    assert!(text("sql/snowflake_hosted/snowflake_hosted.control").contains(&version));
+    assert!(text("sql/hosted/snowflake_hosted.control").contains(&version));
     let script = text("sql/snowflake_hosted.sql");
     assert_eq!(script.matches(&format!("'{VERSION}'")).count(), 2);
 }
@@ -25,12 +25,12 @@ fn the_files_of_all_packages_have_the_version_of_the_extension() {
 /// Its rules, as of dbdev's commit 3921491: cli/src/models.rs, and package_tables.sql in supabase/migrations.
 #[test]
 fn the_package_for_dbdev_keeps_to_the_rules_of_dbdev() {
-    let control = text("sql/snowflake_hosted/snowflake_hosted.control");
+    let control = text("sql/hosted/snowflake_hosted.control");
     for line in control.lines().filter(|line| !line.starts_with('#')) {
         assert_eq!(line.matches('=').count(), 1, "dbdev takes what is between two of them: {line}");
         assert!(!line.contains("''") && line.matches('\'').count() % 2 == 0, "{line}");
     }
-    for file in ["sql/snowflake_hosted.sql", "sql/snowflake_hosted/README.md"] {
+    for file in ["sql/snowflake_hosted.sql", "sql/hosted/README.md"] {
         assert!(text(file).chars().count() < 250_000, "{file}");
     }
 }
