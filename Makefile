@@ -12,7 +12,7 @@
 # make run            show the main job on throwaway servers (a minute)
 # make site           make a site of the documents, with search (seconds; first builds mdBook)
 # make deb            build a Debian package for each PostgreSQL whose headers are installed
-# make dist           pack the last commit for PGXN, and the functions in plain SQL for dbdev
+# make dist           pack the last commit for PGXN, and the functions in plain SQL, also for dbdev
 # make clean          remove what was built
 #
 # make demo NAME=…     show one thing at work

@@ -1,4 +1,4 @@
-//! The functions in plain SQL, `sql/snowflake_hosted.sql`, on servers without the extension.
+//! The functions in plain SQL, `sql/hosted`, on servers without the extension.
 
 mod ahead;
 mod copies;
@@ -6,21 +6,18 @@ mod faults;
 mod issuing;
 mod lock;
 mod moving;
+mod parts;
 mod rights;
 mod same;
 mod set_back;
+mod states;
 
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, error, sources};
+use testbed::{Builder, Cluster, error, hosted_script};
 
 /// How many sessions hold the lock of a call.
 const LOCKED: &str = "SELECT count(*) FROM pg_locks WHERE granted
     AND (locktype = 'advisory' OR relation = (SELECT oid FROM pg_class WHERE relname = 'snowflake_lock'))";
-
-/// The script.
-pub fn script() -> String {
-    std::fs::read_to_string(sources().join("sql/snowflake_hosted.sql")).expect("the script")
-}
 
 /// A server without the extension, whose first database has the functions and this worker.
 pub fn server(worker: u32) -> Cluster {
@@ -40,7 +37,7 @@ fn with_worker(builder: Builder, worker: u32) -> Cluster {
 
 /// Runs the script, and sets the worker.
 pub fn install(client: &mut Client, worker: u32) {
-    client.batch_execute(&script()).expect("the script");
+    client.batch_execute(&hosted_script()).expect("the script");
     client.execute(&format!("SELECT snowflake_set_worker_id({worker})"), &[]).expect("a worker");
 }
 

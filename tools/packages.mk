@@ -7,6 +7,8 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 # Prints a script: the parts in these folders of sql, by their names.
 joined = awk 'FNR == 1 && NR > 1 { print "" } { print }' $(foreach folder,$(1),$(sort $(wildcard sql/$(folder)/*.sql)))
+# Prints the script for hosted databases, from this folder: install.sql, with the parts in it that parts.sql lists.
+join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs cat | sed -e '/^-- The parts of parts.sql/{r /dev/stdin' -e d -e '}' $(1)/install.sql
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: install deb dist
@@ -22,9 +24,9 @@ install:
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
-	install -m 644 sql/snowflake_hosted.sql "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	$(call joined,extension adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry.sql"
+	$(call join_hosted,sql/hosted) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_hosted.sql"
 
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
 deb: setup
@@ -40,7 +42,10 @@ dist:
 	@mkdir -p target
 	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
 	@echo "==> target/snowflake_pg-$(version).zip"
-	@mkdir -p target/dbdev && rm -f target/dbdev/*
-	git archive HEAD:sql/hosted | tar --extract --directory target/dbdev
-	git show HEAD:sql/snowflake_hosted.sql >target/dbdev/snowflake_hosted--$(version).sql
+	@rm -rf target/dbdev target/hosted && mkdir -p target/dbdev target/hosted
+	git archive HEAD:sql/hosted | tar --extract --directory target/hosted
+	$(call join_hosted,target/hosted) >target/snowflake_hosted.sql
+	@echo "==> target/snowflake_hosted.sql"
+	cp target/hosted/README.md target/hosted/snowflake_hosted.control target/dbdev
+	cp target/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(version).sql
 	@echo "==> target/dbdev"

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use testbed::postgres::Client;
-use testbed::{Cluster, Registry, value};
+use testbed::{Cluster, Registry, hosted_script, value};
 
 /// One server for each configuration, all in the same machine. Those that are not asked for anything do nothing.
 pub struct Servers {
@@ -37,7 +37,7 @@ impl Servers {
         for (setting, cluster) in &clusters {
             let mut client = cluster.connect();
             if *setting == Setting::Hosted {
-                client.batch_execute(include_str!("../../sql/snowflake_hosted.sql")).expect("the script");
+                client.batch_execute(&hosted_script()).expect("the script");
                 client.batch_execute("SELECT snowflake_set_worker_id(0)").expect("a worker");
             } else {
                 client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -82,8 +82,11 @@ fn a_database_that_gets_the_worker_of_another_one_continues_above_it() {
 fn an_advance_to_the_last_position_leaves_no_lock_behind() {
     let cluster = server(0);
     let mut client = cluster.connect();
-    let far = "SELECT snowflake_set_layout('t32 s31 unit=1s epoch=2020-01-01T00:00:00Z'), snowflake_advance(9223372036854775807, true)";
-    client.batch_execute(far).expect("the end");
+    let layout = "SELECT snowflake_set_layout('t32 s31 unit=1s epoch=2020-01-01T00:00:00Z')";
+    client.batch_execute(layout).expect("a layout");
+    let past_the_end = "SELECT snowflake_advance(((1::bigint << 32) - 1) << 31, true)";
+    assert_eq!(super::refusal(&mut client, past_the_end).1, "no ID of the layout is greater");
+    client.batch_execute("SELECT snowflake_advance((((1::bigint << 32) - 1) << 31) - 1, true)").expect("the end");
     for call in ["snowflake_nextval()", "snowflake_nextvals(1000)", "snowflake_nextblock(1000)"] {
         assert_eq!(super::refusal(&mut client, &format!("SELECT {call}")).0, "53400", "{call}");
         assert_eq!(value(&mut client, LOCKED), "0");

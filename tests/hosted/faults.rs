@@ -28,7 +28,7 @@ fn a_clock_that_is_set_back_over_a_restart_is_noticed_and_ids_go_on_when_it_has_
     let refused = witness.refusal();
     assert_eq!(refused.code().code(), "53400", "{refused:?}");
     assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued");
-    assert_eq!(value(witness.session(), "SELECT state FROM snowflake_status"), "behind");
+    assert_eq!(value(witness.session(), "SELECT state FROM snowflake_status"), "clock behind");
     cluster.set_clock(0.0);
     assert!(witness.next_id().expect("an ID") > before);
 }

@@ -1,9 +1,9 @@
 //! What a call gives, and whom it refuses.
 
-use super::{LOCKED, install, refusal, script, server};
+use super::{LOCKED, install, refusal, server};
 use std::thread;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Signal, error, test, value};
+use testbed::{Cluster, Signal, error, hosted_script, test, value};
 
 /// IDs of all sessions ascend in the order in which they were taken, and a rollback takes none back.
 #[test]
@@ -156,7 +156,7 @@ fn the_script_and_its_functions_do_not_depend_on_how_the_session_reads_strings()
         value(&mut client, made);
         assert_eq!(value(&mut client, "SELECT count(since) FROM snowflake_partitions('days')"), "3");
     }
-    assert_eq!(client.batch_execute(&script()).map_err(|error| error.to_string()), Ok(()));
+    assert_eq!(client.batch_execute(&hosted_script()).map_err(|error| error.to_string()), Ok(()));
 }
 
 /// A call that waits for who sets the layout issues IDs of the new one.
@@ -216,7 +216,7 @@ fn parallel_queries_decode_and_a_function_that_is_wrongly_safe_for_them_leaves_n
 fn an_error_of_a_call_for_ids_names_no_function_within() {
     let cluster = Cluster::builder().start();
     let mut client = cluster.connect();
-    client.batch_execute(&script()).expect("the script");
+    client.batch_execute(&hosted_script()).expect("the script");
     let contexts =
         |client: &mut Client| error(client, "SELECT snowflake_nextval()").where_().expect("a context").to_owned();
     let context = contexts(&mut client);

@@ -1,13 +1,12 @@
 //! From the extension to the functions in plain SQL and back, with the schema of the application as it is.
 
-use super::script;
 use std::collections::HashSet;
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, NoTls};
-use testbed::{Builder, Cluster, Load, project, test, value};
+use testbed::{Builder, Cluster, Load, hosted_script, project, test, value};
 
 /// An application that uses what there is, with the functions in a schema of their own.
 const APPLICATION: &str = "CREATE TABLE orders (
@@ -75,7 +74,7 @@ fn with_extension(worker: u32) -> (Cluster, Client, Client) {
 fn hosted(worker: u32) -> (Cluster, Client, Client) {
     let (cluster, mut owner, dba) = server(Cluster::builder(), "");
     owner.batch_execute("CREATE SCHEMA ids; SET search_path = ids").expect("a schema");
-    owner.batch_execute(&script()).expect("the script");
+    owner.batch_execute(&hosted_script()).expect("the script");
     owner.batch_execute(&format!("SELECT snowflake_set_worker_id({worker}); RESET search_path")).expect("a worker");
     (cluster, owner, dba)
 }

@@ -1,8 +1,8 @@
 //! What a role without rights can do.
 
-use super::{LOCKED, install, script, server};
+use super::{LOCKED, install, server};
 use testbed::postgres::NoTls;
-use testbed::{Cluster, error, test, value};
+use testbed::{Cluster, error, hosted_script, test, value};
 
 #[test]
 fn everybody_can_issue_and_decode_and_change_nothing() {
@@ -163,7 +163,7 @@ fn the_script_refuses_a_schema_in_which_others_can_create_or_have_created() {
         dba.batch_execute(prepare).expect("a schema");
         for role in ["owner", "postgres"] {
             dba.batch_execute(&format!("SET ROLE {role}; SET search_path = ids")).expect("a role");
-            let refused = error(&mut dba, &script());
+            let refused = error(&mut dba, &hosted_script());
             assert_eq!(refused.code().code(), "42501", "{refused:?}");
             if role == "owner" {
                 assert_eq!(refused.detail(), Some(detail));
@@ -195,7 +195,7 @@ fn everybody_can_issue_where_default_privileges_give_functions_to_nobody() {
     owner
         .batch_execute("GRANT EXECUTE ON FUNCTION snowflake_advance(bigint, boolean) TO passer_by")
         .expect("a privilege");
-    owner.batch_execute(&script()).expect("the script");
+    owner.batch_execute(&hosted_script()).expect("the script");
     owner.batch_execute("SET ROLE passer_by").expect("a role");
     assert_eq!(error(&mut owner, "SELECT snowflake_nextval()").code().code(), "42501");
     let granted = "SELECT has_function_privilege('snowflake_advance(bigint, boolean)', 'EXECUTE')";

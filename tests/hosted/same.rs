@@ -1,17 +1,20 @@
-//! One table of calls, whose results are the same in both editions: values to the last bit, errors by SQLSTATE.
+//! One table of calls, whose results are the same in both editions: values to the last bit, errors by SQLSTATE and message.
 
-use super::{install, script};
+use super::install;
 use testbed::postgres::{Client, SimpleQueryMessage};
-use testbed::{Cluster, test};
+use testbed::{Cluster, hosted_script, test};
 
-/// What a call gives: its value as a text, or the SQLSTATE of its error.
+/// What a call gives: its value as a text, or the SQLSTATE and the message of its error.
 fn outcome(client: &mut Client, call: &str) -> Result<Option<String>, String> {
     match client.simple_query(&format!("SELECT {call}")) {
         Ok(messages) => Ok(messages.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
             _ => None,
         })),
-        Err(error) => Err(error.as_db_error().expect("an error of the server").code().code().to_owned()),
+        Err(error) => {
+            let error = error.as_db_error().expect("an error of the server");
+            Err(format!("{} {}", error.code().code(), error.message()))
+        }
     }
 }
 
@@ -284,6 +287,23 @@ fn calls() -> Vec<String> {
     ] {
         add(format!("snowflake_from_uuid('{uuid}')"));
     }
+    for call in [
+        "nextvals(0)",
+        "nextvals(1000001)",
+        "nextblock(0)",
+        "nextblock(4097)",
+        "nextval_tagged(1)",
+        "lastval()",
+        "advance(9223372036854775807)",
+        "advance(((1::bigint << 41) - 1) << 22)",
+        "partitions('pg_class')",
+        "create_partitions('pg_class', '1 day', 1)",
+        "create_partitions('pg_class', '1 ms', 1)",
+        "create_partitions('pg_class', '1 day', 1001)",
+        "drop_partitions('pg_class', 'infinity')",
+    ] {
+        add(format!("snowflake_{call}"));
+    }
     calls
 }
 
@@ -321,7 +341,7 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
     extension.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let server = Cluster::builder().start();
     let mut hosted = server.connect();
-    hosted.batch_execute(&script()).expect("the script");
+    hosted.batch_execute(&hosted_script()).expect("the script");
     let signatures = "SELECT p.oid::regprocedure::text || ' ' || pg_get_function_result(p.oid) FROM pg_proc p
         WHERE proname LIKE 'snowflake%' AND obj_description(p.oid, 'pg_proc') NOT LIKE 'not to be called%' ORDER BY 1";
     let [theirs, ours] = [&mut extension, &mut hosted].map(|client| {
@@ -333,11 +353,11 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
             .collect::<Vec<_>>()
     });
     let missing: Vec<_> = theirs.iter().filter(|name| !ours.contains(name)).collect();
-    let what = "functions that sql/snowflake_hosted.sql lacks: add each there, or to FOR_SERVERS in tests/hosted/same.rs \
+    let what = "functions that sql/hosted lacks: add each there, or to FOR_SERVERS in tests/hosted/same.rs \
                 if hosted databases cannot have it";
     assert_listed(&missing, FOR_SERVERS, what);
     let more: Vec<_> = ours.iter().filter(|name| !theirs.contains(name)).collect();
-    let what = "functions that only sql/snowflake_hosted.sql has: give each the arguments and the result of the extension's, or \
+    let what = "functions that only sql/hosted has: give each the arguments and the result of the extension's, or \
                 add it to FOR_DATABASES";
     assert_listed(&more, FOR_DATABASES, what);
 }

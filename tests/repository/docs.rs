@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::{Builder, Cluster, project, test};
+use testbed::{Builder, Cluster, hosted_script, project, test};
 
 /// A fenced block: its language, and its lines.
 struct Block {
@@ -131,9 +131,7 @@ fn the_sql_of_the_document_on_hosted_databases_runs_without_the_extension() {
     let cluster = Cluster::builder().set("timezone", "UTC").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE SCHEMA ids; SET search_path = ids").expect("a schema");
-    client
-        .batch_execute(&fs::read_to_string(project().join("sql/snowflake_hosted.sql")).expect("the script"))
-        .expect("functions");
+    client.batch_execute(&hosted_script()).expect("functions");
     client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("a worker");
     assert_eq!(run(&cluster, include_str!("../../docs/hosted.md")), 2);
 }

@@ -14,10 +14,10 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "snowflake_pg.control", "sql/snowflake_hosted.sql"] {
+        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "snowflake_pg.control"] {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
-        for folder in ["extension", "adopt", "registry"].map(|product| format!("sql/{product}")) {
+        for folder in ["extension", "adopt", "registry", "hosted"].map(|product| format!("sql/{product}")) {
             for part in fs::read_dir(project().join(&folder)).expect("a product") {
                 let part = part.expect("a part").path();
                 let name = part.file_name().and_then(|name| name.to_str()).expect("a name");

@@ -124,6 +124,11 @@ pub fn sources() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_SOURCES").map_or_else(project, PathBuf::from)
 }
 
+/// The script for databases without the extension, as `make install` puts its parts together.
+pub fn hosted_script() -> String {
+    fs::read_to_string(Installation::shared().scripts().join("snowflake_hosted.sql")).expect("an installed script")
+}
+
 /// The built extension: `SNOWFLAKE_PG_LIBRARY`, or the release build.
 pub fn library() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_LIBRARY")

@@ -35,8 +35,8 @@ pub use disk_faults_protocol::Order;
 pub use faults::Frozen;
 pub use host::{can_name_hosts, make_private_file, need_hosts};
 pub use installation::{
-    Installation, library, make_install, need_extension, need_postgresql, needed, pg_config, postgresql, project,
-    sources,
+    Installation, hosted_script, library, make_install, need_extension, need_postgresql, needed, pg_config, postgresql,
+    project, sources,
 };
 pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};

@@ -4,13 +4,13 @@ use super::program;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use testbed::{Cluster, project, sources, test};
+use testbed::{Cluster, hosted_script, project, test};
 
 /// A file that programs find in this folder, made by the commands of the document.
 fn file(cluster: &Cluster) -> std::path::PathBuf {
     let folder = cluster.make_directory("application");
     fs::create_dir(folder.join("db")).expect("a folder");
-    fs::copy(sources().join("sql/snowflake_hosted.sql"), folder.join("snowflake_hosted.sql")).expect("the script");
+    fs::write(folder.join("snowflake_hosted.sql"), hosted_script()).expect("the script");
     let document = fs::read_to_string(project().join("docs/hosted.md")).expect("a document");
     let commands = document.split("```").find(|block| block.contains("> db/snowflake.sql")).expect("commands");
     let commands = commands.trim_start_matches("text\n");

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls, SimpleQueryMessage};
-use testbed::{Cluster, needed, project, sources, test};
+use testbed::{Cluster, hosted_script, needed, project, test};
 
 const CLIENTS: usize = 20;
 const INSERTS: usize = 200;
@@ -75,8 +75,8 @@ fn clients_of_pgbouncer_in_transaction_mode_get_ids_of_their_own_in_ascending_or
 
 #[test]
 fn clients_of_pgbouncer_get_ids_of_their_own_from_the_functions_in_plain_sql() {
-    let script = fs::read_to_string(sources().join("sql/snowflake_hosted.sql")).expect("the script");
-    assert_own_and_ascending(&Cluster::builder().start(), &format!("{script}; SELECT snowflake_set_worker_id(7)"));
+    let cluster = Cluster::builder().start();
+    assert_own_and_ascending(&cluster, &format!("{}; SELECT snowflake_set_worker_id(7)", hosted_script()));
 }
 
 fn assert_own_and_ascending(cluster: &Cluster, install: &str) {

@@ -1,0 +1,163 @@
+-- One ID.
+
+-- The parts of snowflake_take(), which the planner inlines there. Their names were looked up when the script ran, so that it needs no
+-- search_path of its own: setting one takes as long as the rest.
+
+CREATE OR REPLACE FUNCTION ids.snowflake_is_checked() RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN coalesce(current_setting('hosted_snowflake.session', true) = 'ids.snowflake_life'::regclass::oid::text || ' ' || ids.snowflake_registration(), false);
+COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called; who sets this parameter skips the check for his own IDs';
+
+-- Waits here, and not while others wait for the lock, if the owner alters a sequence.
+CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND 4294967295
+        THEN greatest(pg_sequence_last_value('ids.snowflake_position'::regclass), pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass), 0) >= 0 END;
+COMMENT ON FUNCTION ids.snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
+
+-- Under the lock: takes so many positions at a time of the clock, or none if that is NULL. The last one, or -1 if they would be too far
+-- ahead. A tick begins at a number by chance, from 0 to 1.
+CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance float8) RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN CASE WHEN ms NOT BETWEEN (ids.snowflake_own_fields()).epoch AND (ids.snowflake_own_fields()).issues_until
+            OR greatest(ids.snowflake_last(), ids.snowflake_tick(ms) + (1::bigint << (ids.snowflake_own_fields()).sequence_bits)) > ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms()) - count
+            THEN -1
+        ELSE ids.snowflake_set_last(CASE WHEN ids.snowflake_last() >= ids.snowflake_tick(ms) THEN ids.snowflake_last() + count
+            ELSE ids.snowflake_tick(ms) + count - 1 + floor(chance * (1::bigint << (ids.snowflake_own_fields()).sequence_bits)::float8)::bigint END) END;
+COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, float8) IS 'not to be called: takes positions, under the lock';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_id_at(place bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ((place >> (ids.snowflake_own_fields()).sequence_bits) << (ids.snowflake_own_fields()).timestamp_shift)
+        | ((place & ~(-1::bigint << (ids.snowflake_own_fields()).sequence_bits)) << (ids.snowflake_own_fields()).sequence_shift)
+        | (ids.snowflake_worker_id()::bigint << (ids.snowflake_own_fields()).worker_shift)
+        | (ids.snowflake_datacenter_id()::bigint << (ids.snowflake_own_fields()).datacenter_shift);
+COMMENT ON FUNCTION ids.snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
+
+-- Waits a little for the clock to be near enough for so many positions; NULL if that would take too long. The time is when this call began to
+-- wait: NULL the first time, and then what this has returned.
+CREATE OR REPLACE FUNCTION ids.snowflake_wait_for_clock(count bigint, ms bigint, since timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_own_fields();
+    tick bigint := 1::bigint << f.sequence_bits;
+    missing numeric := greatest(ids.snowflake_last(), ids.snowflake_tick(ms) + tick)::numeric + count - ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms());
+    missing_ms numeric := ceil(missing / tick) * f.tick_ms;
+BEGIN
+    IF ms NOT BETWEEN f.epoch AND f.issues_until OR missing_ms > ids.snowflake_max_wait_ms() OR clock_timestamp() > since + interval '10 seconds' THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pg_sleep((greatest(least(missing_ms, 100), 1) / 1000)::float8);
+    RETURN coalesce(since, clock_timestamp());
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_wait_for_clock(bigint, bigint, timestamptz) IS 'not to be called: waits for the clock';
+
+-- Before the first ID of a session, with the rights of snowflake_take(): whose the worker ID is, and whether the server has begun anew.
+-- NULL, or why no ID can be issued.
+CREATE OR REPLACE FUNCTION ids.snowflake_begin_session() RETURNS ids.snowflake_problem
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_own_fields();
+    problem ids.snowflake_problem := ids.snowflake_problem_of_database();
+    registration text := ids.snowflake_registration();
+    -- Statistics begin anew after a crash, in which the postmaster remains.
+    life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
+    ms bigint := ids.snowflake_unix_ms();
+BEGIN
+    IF problem.message IS NOT NULL THEN
+        RETURN problem;
+    ELSIF ms NOT BETWEEN f.epoch AND f.issues_until THEN
+        RETURN ids.snowflake_problem_of_clock(ms);
+    END IF;
+    -- setval() looks them up once in a session.
+    PERFORM pg_sequence_parameters('ids.snowflake_position'::regclass), pg_sequence_parameters('ids.snowflake_high_water_mark'::regclass);
+    IF pg_sequence_last_value('ids.snowflake_life'::regclass) IS DISTINCT FROM life THEN
+        -- First the position: after a crash in between, it is raised once more. No ID was further ahead of the clock.
+        PERFORM ids.snowflake_raise(ms + ids.snowflake_max_ahead_ms(), NULL), setval('ids.snowflake_life'::regclass, life);
+    END IF;
+    PERFORM set_config('hosted_snowflake.session', 'ids.snowflake_life'::regclass::oid::text || ' ' || registration, false);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_begin_session() IS 'not to be called: what is checked before the first ID of a session';
+
+-- Takes so many positions, and returns the last ID. It names everything with its schema.
+--
+-- The lock cannot outlive the block: whatever ends it, rolls its subtransaction back, and releases the lock. A sequence is not rolled back,
+-- and variables are not. So a call that succeeds ends the block by an error, too. Nobody waits for the lock until a transaction has ended.
+CREATE OR REPLACE FUNCTION ids.snowflake_take(count bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
+DECLARE
+    is_checked pg_catalog.bool := ids.snowflake_is_checked();
+    has_lock pg_catalog.bool := false;
+    is_queued pg_catalog.bool := false;
+    queues_from pg_catalog.timestamptz;
+    tries pg_catalog.int4 := 0;
+    ms pg_catalog.int8;
+    taken pg_catalog.int8;
+    id pg_catalog.int8;
+    waiting pg_catalog.timestamptz;
+    problem ids.snowflake_problem;
+BEGIN
+    IF ids.snowflake_is_writable(count) IS NULL THEN
+        problem := ids.snowflake_problem_of_call(count);
+        RAISE EXCEPTION USING ERRCODE = problem.code, MESSAGE = problem.message, DETAIL = problem.detail, HINT = problem.hint;
+    END IF;
+    LOOP
+        BEGIN
+            -- The first time in a session without the lock, and taking nothing: what has to be looked up in catalogs can wait there.
+            IF NOT is_checked THEN
+                LOCK TABLE ids.snowflake_lock IN ACCESS SHARE MODE;
+            ELSIF queues_from OPERATOR(pg_catalog.<) pg_catalog.clock_timestamp() THEN
+                is_queued := true;
+                LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
+            ELSE
+                LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
+            END IF;
+            has_lock := true;
+            -- Again: the worker may have been set while this waited.
+            is_checked := is_checked AND ids.snowflake_is_checked();
+            ms := CASE WHEN is_checked THEN ids.snowflake_unix_ms() END;
+            taken := ids.snowflake_move(count, ms, pg_catalog.random());
+            id := ids.snowflake_id_at(taken);
+            RAISE SQLSTATE 'SN000';
+        EXCEPTION
+            WHEN SQLSTATE 'SN000' THEN
+            WHEN lock_not_available THEN
+                IF has_lock OR is_queued OR NOT is_checked THEN
+                    RAISE;
+                END IF;
+                -- A second later: sessions that queue are slower, as each has to be woken up with the lock.
+                queues_from := coalesce(queues_from, pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '1 second'::pg_catalog.interval);
+                tries := tries OPERATOR(pg_catalog.+) 1;
+                PERFORM pg_catalog.pg_sleep(CASE WHEN tries OPERATOR(pg_catalog.>) 3 THEN 0.001 ELSE 0 END);
+                CONTINUE;
+        END;
+        has_lock := false;
+        IF is_checked AND taken OPERATOR(pg_catalog.>=) 0 THEN
+            RETURN id;
+        ELSIF is_checked THEN
+            waiting := ids.snowflake_wait_for_clock(count, ms, waiting);
+            problem := CASE WHEN waiting IS NULL THEN ids.snowflake_problem_of_clock(ms) END;
+        ELSE
+            problem := ids.snowflake_begin_session();
+            is_checked := true;
+        END IF;
+        IF problem.message IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = problem.code, MESSAGE = problem.message, DETAIL = problem.detail, HINT = problem.hint;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_take(bigint) IS 'not to be called: takes a number of adjacent positions, and returns the last ID';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN ids.snowflake_take(1::bigint);
+COMMENT ON FUNCTION ids.snowflake_nextval() IS 'next Snowflake ID';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_id() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN ids.snowflake_take(1::bigint);
+COMMENT ON FUNCTION ids.snowflake_id() IS 'next Snowflake ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';

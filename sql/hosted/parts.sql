@@ -1,0 +1,23 @@
+-- The functions in plain SQL as parts, in a schema named ids. To work on them, make them in a database of your own, again after each
+-- change: psql -1 -d dev -f sql/hosted/parts.sql
+--
+-- Users get one file from `make install` and `make dist`: install.sql with these parts in it, which are made in any schema. So each name of
+-- ours has the schema ids, also in texts; all others are found in pg_catalog.
+
+\set ON_ERROR_STOP on
+CREATE SCHEMA IF NOT EXISTS ids;
+SET search_path = pg_catalog, pg_temp;
+
+\ir layouts.sql
+\ir decode.sql
+\ir time_ranges.sql
+\ir partitions.sql
+\ir text.sql
+\ir position.sql
+\ir problem.sql
+\ir issue.sql
+\ir batches.sql
+\ir extension_only.sql
+\ir status.sql
+\ir admin.sql
+\ir rights.sql

@@ -1,0 +1,121 @@
+-- What is kept: the position of the last ID, the lock, and which database has the worker ID.
+
+-- The position of the last ID: its tick, and its number in the tick. Neither a rollback nor a lost session takes it back, and it does not
+-- go back with the clock. snowflake_move() changes it, under the lock.
+CREATE SEQUENCE IF NOT EXISTS ids.snowflake_position AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE ids.snowflake_position IS 'position of the last ID; not to be changed';
+
+-- The same, and what counts while it is there. A crash and a failover empty it. No subscription sets it, since it is unlogged.
+CREATE UNLOGGED SEQUENCE IF NOT EXISTS ids.snowflake_high_water_mark AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE ids.snowflake_high_water_mark IS 'position of the last ID since a crash or a failover; not to be changed';
+
+-- When this server began: a session compares it before its first ID, and continues above what a crash or a failover may have lost.
+CREATE SEQUENCE IF NOT EXISTS ids.snowflake_life AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE ids.snowflake_life IS 'when the server began that issued the last ID; not to be changed';
+
+-- What is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. LOCK TABLE is for its owner: anybody can take an advisory
+-- lock. The mode conflicts with itself, and with none that a role takes which may not lock it.
+CREATE OR REPLACE VIEW ids.snowflake_lock AS SELECT;
+COMMENT ON VIEW ids.snowflake_lock IS 'not to be used: sessions that issue IDs lock it, one after the other';
+
+-- The database that has the worker ID: a dump has this row, too, and is restored to another one.
+CREATE TABLE IF NOT EXISTS ids.snowflake_database (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    system_identifier bigint NOT NULL,
+    -- 0 after rows of a dump were restored into this database.
+    database oid NOT NULL,
+    relation oid NOT NULL,
+    -- Equal to xmin of this row, which pg_upgrade keeps, and a dump does not.
+    inserted_by xid8 NOT NULL,
+    -- xmin of a catalog's row, which a logical replica keeps, and pg_upgrade does not. All three have another system identifier.
+    catalog_xmin xid NOT NULL,
+    version text NOT NULL
+);
+COMMENT ON TABLE ids.snowflake_database IS 'the database for which snowflake_set_worker_id() was called';
+REVOKE ALL ON SEQUENCE ids.snowflake_position, ids.snowflake_high_water_mark, ids.snowflake_life FROM PUBLIC;
+REVOKE ALL ON ids.snowflake_database, ids.snowflake_lock FROM PUBLIC;
+
+-- Sets which call of snowflake_set_worker_id() is in force. Every session notices at its next ID.
+CREATE OR REPLACE FUNCTION ids.snowflake_register(call text) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
+    EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN %L::text', call);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_register(text) IS 'not to be called: sets which call of snowflake_set_worker_id() is in force';
+
+-- Only snowflake_set_worker_id() inserts a row. A subscription brings the one of its publisher, which is ignored. pg_restore --data-only
+-- brings an old one, and then sets the sequences back: this database is a copy from then on. In a transaction, that could be rolled back,
+-- and sequences are not: an error keeps pg_restore from setting them. With the rights of who inserts: anybody can have a trigger call it.
+CREATE OR REPLACE FUNCTION ids.snowflake_guard_database() RETURNS trigger
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_RELID <> 'ids.snowflake_database'::regclass THEN
+        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated', MESSAGE = 'function "snowflake_guard_database" is for one table';
+    ELSIF EXISTS (SELECT FROM pg_stat_subscription WHERE pid = pg_backend_pid()) THEN
+        RETURN NULL;
+    ELSIF TG_OP <> 'INSERT' THEN
+        RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+    ELSIF NEW.inserted_by <> pg_current_xact_id() AND now() <> statement_timestamp() THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'rows of a dump cannot be restored into this table in a transaction',
+            DETAIL = 'The dump would set the position of the last ID back.',
+            HINT = format('Leave out this schema: pg_restore --exclude-schema=%s.', TG_TABLE_SCHEMA);
+    ELSIF NEW.inserted_by <> pg_current_xact_id() THEN
+        PERFORM ids.snowflake_register(NULL);
+        DELETE FROM ids.snowflake_database;
+        NEW.database := 0;
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_guard_database() IS 'not to be called: notices rows that a dump or a subscription brings';
+CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON ids.snowflake_database FOR EACH ROW EXECUTE FUNCTION ids.snowflake_guard_database();
+ALTER TABLE ids.snowflake_database ENABLE ALWAYS TRIGGER guard;
+
+CREATE OR REPLACE FUNCTION ids.snowflake_catalog_xmin() RETURNS xid
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT t.xmin FROM pg_type t WHERE t.oid = 'ids.snowflake_fields'::regtype);
+COMMENT ON FUNCTION ids.snowflake_catalog_xmin() IS 'not to be called: the transaction that has made the functions'' first type';
+
+-- The last position. A standby cannot read the second sequence.
+CREATE OR REPLACE FUNCTION ids.snowflake_last() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN coalesce(CASE WHEN NOT pg_is_in_recovery() THEN pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass) END,
+        pg_sequence_last_value('ids.snowflake_position'::regclass));
+COMMENT ON FUNCTION ids.snowflake_last() IS 'not to be called: the position of the last ID';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_set_last(place bigint) RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN setval('ids.snowflake_high_water_mark'::regclass, setval('ids.snowflake_position'::regclass, place));
+COMMENT ON FUNCTION ids.snowflake_set_last(bigint) IS 'not to be called: sets the position of the last ID';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_unix_ms() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN floor(date_part('epoch', clock_timestamp()) * 1000)::bigint;
+COMMENT ON FUNCTION ids.snowflake_unix_ms() IS 'not to be called: the clock in Unix milliseconds';
+
+-- The first position of the tick of a time.
+CREATE OR REPLACE FUNCTION ids.snowflake_tick(ms bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ((ms - (ids.snowflake_own_fields()).epoch) / (ids.snowflake_own_fields()).tick_ms)
+        << (ids.snowflake_own_fields()).sequence_bits;
+COMMENT ON FUNCTION ids.snowflake_tick(bigint) IS 'not to be called: the first position of the tick of a time';
+
+-- Continues above a time, or above an ID. Both are positions only under the lock, since the layout may be set before. The lock is released
+-- as in snowflake_take().
+CREATE OR REPLACE FUNCTION ids.snowflake_raise(ms bigint, past bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields;
+BEGIN
+    LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
+    f := ids.snowflake_own_fields();
+    PERFORM ids.snowflake_set_last(greatest(ids.snowflake_last(), ids.snowflake_tick(ms),
+        ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits)));
+    RAISE SQLSTATE 'SN000';
+EXCEPTION WHEN SQLSTATE 'SN000' THEN
+    RETURN;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_raise(bigint, bigint) IS 'not to be called: continues above a time, or above an ID';

@@ -1,0 +1,28 @@
+-- Some functions are for the owner. Before there is a worker, everybody gets the others, and nobody has what default privileges give;
+-- later, what the owner has granted and revoked remains.
+DO $$
+DECLARE
+    is_new boolean := NOT EXISTS (SELECT FROM ids.snowflake_database);
+    object record;
+BEGIN
+    FOR object IN
+        WITH functions AS (
+            SELECT oid::regprocedure::text AS name, proowner, proacl,
+                proname ~ '_(guard_database|problem_of_database|problem_of_clock|problem_of_call|begin_session|last|set_last|move|raise|register|set_worker_id|set_layout|advance)$' AS is_for_owner
+            FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'ids.snowflake_life'::regclass) AND proname LIKE 'snowflake%')
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE is_for_owner
+        UNION ALL
+        SELECT format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', name) FROM functions WHERE NOT is_for_owner AND is_new
+        UNION ALL
+        SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) FROM (
+            SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name, relowner AS owner, relacl AS acl
+            FROM pg_class WHERE oid IN ('ids.snowflake_position'::regclass, 'ids.snowflake_high_water_mark'::regclass, 'ids.snowflake_life'::regclass, 'ids.snowflake_database'::regclass,
+                'ids.snowflake_lock'::regclass)
+            UNION ALL
+            SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE is_for_owner) objects
+        CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0) AND is_new
+    LOOP
+        EXECUTE object.command;
+    END LOOP;
+END
+$$;

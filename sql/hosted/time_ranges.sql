@@ -1,0 +1,183 @@
+-- Selecting by time, with an index on the ID; and IDs of given parts.
+
+CREATE OR REPLACE FUNCTION ids.snowflake_refuse_time(at timestamptz, f ids.snowflake_fields) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last bigint := f.epoch + f.tick_ms * ~(-1::bigint << f.timestamp_bits);
+    is_early boolean := at < ids.snowflake_at(f.epoch);
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+        MESSAGE = format('timestamp is %s of the layout', CASE WHEN is_early THEN 'before the epoch' ELSE 'after the end' END),
+        DETAIL = format('IDs of this layout have timestamps from %s to %s.', ids.snowflake_display_time(f.epoch), ids.snowflake_display_time(last)),
+        HINT = format('For a range that is open on this side, use ''%s''.', CASE WHEN is_early THEN '-infinity' ELSE 'infinity' END);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_refuse_time(timestamptz, ids.snowflake_fields) IS 'not to be called: the error for a time that a layout does not have';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_must_sort(f ids.snowflake_fields) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT f.sorts_by_time THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'IDs of this layout do not sort by time',
+            DETAIL = format('The timestamp is not the highest field of "%s".', f.text), HINT = 'Compare snowflake_timestamp(id, layout) instead.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_must_sort(ids.snowflake_fields) IS 'not to be called: the error for a layout whose IDs do not sort by time';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_min_id(at timestamptz, layout text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
+    tick bigint;
+BEGIN
+    PERFORM ids.snowflake_must_sort(f);
+    IF NOT isfinite(at) THEN
+        RETURN CASE WHEN at = 'infinity' THEN 9223372036854775807 ELSE 0 END;
+    END IF;
+    tick := floor((floor(extract(epoch FROM at) * 1000) - f.epoch) / f.tick_ms);
+    IF tick BETWEEN 0 AND f.last_tick THEN
+        RETURN tick << f.timestamp_shift;
+    ELSIF tick > 0 AND tick <= ~(-1::bigint << f.timestamp_bits) THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = 'timestamp is after the last bigint of the layout',
+            DETAIL = format('IDs after %s are negative, and do not sort by time.', ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick));
+    END IF;
+    PERFORM ids.snowflake_refuse_time(at, f);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz, text) IS 'lowest ID of the tick of a time in another layout';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_min_id(at timestamptz) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ids.snowflake_min_id(at, ids.snowflake_layout());
+COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz) IS 'lowest ID of the tick of a time; 0 for -infinity, the largest bigint for infinity';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, until timestamptz, layout text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id >= ids.snowflake_min_id(since, layout) AND id < ids.snowflake_min_id(until, layout);
+COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz, text) IS 'whether an ID of another layout was issued in this time';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, until timestamptz DEFAULT 'infinity'::timestamptz) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN id >= ids.snowflake_min_id(since, ids.snowflake_layout()) AND id < ids.snowflake_min_id(until, ids.snowflake_layout());
+COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz) IS
+    'whether an ID was issued in the tick of since or later, and before the tick of until; uses an index on the ID';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_interval(length interval, layout text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
+    -- Months first: those of an infinite interval are not 0.
+    is_fixed boolean := isfinite(length) AND extract(year FROM length) = 0 AND extract(month FROM length) = 0;
+    micros numeric := CASE WHEN is_fixed THEN extract(epoch FROM length) * 1000000 END;
+    ticks numeric := trunc(trunc(micros / 1000) / f.tick_ms);
+BEGIN
+    PERFORM ids.snowflake_must_sort(f);
+    IF NOT is_fixed THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an interval of months or of infinity has no fixed length',
+            DETAIL = format('The value is %s.', length), HINT = 'Use days, which have 24 hours each.';
+    ELSIF micros < 0 OR ticks = 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = CASE WHEN micros < 0 THEN 'the interval must not be negative' ELSE 'the interval is shorter than a tick of the layout' END,
+            DETAIL = format('The value is %s, and the layout is %s.', length, f.text);
+    ELSIF ticks > f.last_tick THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = 'the interval is longer than the layout lasts',
+            DETAIL = format('The value is %s, and the layout is %s.', length, f.text);
+    END IF;
+    RETURN ticks::bigint << f.timestamp_shift;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_interval(interval, text) IS 'difference between IDs of another layout that were issued this long apart';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_interval(length interval) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_interval(length, ids.snowflake_layout()) END;
+COMMENT ON FUNCTION ids.snowflake_interval(interval) IS 'difference between IDs issued this long apart; without months';
+
+-- A number at its place in an ID.
+CREATE OR REPLACE FUNCTION ids.snowflake_place(name text, value bigint, bits integer, shift integer, f ids.snowflake_fields) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF value NOT BETWEEN 0 AND ~(-1::bigint << bits) THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s does not fit the layout', name),
+            DETAIL = format('%s is %s, and layout %s %s.', name, value, f.text,
+                CASE bits WHEN 0 THEN 'has no such field' ELSE format('allows 0 to %s', ~(-1::bigint << bits)) END);
+    END IF;
+    RETURN value << shift;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_place(text, bigint, integer, integer, ids.snowflake_fields) IS 'not to be called: a number at its place in an ID';
+
+-- Not STRICT: decoding gives NULL for a field that the layout does not have, and composing takes it back.
+CREATE OR REPLACE FUNCTION ids.snowflake_compose(
+        issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer, layout text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
+    tick bigint;
+    id bigint;
+BEGIN
+    IF issued_at IS NULL OR layout IS NULL OR datacenter_id IS NULL AND f.datacenter_bits > 0 OR worker_id IS NULL AND f.worker_bits > 0
+        OR sequence IS NULL AND f.sequence_bits > 0 THEN
+        RETURN NULL;
+    END IF;
+    IF NOT isfinite(issued_at) OR issued_at < '1970-01-01Z' THEN
+        PERFORM ids.snowflake_refuse_time(issued_at, f);
+    END IF;
+    id := ids.snowflake_place('tag', coalesce(tag, 0)::bigint, f.tag_bits, f.tag_shift, f);
+    tick := floor((floor(extract(epoch FROM issued_at) * 1000) - f.epoch) / f.tick_ms);
+    IF tick NOT BETWEEN 0 AND ~(-1::bigint << f.timestamp_bits) THEN
+        PERFORM ids.snowflake_refuse_time(issued_at, f);
+    END IF;
+    id := id | (tick << f.timestamp_shift) | ids.snowflake_place('datacenter_id', coalesce(datacenter_id, 0)::bigint, f.datacenter_bits, f.datacenter_shift, f)
+        | ids.snowflake_place('worker_id', coalesce(worker_id, 0)::bigint, f.worker_bits, f.worker_shift, f)
+        | ids.snowflake_place('sequence', coalesce(sequence, 0)::bigint, f.sequence_bits, f.sequence_shift, f);
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS 'ID of another layout with these fields';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_compose(
+        issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer DEFAULT 0) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_compose(issued_at, datacenter_id, worker_id, sequence, tag, ids.snowflake_layout()) END;
+COMMENT ON FUNCTION ids.snowflake_compose(timestamptz, integer, integer, integer, integer) IS
+    'ID with these fields; NULL or 0 for a field that the layout lacks, and for no tag';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_explain(id bigint, layout text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
+    drawn text := '';
+    letters text := '';
+    meanings text := '';
+    field record;
+    value bigint;
+BEGIN
+    PERFORM ids.snowflake_timestamp(id, layout);
+    FOR field IN
+        SELECT * FROM (VALUES ('t', 'timestamp', f.timestamp_bits, f.timestamp_shift), ('d', 'data center', f.datacenter_bits, f.datacenter_shift),
+            ('w', 'worker', f.worker_bits, f.worker_shift), ('h', 'tag', f.tag_bits, f.tag_shift), ('s', 'sequence', f.sequence_bits, f.sequence_shift),
+            ('-', NULL, 64 - (SELECT sum(b) FROM unnest(ARRAY[f.timestamp_bits, f.datacenter_bits, f.worker_bits, f.tag_bits, f.sequence_bits]) b)::integer, 64))
+            fields(letter, name, bits, shift)
+        WHERE bits > 0 ORDER BY shift DESC
+    LOOP
+        value := CASE WHEN field.letter = '-' THEN 0 ELSE (id >> field.shift) & ~(-1::bigint << field.bits) END;
+        drawn := concat_ws(' ', nullif(drawn, ''), right(value::bit(64)::text, field.bits));
+        letters := concat_ws(' ', nullif(letters, ''), repeat(field.letter, field.bits));
+        meanings := meanings || CASE field.letter
+            WHEN '-' THEN ''
+            WHEN 't' THEN format(E'\nt timestamp    %s ticks of %s after %s\n%s= %s', value, ids.snowflake_display_unit(f.tick_ms),
+                ids.snowflake_display_time(f.epoch), repeat(' ', 15), ids.snowflake_display_time(f.epoch + f.tick_ms * value))
+            ELSE format(E'\n%s %s %s of 0 to %s%s', field.letter, rpad(field.name, 12), value, ~(-1::bigint << field.bits),
+                CASE field.letter WHEN 's' THEN ' in this tick' END) END;
+    END LOOP;
+    RETURN drawn || E'\n' || letters || meanings;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_explain(bigint, text) IS 'bits of an ID of another layout, grouped by field';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_explain(id bigint) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_explain(id, ids.snowflake_layout()) END;
+COMMENT ON FUNCTION ids.snowflake_explain(bigint) IS 'bits of an ID, grouped by field';
