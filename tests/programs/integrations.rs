@@ -5,6 +5,7 @@ mod cron;
 mod decoding;
 mod partman;
 mod pgbouncer;
+mod plpgsql_check;
 
 use testbed::{needed, pg_config, postgres::Client};
 
