@@ -163,6 +163,7 @@ impl IssueError {
     fn without_secrets(&self) -> Option<Self> {
         Some(match self {
             Self::StateFile(failure) => Self::StateFile(failure.without_directory()),
+            // mutant: lease-error-hidden
             Self::Lease(error) => Self::Lease(error.without_failure()),
             Self::StateDirectoryReplaced(file) => Self::StateDirectoryReplaced(file.without_directory()),
             Self::StateDirectoryExchanged(path) => Self::StateDirectoryExchanged(path.without_directory()),

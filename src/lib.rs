@@ -61,6 +61,7 @@ extension_sql_file!("../sql/adopt/3_revert.sql", name = "revert", requires = ["p
 /// restoring a dump, and decoding.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    // mutant: no-backtraces
     report::forbid_backtraces();
     if preload::is_under_way() {
         preload::record();

@@ -28,6 +28,7 @@ fn offset() -> &'static AtomicU64 {
 
 /// A guard for new shared memory, with the offset trusted before: the clock may have jumped just now.
 pub fn first_jump_guard() -> ForwardJumpGuard {
+    // mutant: offset-outlives-crash
     ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)
 }
 
@@ -75,6 +76,7 @@ pub fn accept() {
     shared().jump_guard.accept(clock::microseconds(clock::since_1970()), clock::microseconds(clock::since_boot()));
     shared().jump_warnings.reset();
     // The next ID already reads the clock.
+    // mutant: accepted-clock-read
     shared().generator.shut();
 }
 

@@ -169,6 +169,7 @@ pub fn layout_in_force() -> Result<Layout, IssueError> {
 
 /// The layout in which marks are kept, and compared with those of other servers.
 pub fn flat_layout() -> Result<Layout, IssueError> {
+    // mutant: flat-layout
     Ok(layout_in_force()?.flat())
 }
 

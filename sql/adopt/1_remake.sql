@@ -8,6 +8,7 @@
 CREATE FUNCTION snowflake_remake(class oid, object oid, OUT owner oid, OUT drops text, OUT makes text[], OUT refresh text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off
+    -- mutant: plan-settings
     SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 AS $$
 DECLARE
     -- As commands name it.
@@ -60,6 +61,7 @@ BEGIN
     makes := makes || more || (SELECT format('COMMENT ON %s %s IS %L', kind, name, description)
         FROM pg_description WHERE classoid = class AND objoid = object AND objsubid = 0);
     -- Neither more nor less, whatever ALTER DEFAULT PRIVILEGES gives to new objects or takes from their owner.
+    -- mutant: plan-privileges
     IF owner IS NOT NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)) THEN
         acl := coalesce(acl, acldefault(CASE kind WHEN 'FUNCTION' THEN 'f'::"char" ELSE 'r'::"char" END, owner));
         SELECT makes || array_agg(format('REVOKE ALL ON %s%s FROM %s', CASE kind WHEN 'FUNCTION' THEN 'FUNCTION ' END, name, who) ORDER BY who)
@@ -138,6 +140,7 @@ DECLARE
 BEGIN
     SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
     EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3)', ours) INTO found USING class, object, with_definition;
+    -- mutant: plan-fingerprint
     IF found IS DISTINCT FROM fingerprint THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = format('%s has changed since the plan was made', pg_describe_object(class, object, 0)),
@@ -160,6 +163,7 @@ DECLARE
 BEGIN
     SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
     EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO found USING class, object;
+    -- mutant: plan-dependencies
     IF found IS DISTINCT FROM dependencies THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = format('%s depends on something else than before', pg_describe_object(class, object, 0)),
@@ -191,6 +195,7 @@ CREATE FUNCTION snowflake_hindrance(class oid, object oid, of_tables oid) RETURN
         WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = class AND objoid = object) THEN 'it has a security label'
         WHEN c.relpersistence = 't' THEN 'it is temporary'
         WHEN p.prokind <> 'f' OR prosqlbody IS NULL AND p.oid IS NOT NULL THEN 'it is no function in SQL'
+        -- mutant: plan-several-owners
         WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have several owners'
         WHEN NOT pg_has_role(of_tables, 'USAGE') THEN 'it belongs to another role'
         WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE') THEN 'its owner cannot create in its schema'
@@ -233,6 +238,7 @@ DECLARE
     of_tables oid := (SELECT max(relowner) FROM pg_class WHERE pg_class.oid = ANY (relations) HAVING count(DISTINCT relowner) = 1);
     must text := 'SELECT ' || replace(ours, '%', '%%') || '.%s(%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.text[], %L::pg_catalog.text';
     -- Reading a definition can run code of the owner, such as a CHECK of a domain.
+    -- mutant: plan-of-owner
     of_owner text := CASE WHEN of_tables = quote_ident(current_user)::regrole THEN '%s' ELSE
         replace(format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, ', ours, of_tables::regrole), '%', '%%') || '%L::pg_catalog.text)' END;
     reader record;
@@ -299,6 +305,7 @@ BEGIN
         LEFT JOIN pg_policy l ON class = 'pg_policy'::regclass AND l.oid = object
         LEFT JOIN pg_trigger g ON class = 'pg_trigger'::regclass AND g.oid = object
         JOIN pg_class c ON c.oid = coalesce(l.polrelid, g.tgrelid, CASE class WHEN 'pg_class'::regclass THEN object END)
+        -- mutant: plan-locks-readers
         GROUP BY c.oid) locked;
     FOR reader IN SELECT class, object FROM unnest(classes, objects) u(class, object) LOOP
         SELECT type, object_names, object_args INTO address FROM pg_identify_object_as_address(reader.class, reader.object, 0);

@@ -49,6 +49,7 @@ BEGIN
     SELECT string_agg(format('%I of %s', attname, rel), ', ' ORDER BY rel::text, attname) INTO narrow
         FROM unnest(found_relations, found_columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
         WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype);
+    -- mutant: plan-narrow-columns
     IF narrow IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'columns are not bigint yet',
             DETAIL = format('They are %s.', narrow), HINT = 'Make the plan anew, and run it.';
@@ -64,12 +65,14 @@ CREATE FUNCTION snowflake_make_plan(relations regclass[], column_names name[], a
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off
     -- An error rather than a part of the rows.
+    -- mutant: plan-all-rows
     SET row_security = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     me regrole := quote_ident(current_user)::regrole;
     -- Commands that can call code of the owner, if that is somebody else.
+    -- mutant: plan-types
     run_as text := replace(ours, '%', '%%') || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
     relation regclass;
     column_name name;
@@ -198,6 +201,7 @@ BEGIN
             others := concat_ws(', ', others, widen.rel);
         END IF;
         command := format('ALTER TABLE %s %s', widen.rel, widen.actions);
+        -- mutant: widen-as-owner
         IF widen.rel_owner <> me THEN
             command := 'SELECT ' || format(run_as, widen.rel_owner, command);
         END IF;
@@ -259,6 +263,7 @@ BEGIN
             obstacles := obstacles || format('%I of %s is a generated column.', column_name, relation);
         END IF;
         command := format('SELECT max(%I)::bigint FROM %s', column_name, relation);
+        -- mutant: read-as-owner
         IF owner <> me AND pg_has_role(owner, 'MEMBER') THEN
             command := 'SELECT ' || format(run_as, owner, command);
         END IF;
@@ -360,10 +365,13 @@ BEGIN
         SELECT place, 0 AS nth, c, n FROM (
             VALUES
                 (5.1, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
+                -- mutant: plan-superuser-last
                 (5.2, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', ours, greatest_id) END,
                     'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
+                -- mutant: plan-locks-at-once
                 (8, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
                     'Before it, only what reads these tables.'),
+                -- mutant: plan-new-key
                 (13, format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
                     ours, relations, column_names), 'An error if something refers to them that is not a bigint.'),
                 (14, 'COMMIT', 'Ends all locks.')) fixed(place, c, n)

@@ -81,6 +81,7 @@ BEGIN
                 'GREATEST(pg_catalog.max(%I), 0::pg_catalog.int8) OPERATOR(pg_catalog.+) 1::pg_catalog.int8, false) FROM %s',
             relation, column_name, column_name, relation);
         IF is_others THEN
+            -- mutant: revert-as-owner
             narrow := format(run_as, owner, narrow);
             numbers := format(run_as, owner, numbers);
         END IF;

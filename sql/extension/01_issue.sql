@@ -25,6 +25,7 @@ CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
 COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
     'planner support for snowflake_nextval(): lets COPY insert many rows at once';
 
+-- mutant: nextval-volatile
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME';

@@ -85,6 +85,7 @@ CREATE VIEW snowflake_metrics AS
            datacenter_id::bigint, worker_id::bigint,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
            ids_issued, max_ids_per_second, busiest_second,
+           -- mutant: view-operator
            busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_share,
            ticks_exhausted, borrowed_ids, history_ids,
            extract(epoch FROM last_issued_at)::double precision AS last_issued_at,

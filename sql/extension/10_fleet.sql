@@ -40,6 +40,7 @@ CREATE FUNCTION snowflake_check_fleet(conninfo text[] DEFAULT NULL) RETURNS SETO
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
 COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
     'asks other servers which they are, by connection strings: SELECT * FROM snowflake_check_fleet(ARRAY[''host=pg-2 dbname=postgres'']); a row for this server and one for each, with what is wrong';
+-- mutant: fleet-access
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
 -- VOLATILE, since the server issues IDs meanwhile.

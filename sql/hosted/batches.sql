@@ -36,6 +36,7 @@ BEGIN
             DETAIL = format('The count is %s.', count);
     END IF;
     last := ids.snowflake_take(count::bigint);
+    -- mutant: hosted-layout-set
     IF ids.snowflake_layout() <> layout THEN
         -- It was set while this waited.
         RETURN QUERY SELECT ids.snowflake_nextvals(count);

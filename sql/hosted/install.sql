@@ -55,6 +55,7 @@ BEGIN
             SELECT c.oid::regclass::text, relowner FROM pg_class c WHERE relnamespace = pg_namespace.oid AND relname LIKE 'snowflake%' AND relowner <> installer
             LIMIT 1) object ON true
         WHERE pg_namespace.oid = schema::regnamespace;
+    -- mutant: hosted-schema
     IF unsafe.reason IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('schema %s must belong to %s alone', schema, quote_ident(current_user)),
             DETAIL = unsafe.reason, HINT = 'Set search_path to a schema of your own, in which nobody else can create objects; or run this as its owner.';

@@ -11,6 +11,7 @@ COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether sno
 -- Waits here, and not while others wait for the lock, if the owner alters a sequence.
 CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    -- mutant: hosted-count
     RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND 4294967295
         THEN greatest(pg_sequence_last_value('ids.snowflake_position'::regclass), pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass), 0) >= 0 END;
 COMMENT ON FUNCTION ids.snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
@@ -20,8 +21,10 @@ COMMENT ON FUNCTION ids.snowflake_is_writable(bigint) IS 'not to be called: NULL
 CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance float8) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN ms NOT BETWEEN (ids.snowflake_own_fields()).epoch AND (ids.snowflake_own_fields()).issues_until
+            -- mutant: hosted-ahead
             OR greatest(ids.snowflake_last(), ids.snowflake_tick(ms) + (1::bigint << (ids.snowflake_own_fields()).sequence_bits)) > ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms()) - count
             THEN -1
+        -- mutant: hosted-clock-back
         ELSE ids.snowflake_set_last(CASE WHEN ids.snowflake_last() >= ids.snowflake_tick(ms) THEN ids.snowflake_last() + count
             ELSE ids.snowflake_tick(ms) + count - 1 + floor(chance * (1::bigint << (ids.snowflake_own_fields()).sequence_bits)::float8)::bigint END) END;
 COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, float8) IS 'not to be called: takes positions, under the lock';
@@ -65,6 +68,7 @@ DECLARE
     life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
     ms bigint := ids.snowflake_unix_ms();
 BEGIN
+    -- mutant: hosted-copy
     IF problem.message IS NOT NULL THEN
         RETURN problem;
     ELSIF ms NOT BETWEEN f.epoch AND f.issues_until THEN
@@ -74,6 +78,7 @@ BEGIN
     PERFORM pg_sequence_parameters('ids.snowflake_position'::regclass), pg_sequence_parameters('ids.snowflake_high_water_mark'::regclass);
     IF pg_sequence_last_value('ids.snowflake_life'::regclass) IS DISTINCT FROM life THEN
         -- First the position: after a crash in between, it is raised once more. No ID was further ahead of the clock.
+        -- mutant: hosted-after-crash
         PERFORM ids.snowflake_raise(ms + ids.snowflake_max_ahead_ms(), NULL), setval('ids.snowflake_life'::regclass, life);
     END IF;
     PERFORM set_config('hosted_snowflake.session', 'ids.snowflake_life'::regclass::oid::text || ' ' || registration, false);
@@ -89,6 +94,7 @@ COMMENT ON FUNCTION ids.snowflake_begin_session() IS 'not to be called: what is 
 CREATE OR REPLACE FUNCTION ids.snowflake_take(count bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
 DECLARE
+    -- mutant: hosted-first-call
     is_checked pg_catalog.bool := ids.snowflake_is_checked();
     has_lock pg_catalog.bool := false;
     is_queued pg_catalog.bool := false;
@@ -113,14 +119,17 @@ BEGIN
                 is_queued := true;
                 LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
             ELSE
+                -- mutant: hosted-lock
                 LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
             END IF;
             has_lock := true;
             -- Again: the worker may have been set while this waited.
             is_checked := is_checked AND ids.snowflake_is_checked();
+            -- mutant: hosted-names
             ms := CASE WHEN is_checked THEN ids.snowflake_unix_ms() END;
             taken := ids.snowflake_move(count, ms, pg_catalog.random());
             id := ids.snowflake_id_at(taken);
+            -- mutant: hosted-lock-ends
             RAISE SQLSTATE 'SN000';
         EXCEPTION
             WHEN SQLSTATE 'SN000' THEN

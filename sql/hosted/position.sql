@@ -39,6 +39,7 @@ REVOKE ALL ON ids.snowflake_database, ids.snowflake_lock FROM PUBLIC;
 CREATE OR REPLACE FUNCTION ids.snowflake_register(call text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- mutant: hosted-running-statement
     LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_registration() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN %L::text', call);
 END
@@ -57,11 +58,13 @@ BEGIN
         RETURN NULL;
     ELSIF TG_OP <> 'INSERT' THEN
         RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+    -- mutant: hosted-rolled-back
     ELSIF NEW.inserted_by <> pg_current_xact_id() AND now() <> statement_timestamp() THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'rows of a dump cannot be restored into this table in a transaction',
             DETAIL = 'The dump would set the position of the last ID back.',
             HINT = format('Leave out this schema: pg_restore --exclude-schema=%s.', TG_TABLE_SCHEMA);
     ELSIF NEW.inserted_by <> pg_current_xact_id() THEN
+        -- mutant: hosted-dump-rows
         PERFORM ids.snowflake_register(NULL);
         DELETE FROM ids.snowflake_database;
         NEW.database := 0;
@@ -81,6 +84,7 @@ COMMENT ON FUNCTION ids.snowflake_catalog_xmin() IS 'not to be called: the trans
 -- The last position. A standby cannot read the second sequence.
 CREATE OR REPLACE FUNCTION ids.snowflake_last() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    -- mutant: hosted-sequence-set
     RETURN coalesce(CASE WHEN NOT pg_is_in_recovery() THEN pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass) END,
         pg_sequence_last_value('ids.snowflake_position'::regclass));
 COMMENT ON FUNCTION ids.snowflake_last() IS 'not to be called: the position of the last ID';

@@ -30,6 +30,7 @@ BEGIN
             format('As its owner, call ids.snowflake_set_worker_id(%s).', ids.snowflake_worker_id()))::ids.snowflake_problem;
     ELSIF owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR owned.relation <> 'ids.snowflake_database'::regclass
         OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
+            -- mutant: hosted-upgraded
             AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin()) THEN
         RETURN ROW('not started', '55000', 'this database is a copy of another one with the same worker ID',
             format('Worker %s was set in the database from which this one was restored or copied.', ids.snowflake_worker_id()),

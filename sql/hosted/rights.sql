@@ -8,6 +8,7 @@ BEGIN
     FOR object IN
         WITH functions AS (
             SELECT oid::regprocedure::text AS name, proowner, proacl,
+                -- mutant: hosted-guard
                 proname ~ '_(guard_database|problem_of_database|problem_of_clock|problem_of_call|begin_session|last|set_last|move|raise|register|set_worker_id|set_layout|advance)$' AS is_for_owner
             FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'ids.snowflake_life'::regclass) AND proname LIKE 'snowflake%')
         SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE is_for_owner
@@ -22,6 +23,7 @@ BEGIN
             SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE is_for_owner) objects
         CROSS JOIN LATERAL aclexplode(acl) WHERE grantee NOT IN (owner, 0) AND is_new
     LOOP
+        -- mutant: hosted-default-privileges
         EXECUTE object.command;
     END LOOP;
 END

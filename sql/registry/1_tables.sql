@@ -133,6 +133,7 @@ END $$;
 CREATE OR REPLACE FUNCTION snowflake_registry.note_deleted() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- mutant: leases-deleted
     UPDATE snowflake_registry.registry SET storage = '';
     RETURN NULL;
 END $$;

@@ -34,6 +34,7 @@ COMMENT ON FUNCTION snowflake_registry.own_timeline() IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.own_storage(written xid) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    -- mutant: registry-database
     SELECT concat_ws(' ', (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()),
         'snowflake_registry.lease'::regclass::oid, pg_relation_filenode('snowflake_registry.lease'), written)
 $$;
@@ -43,6 +44,7 @@ COMMENT ON FUNCTION snowflake_registry.own_storage(xid) IS
 CREATE OR REPLACE FUNCTION snowflake_registry.is_original() RETURNS boolean
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (r.system_identifier, r.timeline, r.storage)
+        -- mutant: registry-storage
         = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage(r.xmin))
     FROM snowflake_registry.registry r
 $$;
@@ -60,6 +62,7 @@ COMMENT ON FUNCTION snowflake_registry.note_origin() IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
+    -- mutant: revision-seen
     RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
         (SELECT r.reached_revision FROM snowflake_registry.registry r));
 COMMENT ON FUNCTION snowflake_registry.last_revision() IS
@@ -76,6 +79,7 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     SELECT * INTO STRICT here FROM snowflake_registry.registry;
+    -- mutant: registry-put-back
     IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN
         RETURN here;
     END IF;

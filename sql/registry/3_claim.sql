@@ -52,6 +52,7 @@ BEGIN
                     snowflake_registry.display(server_clock), snowflake_registry.display(now_ms), longest * interval '1 ms'),
                 HINT = 'Correct the clocks, or call snowflake_registry.set_longest_lease() in the registry.';
     END IF;
+    -- mutant: lease-length
     RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.grant_for(bigint, bigint, bigint, bigint) IS 'the end of a lease that is granted now';
@@ -106,6 +107,7 @@ BEGIN
             DETAIL = format('It knows %s workers.', most),
             HINT = 'The view snowflake_registry.workers shows which role has leased them.';
     END IF;
+    -- mutant: claim-holds-up
     IF NOT pg_try_advisory_xact_lock(
         -- Nobody else can take these locks.
         (SELECT hashtextextended(concat_ws(' ', r.secret, worker), 0) FROM snowflake_registry.registry r))
@@ -188,6 +190,7 @@ BEGIN
         END IF;
     END LOOP;
     -- Else the one whose lease ended first.
+    -- mutant: lease-ended
     SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
         WHERE l.worker_id BETWEEN least_worker AND greatest_worker AND l.rule = 'free'
             AND l.granted_until <= now_ms AND (l.is_used OR l.was_used OR l.worker_id IS DISTINCT FROM avoided)
@@ -244,11 +247,13 @@ BEGIN
     END IF;
 
     SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
+        -- mutant: claim-own-end
         presented, configured, least_worker, greatest_worker, avoided, least(this.lease_ms, here.longest_lease), here.not_before,
         now_ms) c;
     IF worker IS NULL AND configured IS NOT NULL THEN
         worker := snowflake_registry.claim_configured(
             configured, here.not_before, now_ms, this.system, this.host, this.port);
+    -- mutant: restored-new-servers
     ELSIF worker IS NULL AND here.not_before <= now_ms THEN
         worker := snowflake_registry.claim_any(least_worker, greatest_worker, avoided, now_ms);
     END IF;
@@ -260,6 +265,7 @@ BEGIN
     END IF;
 
     -- The row is this transaction's.
+    -- mutant: lease-begins-after
     SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used) INTO STRICT begins, is_first
         FROM snowflake_registry.lease l WHERE l.worker_id = worker;
     granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));

@@ -10,6 +10,10 @@ BEGIN
     -- Other holders and what came after a lease may have been lost. Only the last holder of a worker has a grant beyond
     -- the time of the restore, also by its own clock: the registry's can be another one since.
     -- A clock that was ahead at the restore has been set right.
+    -- mutant: answered-since
+    -- mutant: late-request
+    -- mutant: restored-ended
+    -- mutant: registry-clock
     IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
         + snowflake_registry.margin(least(this.lease_ms, here.longest_lease)) + greatest(0, this.clock_offset)) IS NOT TRUE
         -- Or the registry has answered the server since. By the token alone, the row could be of a request from before,
@@ -20,16 +24,20 @@ BEGIN
     END IF;
     -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
     IF is_current THEN
+        -- mutant: renewal-token
         RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);
     END IF;
     -- The row has its token, and grants that much. After a planned stop whose release was lost, there is no receipt.
+    -- mutant: unheard-stop
     IF row_of.token = ANY (presented) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
         RETURN true;
     END IF;
     -- By its receipt, the server has that grant. The row has its token, or says less. It does not say that another server
     -- has the worker: before the restore was noticed, that one can have got it.
+    -- mutant: receipt-needed
     RETURN has_receipt AND (
         coalesce(row_of.revision, 0) <= seen_revision
+            -- mutant: receipt-other-holder
             AND (row_of.granted_until > this.begins
                 AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system, this.host, this.port)
             ) IS NOT TRUE
@@ -80,6 +88,7 @@ BEGIN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     FOR pass IN 1..2 LOOP
+        -- mutant: token-locks
         IF pass = 1 THEN
             SELECT * INTO found_lease FROM snowflake_registry.lease l
                 WHERE l.worker_id = worker;
@@ -115,6 +124,7 @@ BEGIN
                 IF must_stop THEN
                     PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
                     -- Other leases may be lost, too. Unless this is a copy.
+                    -- mutant: conflict-elsewhere
                     IF found_lease.system_identifier IS DISTINCT FROM this.system THEN
                         PERFORM snowflake_registry.check_restored(snowflake_registry.last_revision() + 1, 0);
                     END IF;
@@ -193,6 +203,7 @@ BEGIN
     UPDATE snowflake_registry.lease l
         SET token = new_token, granted_until = ends, issued_until = this.issued, since = coalesce(l.since, clock_timestamp()),
             -- A server that has issued nothing does not count.
+            -- mutant: release-used
             is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed = clock_timestamp(),
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset

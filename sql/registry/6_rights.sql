@@ -13,6 +13,7 @@ BEGIN
                 FROM pg_class c WHERE c.relnamespace = 'snowflake_registry'::regnamespace
             UNION SELECT p.proacl, 'ALL FUNCTIONS IN SCHEMA' FROM pg_proc p WHERE p.pronamespace = 'snowflake_registry'::regnamespace
         ) AS o (acl, objects), aclexplode(o.acl) AS a
+        -- mutant: registry-default-privileges
         WHERE a.grantee NOT IN (0, quote_ident(current_user)::regrole) AND current_setting('snowflake_registry.is_new')::boolean
     LOOP
         EXECUTE format('REVOKE ALL ON %s snowflake_registry FROM %s CASCADE', objects, other);

@@ -16,6 +16,7 @@ thread_local! {
 
 /// The layout of a text that this process has parsed.
 pub fn known(text: &[u8]) -> Option<Layout> {
+    // mutant: layout-cache
     KNOWN.with_borrow(|known| known.iter().find(|(kept, _)| **kept == *text).map(|&(_, layout)| layout))
 }
 

@@ -64,9 +64,11 @@ fn same_directory(one: Option<&StateDirectory>, other: Option<&StateDirectory>) 
 pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
     let opened = state_directory();
     let Some(opened) = opened.as_ref() else { return Ok(()) };
+    // mutant: locked-directory-used
     if !same_directory(Some(opened), Some(directory)) {
         return Err(IssueError::StateDirectoryExchanged(directory.path().clone()));
     }
+    // mutant: directory-locked
     let is_ours = || flock(opened.handle(), FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
     for _ in 0..PATIENCE {
         if is_ours() {

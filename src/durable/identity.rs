@@ -22,6 +22,7 @@ pub fn is_shared_with_source() -> bool {
         logged == 0
             && identity.system_identifier == system_identifier
             && identity.worker == own
+            // mutant: copy-of-primary
             && !identity.directory.same_inode(&here)
     })
 }

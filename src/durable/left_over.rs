@@ -13,9 +13,11 @@ pub fn holder(directory: &StateDirectory) -> Option<u32> {
     let locked = directory.handle().metadata().ok()?;
     let has_lock = |process: &DirEntry| {
         let process = process.path();
+        // mutant: lock-of-this-server
         is_same(&process.join("cwd"), &here)
             && entries(&process.join("fd")).any(|file| {
                 let information = || fs::read_to_string(process.join("fdinfo").join(file.file_name()));
+                // mutant: flock-found
                 is_same(&file.path(), &locked) && information().is_ok_and(|text| text.contains("FLOCK"))
             })
     };

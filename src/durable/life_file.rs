@@ -38,6 +38,7 @@ pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateF
     };
     let mut bytes = Vec::with_capacity(life::LENGTH);
     (&mut file).take(life::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
+    // mutant: life-read
     Ok(life::decode(&bytes, inode(&file, STAT, &path)?, state_directory.inode()?))
 }
 

@@ -38,6 +38,7 @@ impl Target<'_> {
         let file = openat(self.directory, self.temporary_name, flags, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(file.during("create file", &temporary)?);
         file.write_all(&bytes(&file)?).during("write file", &temporary)?;
+        // mutant: new-file-flushed
         file.sync_all().during("fsync file", &temporary)
     }
 
@@ -45,6 +46,7 @@ impl Target<'_> {
     pub fn commit(&self) -> Result<(), StateFileError> {
         let temporary = self.path.file(self.temporary_name);
         renameat(self.directory, self.temporary_name, self.directory, self.name).during("rename file", &temporary)?;
+        // mutant: directory-flushed
         match rustix::fs::fsync(self.directory) {
             // Some file systems flush no directories. As PostgreSQL's fsync_fname() in src/backend/storage/file/fd.c.
             Err(Errno::BADF | Errno::INVAL) if self.may_come_back => Ok(()),

@@ -45,6 +45,7 @@ impl Drop for Want {
 /// A call that has ended must not move the mark any more.
 fn give_up() {
     if let Some(wanted) = WANTED.take() {
+        // mutant: want-given-up
         shared().wanted.clear(wanted);
     }
 }

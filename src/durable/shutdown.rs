@@ -26,6 +26,7 @@ fn at_exit(code: c_int) {
         if let Err(error) = lower_mark() {
             error.log(PgLogLevel::DEBUG1);
         }
+        // mutant: lock-released
         directory_lock::release();
     } else {
         // Shared memory is set up again after a crash.

@@ -26,6 +26,7 @@ pub fn check_may_start() -> Result<(), IssueError> {
         return Err(IssueError::BinaryUpgrade);
     }
     // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
+    // mutant: no-start-in-recovery
     if unsafe { pg_sys::RecoveryInProgress() } {
         return Err(IssueError::InRecovery);
     }
@@ -45,8 +46,10 @@ pub fn plan() -> Result<Plan, IssueError> {
     if matches!(planned, Err(IssueError::MarkConflict { conflict: MarkConflict::NotInWal, .. }))
         && let Some(_lock) = mark_lock::try_take()
     {
+        // mutant: refusal-remembered
         server.remember_refusal()?;
     }
+    // mutant: refused-lets-lock-go
     planned.inspect_err(|_| let_others_lock())
 }
 

@@ -94,6 +94,7 @@ impl StateDirectory {
         file.take(state_file::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
         match state_file::decode(&bytes) {
             Ok(record) => Ok(Some(record)),
+            // mutant: damage-reported
             Err(damage) => Err(StateFileError::Damaged { path, damage }),
         }
     }
@@ -107,9 +108,11 @@ impl StateDirectory {
         let path = self.file();
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&self.handle, NAME, flags, Mode::empty()).during("open file", &path)?);
+        // mutant: copied-up
         let directory = self.inode()?;
         let slot = state_file::encode_slot(&in_directory(record, directory));
         file.write_all_at(&slot, state_file::offset(record.revision) as u64).during("write file", &path)?;
+        // mutant: file-flushed
         file.sync_data().during("fsync file", &path)?;
         Ok(directory)
     }

@@ -29,6 +29,7 @@ const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 /// What WAL says of a worker. In a transaction. During recovery it is not all yet.
 pub fn read(worker: Worker) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
+    // mutant: mark-from-wal
     Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(worker))
 }
 
@@ -53,6 +54,7 @@ pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError>
     // synchronous_commit is on.
     unsafe { pg_sys::SyncRepWaitForLSN(position, true) };
     // SAFETY: a flag of this process.
+    // mutant: standbys-acknowledge
     if unsafe { pg_sys::ProcDiePending } != 0 {
         return Err(IssueError::MarkNotInWal(since.elapsed()));
     }
@@ -150,8 +152,10 @@ impl Locked {
         let bytes = unsafe { from_raw_parts(pg_sys::BufferGetPage(self.0).cast::<u8>(), PAGE) };
         if is_empty(bytes) {
             // PostgreSQL shows a page as zeros that is not as its checksum says.
+            // mutant: page-damaged
             return if is_empty_on_disk() { Ok(WalPage::default()) } else { Err(IssueError::OtherWalPage) };
         }
+        // mutant: page-is-ours
         WalPage::decode(&bytes[CONTENT..]).ok_or(IssueError::OtherWalPage)
     }
 

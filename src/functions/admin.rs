@@ -180,6 +180,7 @@ fn snowflake_advance(past: i64, force: bool) {
 fn advance(past: i64, force: bool) -> Result<(), IssueError> {
     let (layout, _) = layout_and_series()?;
     let Ok(id) = u64::try_from(past) else { return Ok(()) }; // Every ID is greater.
+    // mutant: advance-whole-id
     let tick = (id <= layout.max_id()).then(|| layout.first_tick_from(layout.issued_at(id)));
     let Some(tick) = tick.filter(|&tick| tick < layout.last_tick()) else {
         raise(

@@ -21,6 +21,7 @@ extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::D
         }
         (&*(*call).context.cast::<pg_sys::TriggerData>(), &mut *(*call).flinfo)
     };
+    // mutant: trigger-new-row
     must_be_fired_for_new_row(data);
     // The first row of a statement looks the column up, and the others reuse it: these are calls of one trigger.
     let mut known = function.fn_extra.addr();
@@ -32,6 +33,7 @@ extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     // SAFETY: the row of a trigger that is fired for one, and the number of a column.
     let is_missing = unsafe { pg_sys::heap_attisnull(row, number, columns) };
     if is_missing && known & MAY_ISSUE == 0 {
+        // mutant: trigger-may-issue
         must_issue(function.fn_oid);
         known |= MAY_ISSUE;
     }
@@ -63,6 +65,7 @@ unsafe fn fill(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, mut number: c
     // domain is based.
     unsafe {
         let of_type = pg_sys::SPI_gettypeid(columns, number);
+        // mutant: trigger-domain
         if of_type != pg_sys::INT8OID && pg_sys::getBaseType(of_type) != of_type {
             // Keeps nothing for another call.
             pg_sys::domain_check(id, false, of_type, ptr::null_mut(), ptr::null_mut());

@@ -50,6 +50,7 @@ fn without_statement<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: PostgreSQL logs no statement if this is null. After an ERROR it sets the next one.
     let statement = unsafe {
         let statement = pg_sys::debug_query_string;
+        // mutant: fleet-log
         pg_sys::debug_query_string = std::ptr::null();
         statement
     };
@@ -70,6 +71,7 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
     // SAFETY: asks about the current user.
     let needs_password = !unsafe { pg_sys::superuser() };
     // Before the first connection, as dblink does.
+    // mutant: fleet-password
     if needs_password && let Some(at) = targets.iter().position(|target| !target.has_password()) {
         raise(password_required(at + 1));
     }

@@ -30,8 +30,12 @@ fn snowflake_issued_elsewhere(id: i64) -> Option<bool> {
         return Some(false);
     }
     let generator = &shared().generator;
+    // mutant: issued-unknown
     generator.is_started().then(|| {
+        // mutant: issued-above
         let is_above = layout.position(id) > generator.last_position();
+        // mutant: initdb-clock
+        // mutant: issued-before-lease
         is_above || !worker::needs_lease() && layout.issued_at(id) < made_at().saturating_sub(INITDB_CLOCK)
     })
 }

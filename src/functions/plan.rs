@@ -20,6 +20,7 @@ fn snowflake_all_or_nothing() {
         return;
     }
     // The client goes back to its savepoint, and on to the next command.
+    // mutant: plan-savepoints
     pgrx::register_xact_callback(pgrx::PgXactCallbackEvent::PreCommit, || refuse_savepoint());
     refuse_savepoint();
 }

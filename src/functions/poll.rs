@@ -179,9 +179,11 @@ impl Poll {
         let table = name_of_table(self.table.oid()).expect("a table that is locked");
         let key = identifier(key);
         // Not the operators of search_path, which others may have made.
+        // mutant: poll-operators
         let after = format!(" OPERATOR(pg_catalog.>) '{}'::pg_catalog.int8 AND ", self.after);
         let below = format!(" OPERATOR(pg_catalog.<) '{horizon}'::pg_catalog.int8 ORDER BY ");
         // All rows with the last ID, so that the next call may begin after it.
+        // mutant: poll-whole-id
         let limit = format!(" FETCH FIRST {} ROWS WITH TIES", self.max_rows);
         let parts: [&[u8]; 9] = [
             b"SELECT * FROM ",
@@ -212,6 +214,7 @@ fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
         });
         receiver
     };
+    // mutant: poll-snapshot
     let options = pg_sys::SPIExecuteOptions { must_return_tuples: true, dest: receiver, ..Default::default() };
     Spi::connect_mut(|_| {
         // Not read-only, so that it takes a new snapshot.

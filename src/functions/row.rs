@@ -48,6 +48,7 @@ impl Row {
         let &(name, Column { value, type_oid }) = found?;
         let expected = attribute.atttypid;
         // SAFETY: takes any two OIDs.
+        // mutant: row-types
         if type_oid != expected && !unsafe { pg_sys::IsBinaryCoercible(type_oid, expected) } {
             raise(mismatch(name, type_oid, expected));
         }

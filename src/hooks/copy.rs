@@ -49,6 +49,7 @@ pub fn end(before: bool) {
 fn is_preparing() -> bool {
     // SAFETY: there always is a current memory context, and each has a name.
     let name = unsafe { CStr::from_ptr((*pg_sys::CurrentMemoryContext).name) };
+    // mutant: copy-context
     name == COPY_CONTEXT && READS_ROWS.load(Ordering::Relaxed)
 }
 

@@ -13,6 +13,7 @@ use std::ffi::c_void;
 #[pg_extern(sql = false)]
 fn snowflake_horizon_support(request: Internal) -> Internal {
     if let Some((call, Some(planned))) = call_to_simplify(request)
+        // mutant: horizon-alone
         && reads_a_table(planned, call.funcid)
     {
         raise(
@@ -32,6 +33,7 @@ fn snowflake_horizon_support(request: Internal) -> Internal {
 fn reads_a_table(mut level: &PlannerInfo, mut horizon: Oid) -> bool {
     // SAFETY: null, or what the planner knows of the query around this one.
     while let Some(outer) = unsafe { level.parent_root.as_ref() } {
+        // mutant: horizon-outer-query
         level = outer;
     }
     let mut queries: Vec<*mut Node> = vec![level.parse.cast()];
@@ -39,6 +41,7 @@ fn reads_a_table(mut level: &PlannerInfo, mut horizon: Oid) -> bool {
     // SAFETY: all levels share the list of them, and each has its query.
     unsafe {
         let planned = PgList::<PlannerInfo>::from_pg((*level.glob).subroots);
+        // mutant: horizon-subquery
         queries.extend(planned.iter_ptr().map(|level| (*level).parse.cast::<Node>()));
     }
     let horizon = (&raw mut horizon).cast();

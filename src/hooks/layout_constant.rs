@@ -161,6 +161,7 @@ fn with_layout(function: Oid) -> Option<Oid> {
 #[pg_guard]
 unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _cache: c_int, _hash: u32) {
     CHANGES.set(CHANGES.get() + 1);
+    // mutant: constant-forgotten
     KNOWN.with_borrow_mut(HashMap::clear);
 }
 
@@ -185,6 +186,8 @@ fn look_up(function: Oid) -> Option<Oid> {
     };
     let variant = beside(function, name, &[types, &[TEXTOID]].concat());
     let both = [function, variant];
+    // mutant: constant-ours
+    // mutant: constant-rights
     (variant != Oid::INVALID && both.into_iter().all(is_ours) && both.into_iter().all(everybody_may_call))
         .then_some(variant)
 }

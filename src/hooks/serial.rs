@@ -87,6 +87,7 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
     }
     // Not the statement itself, which a function or a prepared statement runs again.
     // SAFETY: copies a node of any type.
+    // mutant: statement-copied
     let copy = unsafe { pg_sys::copyObjectImpl(statement.cast()) }.cast::<PlannedStmt>();
     // SAFETY: a copy of a statement.
     let columns = unsafe { Statement::of(copy) }.expect("a copy of the same kind").columns;
@@ -162,6 +163,7 @@ fn is_to_change(table: &Statement, column: &Column, said: &mut Vec<Said>) -> boo
 /// Whether the script of an extension runs the statement, whose author says what its tables are.
 fn is_of_extension() -> bool {
     // SAFETY: reads a variable of this session.
+    // mutant: extension-tables-left
     unsafe { pg_sys::creating_extension }
 }
 
@@ -169,6 +171,7 @@ fn is_of_extension() -> bool {
 /// statements of their own, which nobody changes, and foreign keys.
 fn is_restoring() -> bool {
     // SAFETY: reads a variable of this session.
+    // mutant: restored-tables-left
     unsafe { !pg_sys::check_function_bodies }
 }
 

@@ -86,6 +86,7 @@ unsafe extern "C-unwind" fn process_utility(
         copy::end(before);
     }
     if forgets {
+        // mutant: last-id-forgotten
         last_id::forget();
     }
 }

@@ -21,10 +21,12 @@ pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
     let (layout, series) = issuer::start()?;
     if !layout.sorts_within_ticks() {
         // The ID at a position has no tag, and so is below the IDs of its tick that have one.
+        // mutant: past-tick-closed
         issuer::close_past_tick()?;
     }
     let horizon = shared().horizon.read(&shared().generator, || {
         let (holders, prepared_before) = holders();
+        // mutant: prepared-before-start
         if prepared_before.is_empty() {
             Ok(holders.iter().map(|holder| holder.first).min())
         } else {
@@ -76,6 +78,7 @@ pub fn holders() -> (Vec<Holder>, Vec<u32>) {
     let mut unknown: Vec<_> = shown.into_iter().filter(|id| !known.contains(id) && is_in_progress(*id)).collect();
     if !unknown.is_empty() {
         let without = without_ids::prepared_before();
+        // mutant: prepared-known
         unknown.retain(|id| !without.contains(id));
     }
     (holders, unknown)

@@ -164,7 +164,9 @@ impl Issuer {
     /// Takes positions for a transaction that has [entered](writer::enter).
     fn enter(&self, take: impl FnOnce() -> Result<Span, IssueError>) -> Result<Span, IssueError> {
         // A bound from before the start would be below all IDs.
+        // mutant: enter-after-start
         self.start()?;
+        // mutant: enter-before-id
         let entering = writer::enter(self.generator);
         let span = take()?;
         if let Some(entering) = entering {
@@ -190,6 +192,7 @@ impl Issuer {
                 );
             }
             if let Some(least) = self.generator.least_of_history(found, now, &policy) {
+                // mutant: history-entered
                 writer::lower(least);
             }
             match by(self.generator, found, now, want, &policy) {

@@ -75,6 +75,7 @@ pub fn lower(least: Position) {
 /// The entry of the transaction: in a process of a parallel query, that of the leader, whose transaction inserts the
 /// rows.
 fn writer() -> &'static Writer {
+    // mutant: leader-entered
     let (number, pid) = leader().unwrap_or_else(this_process);
     let writer = &writers()[number];
     writer.pid.store(pid, Ordering::Relaxed);
@@ -125,6 +126,7 @@ unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *m
             leave();
         }
         // The rows are visible, or never will be.
+        // mutant: leave-after-commit
         XACT_EVENT_COMMIT | XACT_EVENT_ABORT => leave(),
         // Those of a parallel worker belong to the transaction of its leader.
         XACT_EVENT_PARALLEL_COMMIT | XACT_EVENT_PARALLEL_ABORT => ENTERED.store(false, Ordering::Relaxed),
@@ -152,6 +154,7 @@ extern "C-unwind" fn begin_prepare() {
     let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
     let own = writer();
     own.preparing.store(transaction.into_inner(), Ordering::Release);
+    // mutant: prepared-without-id
     if own.first.get().is_none() {
         without_ids::note();
     }
@@ -162,6 +165,7 @@ fn hand_over() {
     let own = writer();
     let transaction = own.preparing.load(Ordering::Relaxed);
     if let Some((_, prepared)) = prepared().find(|&(prepared, _)| prepared == transaction) {
+        // mutant: prepared-holds
         prepared.first.copy(&own.first);
         prepared.transaction.store(transaction, Ordering::Release);
     }

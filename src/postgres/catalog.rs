@@ -37,6 +37,7 @@ pub fn may_call(function: Oid) -> bool {
     let may: Option<bool> =
         // SAFETY: takes the OID of a function and a text, and gives a boolean, or NULL if there is no such function.
         unsafe { direct_function_call(pg_sys::has_function_privilege_id, &[function.into_datum(), "EXECUTE".into_datum()]) };
+    // mutant: copy-rights
     may == Some(true)
 }
 

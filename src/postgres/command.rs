@@ -24,6 +24,7 @@ impl CatalogNames {
                 c"pg_catalog, pg_temp".as_ptr(),
                 pg_sys::GucContext::PGC_USERSET,
                 pg_sys::GucSource::PGC_S_SESSION,
+                // mutant: role-search-path
                 pg_sys::GucAction::GUC_ACTION_SAVE,
                 true,
                 0,
@@ -66,9 +67,11 @@ impl As {
             pg_sys::GetAuthenticatedUserId()
         };
         // Not the user of SET ROLE or SET SESSION AUTHORIZATION, which code of the role can reset.
+        // mutant: role-not-reset
         if user == role && authenticated == role {
             return None;
         }
+        // mutant: role-restricted
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
         // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up.
         unsafe { pg_sys::SetUserIdAndSecContext(role, restricted) };
@@ -90,6 +93,7 @@ pub fn run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     // SAFETY: every session has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
     // there is none.
     unsafe {
+        // mutant: run-as-member
         let user = pg_sys::GetUserId();
         #[cfg(feature = "pg15")]
         pg_sys::check_is_member_of_role(user, role);

@@ -23,6 +23,7 @@ impl ExternalFd {
     fn acquire() -> Result<Self, Failure> {
         // SAFETY: counts, and may close files that PostgreSQL opens again when it needs them.
         let acquire = || unsafe { pg_sys::AcquireExternalFD() }.then(|| Self(()));
+        // mutant: connection-files
         let both = acquire().and_then(|socket| acquire().map(|_wait| socket));
         both.ok_or_else(|| Failure {
             hint: "Raise the server's max_files_per_process and/or \"ulimit -n\" limits.".to_owned(),
@@ -34,6 +35,7 @@ impl ExternalFd {
 impl Drop for ExternalFd {
     fn drop(&mut self) {
         // SAFETY: acquired, as this exists.
+        // mutant: connection-closed
         unsafe { pg_sys::ReleaseExternalFD() };
     }
 }
@@ -113,6 +115,7 @@ impl Connection {
         let (names, values) = (list(&names), list(&values));
         let socket = ExternalFd::acquire()?;
         // SAFETY: two lists of C strings, which end with a null pointer. `names` and `values` above own the strings.
+        // mutant: database-name
         let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 0) };
         let libpq = NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?;
         let connection = Self { libpq, _socket: socket };

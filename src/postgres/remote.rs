@@ -50,6 +50,7 @@ impl Remote {
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let begin = |parameters: &[Parameter]| {
             let connection = sleep::with_wait_event(WaitEvent::Remote, || Connection::start(parameters));
+            // mutant: look-up-cancelled
             check_interrupts()?;
             connection
         };
@@ -63,6 +64,7 @@ impl Remote {
         // libpq itself tries the next host or address if one refuses.
         let mut outcome = finish(connection);
         let mut hosts = hosts(&parameters);
+        // mutant: silent-host
         while let Ok(None) = outcome
             && Instant::now() < until
             && let Some(silent) = hosts.pop_front()
@@ -136,6 +138,7 @@ impl Remote {
                 happened
             };
             (self.check_interrupts)()?;
+            // mutant: libpq-event
             if happened.cast_unsigned() & event > 0 {
                 return Ok(true);
             }

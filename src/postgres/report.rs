@@ -26,6 +26,7 @@ pub fn may_read_all_settings() -> bool {
     // SAFETY: every session has a user.
     let user = unsafe { pg_sys::GetUserId() };
     // SAFETY: this role always exists.
+    // mutant: directory-hidden
     unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
 

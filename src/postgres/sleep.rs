@@ -23,6 +23,7 @@ pub fn sleep(time: Duration) {
     } else {
         on_latch(Some(time.min(LONG)), WaitEvent::Clock);
     }
+    // mutant: wait-cancelled
     pgrx::check_for_interrupts!();
 }
 

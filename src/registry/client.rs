@@ -114,6 +114,7 @@ impl RegistryClient {
                 self.show(outcome.err());
                 shared().wake_keeper();
                 mark_lock::wake_waiters();
+                // mutant: client-ends
                 if must_end() {
                     break;
                 }

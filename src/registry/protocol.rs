@@ -116,6 +116,7 @@ impl Session {
         ];
         let answer = self.ask_about("server_claim", &parameters, about)?;
         let begins = required(&answer, c"begins")?;
+        // mutant: first-lease-margin
         let start = if is_true(&answer, c"is_first") { LeaseStart::First(begins) } else { LeaseStart::At(begins) };
         let claimed = Claimed { worker: required(&answer, c"worker")?, start, grant: grant(&answer)? };
         Ok((claimed, Notes::of(&answer)))

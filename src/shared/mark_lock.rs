@@ -22,6 +22,7 @@ pub struct MarkLock(());
 pub fn try_take() -> Option<MarkLock> {
     // SAFETY: initialized when shared memory was set up.
     unsafe { pg_sys::LWLockConditionalAcquire(shared().mark_lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) }
+        // mutant: lock-not-got
         .then(|| MarkLock(()))
 }
 

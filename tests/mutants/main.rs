@@ -1,12 +1,13 @@
 //! Removes checks from the extension one at a time, and shows which test notices. A check whose loss no test notices is
 //! not tested.
 //!
-//! Spoils a copy of the sources in target/mutants, and runs the tests of `make test` against what is built of it. Each
-//! mutant replaces text that must stand in its file exactly once, so that it can't go stale unnoticed. Arguments choose
-//! mutants by parts of their names.
+//! Spoils a copy of the sources in target/mutants, and runs the tests of `make test` against what is built of it.
+//! Arguments choose mutants by parts of their names and sentences.
 
+mod edit;
 mod list;
 
+use edit::Source;
 use list::Against::{self, Core, Loom, Servers, ServersAndSimulation};
 use list::{Mutant, mutants};
 use std::collections::HashSet;
@@ -18,19 +19,19 @@ use std::time::Instant;
 fn main() -> ExitCode {
     let began = Instant::now();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
-    let chosen: Vec<_> =
-        mutants().filter(|m| chosen.is_empty() || chosen.iter().any(|part| m.name.contains(part))).collect();
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let is_chosen = |m: &Mutant| chosen.iter().any(|part| m.name.contains(part) || m.sentence.contains(part));
+    let chosen: Vec<_> = mutants(&project).into_iter().filter(|m| chosen.is_empty() || is_chosen(m)).collect();
     // Tests that fail on the extension as it is would catch everything.
-    let mut controls: Vec<Against> = Vec::new();
+    let mut controls: Vec<&Against> = Vec::new();
     for mutant in &chosen {
-        if !controls.contains(&mutant.against) {
-            controls.push(mutant.against);
+        if !controls.contains(&&mutant.against) {
+            controls.push(&mutant.against);
         }
     }
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Tree::copy(&project, &project.join("target/mutants/tree"));
     for against in &controls {
-        if let Ok(failed) = tree.run(*against) {
+        if let Ok(failed) = tree.run(against) {
             println!("with nothing broken, this fails already: {failed}");
             return ExitCode::FAILURE;
         }
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         survivors += usize::from(verdict.is_err());
         let took = began.elapsed().as_secs();
         let verdict = verdict.map_or_else(|why| format!("SURVIVES: {why}"), |tests| format!("caught by {tests}"));
-        println!("{:<75} {took:>4} s  {verdict}", mutant.name);
+        println!("{:<28} {took:>4} s  {verdict}", mutant.name);
     }
     let (caught, minutes) = (chosen.len() - survivors, began.elapsed().as_secs().div_ceil(60));
     println!("{} mutants, {caught} caught, {survivors} survived, in {minutes} min", chosen.len());
@@ -80,38 +81,32 @@ impl Tree {
 
     /// Which tests notice a mutant; an error is why none does.
     fn try_mutant(&self, mutant: &Mutant) -> Result<String, String> {
-        let mut originals = Vec::new();
-        for (file, from, to) in mutant.edits {
-            let path = self.root.join(file);
-            let text = fs::read_to_string(&path).expect("a source");
-            assert_eq!(text.matches(from).count(), 1, "{}: {file} must contain once: {from}", mutant.name);
-            put(&path, text.replace(from, to).as_bytes());
-            originals.push((path, text));
-        }
-        let verdict = self.run(mutant.against);
-        for (path, text) in originals.into_iter().rev() {
-            put(&path, text.as_bytes());
-        }
+        let sources = Source::all(&self.root);
+        let edited = sources.iter().find_map(|source| Some((source, mutant.edit.apply(source, &mutant.name)?)));
+        let (source, edited) = edited.unwrap_or_else(|| panic!("{}: the edit changes nothing", mutant.name));
+        put(&source.path, edited.as_bytes());
+        let verdict = self.run(&mutant.against);
+        put(&source.path, source.text.as_bytes());
         verdict
     }
 
     /// Which of these tests fail; an error is why none does. Of the core's, the schedules only run where the units all
     /// pass.
-    fn run(&self, against: Against) -> Result<String, String> {
+    fn run(&self, against: &Against) -> Result<String, String> {
         let mut cargo = self.cargo();
         cargo.args(["test", "--locked", "--package"]);
         match against {
             Core => failures(cargo.arg("snowflake_core")),
-            Loom { tests } => {
+            Loom(tests) => {
                 cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.with_file_name("loom"));
-                failures(cargo.args(["snowflake_core", "--release", "--test", "loom", "--", tests]))
+                failures(cargo.args(["snowflake_core", "--release", "--test", "loom", "--", tests.as_str()]))
             }
-            ServersAndSimulation { tests } => {
+            ServersAndSimulation(tests) => {
                 let found = failures(cargo.args(["fleet_simulation", "--test", "promises", "--", "no_id_is_issued"]))
                     .map_err(|why| format!("{why} of the simulation"))?;
-                Ok(format!("{}; in the simulation: {found}", self.run(Servers { tests })?))
+                Ok(format!("{}; in the simulation: {found}", self.run(&Servers(tests.clone()))?))
             }
-            Servers { tests } => {
+            Servers(tests) => {
                 let mut program = Command::new(&self.servers);
                 program.env("SNOWFLAKE_PG_LIBRARY", self.build()).env("SNOWFLAKE_PG_SOURCES", &self.root);
                 failures(program.env("RUST_BACKTRACE", "0").arg(tests))

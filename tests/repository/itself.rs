@@ -1,11 +1,15 @@
 //! The tests themselves: none is left out, and each mutant has some that could notice it.
 
-#[path = "../mutants/list/mod.rs"]
-mod mutants;
+#[path = "../mutants/edit.rs"]
+mod edit;
+#[path = "../mutants/list.rs"]
+mod list;
 
 use super::files;
 use crate::faults;
-use mutants::Against;
+use edit::Source;
+use list::{Against, mutants};
+use std::collections::BTreeSet;
 use std::fs;
 use testbed::{project, runner, test};
 
@@ -45,23 +49,29 @@ fn every_test_of_a_file_is_one_of_its_program() {
     assert!(seen > 400, "{seen}");
 }
 
-/// So that none goes stale unnoticed.
+/// So that none goes stale unnoticed, and no marker stands for nothing.
 #[test]
-fn every_mutant_names_text_that_is_in_its_file_once() {
-    for mutant in mutants::mutants() {
-        for (file, from, to) in mutant.edits {
-            let text = fs::read_to_string(project().join(file)).expect("a source");
-            assert_eq!(text.matches(from).count(), 1, "{}: {file} must contain once: {from}", mutant.name);
-            assert_ne!(from, to, "{}", mutant.name);
-        }
+fn every_mutant_has_one_marker_in_the_sources_and_changes_what_is_below_it() {
+    let (mutants, sources) = (mutants(&project()), Source::all(&project()));
+    let markers = sources.iter().flat_map(|source| source.markers().into_iter().map(|(name, _)| (name, &source.path)));
+    let markers: Vec<_> = markers.collect();
+    for &(name, path) in &markers {
+        assert!(mutants.iter().any(|mutant| mutant.name == name), "{}: no mutant is called {name}", path.display());
+        assert_eq!(markers.iter().filter(|&&(other, _)| other == name).count(), 1, "{name} marks one statement");
     }
+    for mutant in &mutants {
+        let is_edited = sources.iter().any(|source| mutant.edit.apply(source, &mutant.name).is_some());
+        assert!(is_edited, "{}: no marker, or its edit does not give: {}", mutant.name, mutant.sentence);
+    }
+    let names: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.name).collect();
+    assert_eq!(names.len(), mutants.len(), "two mutants have one name");
 }
 
 #[test]
 fn every_mutant_has_tests_that_could_notice_it() {
     let names = names();
-    for mutant in mutants::mutants() {
-        if let Against::Servers { tests } | Against::ServersAndSimulation { tests } = mutant.against {
+    for mutant in mutants(&project()) {
+        if let Against::Servers(tests) | Against::ServersAndSimulation(tests) = mutant.against {
             for tests in tests.split('|') {
                 let is_there = names.iter().any(|name| tests.split(' ').all(|word| name.contains(word)));
                 assert!(is_there, "{}: there is no test {tests:?}", mutant.name);

@@ -226,13 +226,17 @@ impl<'a, S: Storage> Mark<'a, S> {
         let mark = self.mark_for(needed(), now)?;
         self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
+        // mutant: wanted-again
         let mark = mark.min(self.mark_for(needed(), now)?);
         // If the record is lost, all other workers begin above the highest mark that one of them had.
+        // mutant: other-marks-lost
         let lost = || OtherMarks::all_at(self.state.others.load(Relaxed));
+        // mutant: other-marks-kept
         let others = found.map_or_else(lost, |found| found.others);
         let previous_life = found.map_or(0, |found| found.previous_life);
         let life = self.state.life.load(Relaxed);
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
+        // mutant: publish-after-persist
         self.persist(found.as_ref(), record)?;
         self.publish(needed(), now, mark);
         Ok(())
@@ -245,6 +249,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         }
         let lowest = self.settings.layout.time_of(self.generator.last_tick() + 1);
         self.check_directory()?;
+        // mutant: lower-own-mark
         if let Some(found) = self.own_record()?
             && lowest < found.mark
         {
@@ -267,6 +272,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let step_ms = reservation::step_ms(self.state.extension(), next, now, reserve_ahead_ms, borrow_ms);
         let mark = reservation::next_mark(now, next.needed, mark, reserve_ms, step_ms);
         // In ticks of the layout, so not beyond its end.
+        // mutant: mark-within-limit
         let mark = layout.time_of(layout.first_tick_from(mark)).min(limit);
         if mark > next.needed { Ok(mark) } else { Err(Refusal::LeaseEnded.into()) }
     }
@@ -328,6 +334,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         // WAL knows of this life if it has a mark that is as high as this.
         let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
         let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
+        // mutant: life-before-record
         self.storage.prepare_life(life, record.identity.directory)?;
         let written = self.persist(found, record)?;
         if !written.same_inode(&record.identity.directory) {
@@ -344,6 +351,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let state = self.state;
         let before = found.map_or(0, |found| found.revision);
         let revision = before.max(state.revision.load(Relaxed)) + 1;
+        // mutant: record-knows-wal
         let logged = if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 };
         let record = Record { revision, logged, ..record };
         let has_failed = state.write_failed.swap(true, Relaxed);
@@ -369,6 +377,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     /// The directory; an error if another one has replaced the one of the start.
     fn check_directory(&self) -> Result<Inode, S::Error> {
         let directory = self.storage.directory()?;
+        // mutant: swapped-directory
         if directory.same_inode(&self.state.directory()) { Ok(directory) } else { Err(Refusal::Replaced.into()) }
     }
 

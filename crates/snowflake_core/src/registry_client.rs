@@ -128,6 +128,7 @@ impl Client {
     /// Begins with the lease that the server has, or leases a worker.
     fn start<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
         io.lock()?;
+        // mutant: worker-stays
         if let Some(worker) = io.worker() {
             return self.take_up(io, worker);
         }
@@ -162,6 +163,7 @@ impl Client {
         let mut session = io.connect(found.as_deref(), Occasion::Start { is_optional: false })?;
         let wish = io.wish()?;
         // A number that people have given is theirs to give.
+        // mutant: original-avoided
         let original = if wish.worker.is_none() { mark.worker_of_original() } else { None };
         let claim = Claim { wish, token: self.claim_token, avoided: original };
         let Claimed { worker, start, grant } = io.claim(&mut session, found.as_deref(), &claim, self.latest(io))?;
@@ -176,6 +178,7 @@ impl Client {
         };
         let lease = DurableLease::write(io, lease)?;
         self.use_lease(io, lease);
+        // mutant: lease-begins
         io.begin(&lease, start);
         io.tell(Event::Leased(&lease));
         Ok(())
@@ -215,6 +218,7 @@ impl Client {
         let mut session = io.connect(Some(&lease), Occasion::Renewal)?;
         let lease = with_next_token(io, lease)?;
         self.lease = Some(lease);
+        // mutant: refused-asks-again
         let renewed = self.renew_by(io, &mut session, lease)?;
         self.is_superseded = renewed.is_err();
         io.show_superseded(self.is_superseded);
@@ -268,12 +272,14 @@ impl Client {
     pub fn release(&mut self, io: &mut impl Io) {
         let Some(held) = self.lease.filter(|_| self.failures == 0) else { return };
         let Ok(mut session) = io.connect(Some(&held), Occasion::Release) else {
+            // mutant: release-not-told
             return io.tell(Event::NotTold(&held));
         };
         let Some(granted_until) = io.lower_grant(&held) else { return };
         // The next renewal has another token: a release that arrives after it must not lower what it grants.
         let tokens = [held.tokens[0], io.new_token()];
         let lowered = Lease { tokens, granted_until, receipt: [0; 32], ..*held };
+        // mutant: lowered-lease-kept
         if io.write_lease(&lowered).is_err() {
             return;
         }
@@ -281,6 +287,7 @@ impl Client {
             Ok(Grant { until: granted_until, receipt, revision }) => {
                 io.tell(Event::Released(&held));
                 // So that the next start can tell whether the registry was put back to before the release.
+                // mutant: release-receipt
                 let _ = io.write_lease(&Lease { tokens: [tokens[1]; 2], granted_until, receipt, revision, ..lowered });
             }
             Err(_) => io.tell(Event::Unheard(&held)),

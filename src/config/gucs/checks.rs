@@ -84,6 +84,7 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
 ) -> bool {
     accepts(new_value, |text| match resolve(&text.to_string_lossy()) {
         Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus) => Ok(()),
+        // mutant: worker-in-layout
         found => check_number(found, Layout::workers).map_err(|detail| Refusal {
             detail,
             hint: super::layout().ok().and_then(|layout| layout.remark_of_one_number()),

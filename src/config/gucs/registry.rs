@@ -21,6 +21,7 @@ static REGISTRY_CONNINFO: Parameter<Text> = Parameter {
     long: c"As libpq reads it, without a password. Empty: there is no registry. A server with a worker ID of its own \
         leases that one alone.",
     context: PGC_SIGHUP,
+    // mutant: conninfo-hidden
     flags: GUC_SUPERUSER_ONLY,
     value: Text::checked(c"", check_registry),
 };
@@ -34,6 +35,7 @@ pub fn registry() -> String {
 ///
 /// PostgreSQL logs the new value when a parameter is changed, so a password cannot be in it.
 pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
+    // mutant: conninfo-password
     if libpq::parse(conninfo).is_none() {
         let hint = c"Valid values are as in \"host=registry.example dbname=registry user=fleet\".";
         Some((c"snowflake_pg.registry_conninfo is not a connection string", hint))

@@ -16,6 +16,7 @@ static WORKER_ID: Parameter<Text> = Parameter {
     short: c"Sets the worker ID of this server, or where it comes from.",
     long: c"A number, or hostname, env:VARIABLE, file:/path, ipv4, ipv4:network/bits, citus or registry. No two servers of \
         a data center may have the same number. -1: none is set, and no ID is issued.",
+    // mutant: worker-fixed
     context: PGC_POSTMASTER,
     flags: 0,
     value: Text::checked(c"-1", check_worker),

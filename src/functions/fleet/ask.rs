@@ -24,6 +24,7 @@ const LONGEST_ERROR: usize = 500;
 
 /// Where the extension is. Every name and operator is qualified, and the function must belong to the extension: nobody
 /// must be able to substitute another one.
+// mutant: fleet-function
 const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.extversion AS version,
         (SELECT pg_catalog.quote_ident(n.nspname)
          FROM pg_catalog.pg_proc p
@@ -94,6 +95,7 @@ impl Target {
         let name = ("application_name".to_owned(), name.to_owned());
         let given = [parameters.as_slice(), &[name]].concat();
         let remote = Remote::connect_by(&given, Instant::now() + CONNECTING, check_interrupts)?;
+        // mutant: fleet-password-used
         if needs_password && !remote.has_used_password() {
             return Err(Failure::local("password is required, and the server has not requested one"));
         }
@@ -128,6 +130,7 @@ impl Target {
 fn has_address(parameters: &[Parameter]) -> bool {
     parameters.iter().all(|(name, value)| match name.as_str() {
         // An abstract socket begins with @.
+        // mutant: fleet-host
         "host" | "hostaddr" => !value.split(',').any(|host| host.chars().skip(1).any(|c| c == '@')),
         "port" => value.chars().all(|c| c.is_ascii_digit() || c == ','),
         _ => true,
@@ -135,6 +138,7 @@ fn has_address(parameters: &[Parameter]) -> bool {
 }
 
 fn check_interrupts() -> Result<(), Failure> {
+    // mutant: fleet-cancelled
     pgrx::check_for_interrupts!();
     Ok(())
 }

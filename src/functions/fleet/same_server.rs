@@ -23,6 +23,7 @@ pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
                         session.and_then(|_session| other.sees(&name, needs_password))
                     }
                 };
+                // mutant: fleet-clone
                 seen != Some(false)
             }
         };

@@ -70,6 +70,7 @@ fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: 
         Parent::lock(parent)
     };
     let mut rows = Vec::new();
+    // mutant: old-to-its-end
     for partition in parent.partitions.iter().filter(|partition| partition.ids.end <= end) {
         let Some(name) = name_of_table(partition.table) else { continue };
         let size = Size::of(partition.table);
@@ -115,6 +116,7 @@ fn first_id_kept(before: TimestampWithTimeZone, layout: &Layout) -> u64 {
     if before.is_neg_infinity() {
         return 0;
     }
+    // mutant: partitions-in-use
     if is_future {
         raise(
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "before must not be in the future")

@@ -40,7 +40,9 @@ impl Parent {
     /// lacks the privileges.
     pub fn lock(table: pg_sys::Oid) -> Self {
         // Before the lock: a user must not lock tables of others.
+        // mutant: partitions-owner
         must_be_owner(&open(table, pg_sys::AccessShareLock));
+        // mutant: one-makes-partitions
         Self::of(&open(table, pg_sys::ShareUpdateExclusiveLock))
     }
 
@@ -48,6 +50,7 @@ impl Parent {
     /// it.
     pub fn read(table: pg_sys::Oid) -> Self {
         // Before the lock, which remains until the end of the transaction.
+        // mutant: partitions-readable
         must_be_readable(table);
         Self::of(&open(table, pg_sys::AccessShareLock))
     }
@@ -101,6 +104,7 @@ impl Parent {
     /// ATTACH creates the indexes, foreign keys, triggers and (from PostgreSQL 17 on) identity columns. Comments and
     /// extended statistics of the table are not for partitions.
     pub fn create_partition(&self, name: &CStr, ids: &Range<u64>) -> pg_sys::Oid {
+        // mutant: partitions-as-owner
         let _owner = As::begin(self.owner);
         let schema = schema_name(self.schema);
         let (parent, partition) = (qualified(&schema, &self.name), qualified(&schema, name));

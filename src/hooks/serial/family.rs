@@ -15,6 +15,7 @@ pub fn open(table: Oid) -> Option<PgRelation> {
     let lock = 1; // AccessShareLock
     // SAFETY: takes any OID. What it gives is closed once; PostgreSQL gives the lock back with the transaction.
     unsafe {
+        // mutant: dropped-meanwhile
         let relation = pg_sys::try_relation_open(table, lock);
         (!relation.is_null()).then(|| PgRelation::from_pg_owned(relation))
     }

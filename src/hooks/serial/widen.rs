@@ -40,6 +40,7 @@ fn steps(table: Oid, columns: &[CString]) -> CString {
     let number = |column: &CString| number(table, column).to_string();
     let columns = columns.iter().map(number).collect::<Vec<_>>().join(",");
     let (smallint, integer) = (pg_sys::INT2OID, pg_sys::INT4OID);
+    // mutant: widen-own-tables
     let query = format!(
         "WITH RECURSIVE wide(rel, num) AS (
             SELECT attrelid, attnum FROM pg_catalog.pg_attribute

@@ -85,6 +85,7 @@ impl ServerIo {
         let (offset, error) = (session.clock_offset_ms, session.clock_error_ms);
         shared().lease.record_clock_offset(offset);
         let allowed = gucs::registry::max_clock_offset_ms();
+        // mutant: clock-compared
         let is_off = offset.unsigned_abs().saturating_sub(error) > allowed;
         self.must_not_start = is_off && gucs::registry::must_start_with_right_clock();
         if !is_off {
@@ -170,6 +171,7 @@ impl Io for ServerIo {
         if worker.is_some_and(|number| number > greatest) {
             return Err(Failure::local("the layout has no room for the worker ID"));
         }
+        // mutant: lease-datacenter
         let of = |worker| self.layout.flatten(datacenter, worker);
         Ok(Wish { worker: worker.map(of), least: of(0), greatest: of(greatest) })
     }

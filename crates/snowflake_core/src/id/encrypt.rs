@@ -34,6 +34,7 @@ impl Key {
         const RADIX: u32 = 1 << BITS;
         const VALID: &str = "FF1 takes radixes up to 65536";
         Ok(Self(match bytes.len() {
+            // mutant: whole-key
             16 => Cipher::Aes128(Box::new(FF1::new(bytes, RADIX).expect(VALID))),
             24 => Cipher::Aes192(Box::new(FF1::new(bytes, RADIX).expect(VALID))),
             32 => Cipher::Aes256(Box::new(FF1::new(bytes, RADIX).expect(VALID))),

@@ -304,6 +304,7 @@ impl Layout {
     /// The first tick that begins at or after a point in time: 0 for a time before the epoch, and one past
     /// [`last_tick`](Self::last_tick) at most, since no later tick exists.
     pub const fn first_tick_from(&self, at: UnixMs) -> Tick {
+        // mutant: mark-rounds-up
         let tick = at.saturating_sub(self.epoch).div_ceil(self.tick_ms as u64);
         if tick > self.timestamp.max() { self.timestamp.max() + 1 } else { tick }
     }

@@ -198,6 +198,7 @@ impl Generator {
     /// The last position issued or, before the first ID, the position before the floor. Nothing above it was issued.
     /// Acquire: what callers did before they took positions up to this one has happened (see [`crate::issue::horizon`]).
     pub fn last_position(&self) -> Position {
+        // mutant: state-acquire
         self.state.load(Ordering::Acquire)
     }
 
@@ -332,6 +333,7 @@ impl Generator {
         if opens && first >= self.soft_limit.load(Ordering::Acquire) {
             return Outcome::Extend(tick);
         }
+        // mutant: close-after-claim
         let Ok(span) = self.try_claim(state, first, want) else { return Outcome::Contended };
         if opens {
             self.close(state, first, policy);
@@ -370,6 +372,7 @@ impl Generator {
     #[inline(always)]
     fn try_claim(&self, seen: Position, first: Position, want: u32) -> Result<Span, Position> {
         let last = (first + u64::from(want) - 1).min(first | self.sequence_mask);
+        // mutant: claim-compares
         self.state.compare_exchange(seen, last, Ordering::AcqRel, Ordering::Relaxed).map(|_| Span { first, last })
     }
 

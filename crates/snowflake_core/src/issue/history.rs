@@ -60,6 +60,7 @@ impl History {
     /// left or no entry.
     pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32) -> Option<(u64, u64)> {
         // Written, so that whoever raises the floor after this sees what the caller has done before.
+        // mutant: history-floor-written
         if tick <= self.floor.fetch_max(0, Ordering::AcqRel) {
             return None;
         }

@@ -52,6 +52,7 @@ impl Entry {
     /// To be called when the rows of the transaction have become visible, or never will.
     pub fn clear(&self) {
         // Release: a reader that sees this sees the rows.
+        // mutant: entry-release
         self.0.store(NONE, Ordering::Release);
     }
 
@@ -85,7 +86,9 @@ impl Horizon {
         least_entered: impl FnOnce() -> Result<Option<Position>, E>,
     ) -> Result<Position, E> {
         // In this order.
+        // mutant: state-before-entries
         let last = generator.last_position();
+        // mutant: history-closed
         generator.close_history(last);
         let found = least_entered()?.map_or(last + 1, |least| least.min(last + 1));
         // A transaction that has entered a bound, and not taken a position yet, can make `found` less than it was.

@@ -132,6 +132,7 @@ const LITTLE: u64 = 16;
 fn starts(size: u64, issued: u64) -> u64 {
     let most = (size / 4).max(128).min(size);
     let few = (size / LITTLE).max(1);
+    // mutant: tick-starts-low
     (size + 2 * few).saturating_sub(issued.saturating_mul(2)).clamp(1, most)
 }
 

@@ -17,6 +17,7 @@ const LEAST_STEP_MS: u64 = 50;
 /// old `mark`, even if the clock was set back: everything up to there may be issued while the new mark is being
 /// written. `step_ms` is from [`step_ms`].
 pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u64, step_ms: u64) -> UnixMs {
+    // mutant: mark-never-falls
     now.saturating_add(reserve_ahead_ms).max(needed.saturating_add(step_ms)).max(mark)
 }
 
@@ -41,6 +42,7 @@ pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: 
     let used = next.needed.saturating_sub(last.needed);
     let is_fast = last.step_ms > 0 && used > next.at.saturating_sub(last.at).saturating_mul(2);
     let room = now.saturating_add(borrow_ms).saturating_sub(next.needed);
+    // mutant: steps-within-borrow
     let longer = if is_fast { last.step_ms.saturating_mul(2).min(reserve_ahead_ms).min(room) } else { 0 };
     longer.max(LEAST_STEP_MS)
 }

@@ -152,6 +152,7 @@ impl<S: Storage> Mark<'_, S> {
                 was_copied_up: was_copied_up || !written.same_inode(&own.directory),
             });
         }
+        // mutant: first-mark-before-start
         let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;
         self.storage.sign();
         state.set_directory(written);

@@ -235,6 +235,8 @@ fn decide_by_record(
     let same_place = same_directory || is_the_last == Some(true);
     // Since this server wrote here, another one can have had the worker on a later timeline.
     let knows_worker = record.mark_of(own.worker) > 0 && !(same_directory && identity.timeline < own.timeline);
+    // mutant: restored-directory
+    // mutant: moved-copy
     if !same_cluster && (same_directory || same_worker) {
         Err(MarkConflict::OtherCluster)
     } else if is_the_last == Some(false) && !is_newer && !wal_knows {
@@ -268,6 +270,7 @@ fn decide_by_record(
         // further ahead.
         Ok(StartPoint { floor: in_wal, reason: StartReason::Continued })
     } else {
+        // mutant: restart-floor
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }
 }

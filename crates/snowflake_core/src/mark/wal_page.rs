@@ -76,6 +76,7 @@ impl InWal {
 
     /// The mark that counts for the worker; 0 if there is none.
     pub fn highest(&self) -> UnixMs {
+        // mutant: all-workers-mark
         self.mark.unwrap_or(0).max(self.rest)
     }
 }
@@ -83,6 +84,7 @@ impl InWal {
 impl WalPage {
     /// What it says of a worker.
     pub fn of(&self, worker: Worker) -> InWal {
+        // mutant: mark-of-worker
         let entry = self.marks.get(&worker).or_else(|| self.marks.get(&OTHERS)).copied();
         InWal {
             mark: entry.filter(|&mark| mark != UNKNOWN),
@@ -96,6 +98,7 @@ impl WalPage {
     /// knows must see that there were more since. If there is no room for so many bytes, the lowest mark of another worker
     /// is left out, and counts for all that are not listed.
     pub fn raise(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
+        // mutant: mark-rises-in-wal
         self.set(worker, mark.max(self.of(worker).highest().saturating_add(1)), layout, room);
     }
 
@@ -106,6 +109,7 @@ impl WalPage {
     }
 
     fn set(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
+        // mutant: layout-to-wal
         self.layout = Some(layout);
         self.marks.insert(worker, mark);
         while self.length() > room && self.marks.len() > 1 {
@@ -113,6 +117,7 @@ impl WalPage {
             let others = self.marks.iter().filter(|&(&other, _)| other != worker && other != OTHERS);
             let Some((&lowest, &mark)) = others.min_by_key(|&(_, &mark)| (mark == UNKNOWN, mark)) else { break };
             self.marks.remove(&lowest);
+            // mutant: left-out-mark
             self.rest = self.rest.max(mark);
             if mark == UNKNOWN {
                 self.marks.insert(OTHERS, UNKNOWN);

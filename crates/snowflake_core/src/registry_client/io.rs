@@ -18,6 +18,7 @@ impl DurableLease {
 
     /// Flushes a lease to the state directory.
     pub(super) fn write<I: Io>(io: &mut I, lease: Lease) -> Result<Self, I::Failure> {
+        // mutant: lease-durable
         io.write_lease(&lease)?;
         Ok(Self(lease))
     }

@@ -57,6 +57,7 @@ pub fn compare(members: &[Option<Member>], max_clock_offset_ms: u64) -> Vec<Vec<
     // wrong clock is one problem.
     let mut agree: Vec<(usize, Clock)> = Vec::new();
     for &(at, member) in &known {
+        // mutant: all-clocks-compared
         match agree.iter().find_map(|&(other, clock)| Some((other, apart(member.clock, clock, max_clock_offset_ms)?))) {
             Some((other, ms)) => problems[at].push(Problem::ClockApart(other, ms)),
             None => agree.push((at, member.clock)),
@@ -91,6 +92,7 @@ fn same_worker(member: &Member, known: &[(usize, &Member)]) -> Vec<Problem> {
 fn may_issue_the_same(member: &Member, other: &Member) -> bool {
     let source = |member: &Member| -> Option<(Layout, Worker)> {
         let (layout, (datacenter, worker)): (Layout, _) = (member.layout.as_ref()?.parse().ok()?, member.numbers?);
+        // mutant: flat-numbers
         Some((layout.flat(), layout.flatten(datacenter.into(), worker.into())))
     };
     let has_same_name = member.numbers.is_some() && member.numbers == other.numbers;
@@ -113,6 +115,7 @@ fn other_layout(member: &Member, known: &[(usize, &Member)]) -> Option<Problem> 
 fn apart(clock: Clock, other: Clock, max_ms: u64) -> Option<i64> {
     let ahead_ms = clock.ahead_ms.saturating_sub(other.ahead_ms);
     let error_ms = clock.error_ms.saturating_add(other.error_ms);
+    // mutant: slow-answer
     (ahead_ms.unsigned_abs() > max_ms.saturating_add(error_ms)).then_some(ahead_ms)
 }
 

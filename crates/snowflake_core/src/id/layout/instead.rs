@@ -42,6 +42,7 @@ impl Layout {
             return None;
         }
         let difference = if self.sorts_by_time() { Difference::Nothing } else { Difference::Place };
+        // mutant: replacement-keeps-epoch
         let layout = layout_of(&fields, self.tick_ms, self.epoch).ok()?;
         if !is_over(&layout) {
             return Some(Instead { layout, difference });

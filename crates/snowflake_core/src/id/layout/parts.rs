@@ -65,6 +65,7 @@ impl Layout {
 
     /// The bits of a tag, which are 0 in an ID that is issued without one.
     pub fn tag_bits(&self, tag: i64) -> Result<u64, OutOfRange> {
+        // mutant: tag-bits
         self.place(FieldKind::Tag, tag)
     }
 
