@@ -141,6 +141,17 @@ suite/citus: build
 ## every client of docs/clients.md, and its statements (two minutes; installs them)
 suite/clients: needs = clients all-clients
 
+# First against the units, which take seconds. What none of them notices is tried again with the random schedules.
+mutate = target/cargo-mutants/bin/cargo-mutants mutants --package snowflake_core --output target/core-mutants --no-shuffle \
+	--cargo-arg=--locked $(addprefix --file ,$(FILES))
+
+## each operator of the core is changed, and a test notices (a night; FILES="policy.rs")
+suite/core-mutants: setup
+	@tools/setup core-mutants
+	@echo "==> Changing each operator of the core, and looking whether a test notices"
+	@mkdir -p target/core-mutants
+	$(mutate) --cargo-arg=--lib || $(mutate) --iterate
+
 ## every fault as often as its promise deserves (50 minutes)
 suite/faults: ready
 	@echo "==> Testing on real servers: every fault, in full"

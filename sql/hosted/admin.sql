@@ -15,7 +15,6 @@ BEGIN
     INSERT INTO ids.snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)
         SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()), 'ids.snowflake_database'::regclass, pg_current_xact_id(),
             ids.snowflake_catalog_xmin(), ids.snowflake_script_version() FROM pg_control_system();
-    -- mutant: hosted-new-worker
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', worker_id);
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', datacenter_id);
     -- Another database may have issued IDs of this worker up to now. Before the first ID, snowflake_begin_session() does this.

@@ -57,6 +57,28 @@ fn a_generator_that_was_not_started_issues_nothing() {
 }
 
 #[test]
+fn after_the_start_nothing_is_covered_above_the_floor() {
+    let generator = Generator::new(BITS);
+    assert!(!generator.is_started());
+    assert_eq!(generator.covered_until(), 0);
+    generator.start(10, 5);
+    assert!(generator.is_started());
+    assert_eq!(generator.covered_until(), 10);
+    assert_eq!(step(&generator, 5, 1), Outcome::Extend(10));
+}
+
+#[test]
+fn the_open_tick_is_joined_at_its_time_and_at_no_other() {
+    let generator = started(10, 1000);
+    assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));
+    assert_eq!(generator.join(100, 1), Some(span(100, 1, 1)));
+    assert_eq!(generator.join(99, 1), None);
+    assert_eq!(generator.join(101, 1), None);
+    assert_eq!(generator.join(100, 9), Some(span(100, 2, 3)));
+    assert_eq!(generator.join(100, 1), None, "it is full");
+}
+
+#[test]
 fn ids_of_a_tick_are_numbered_from_zero_and_the_next_tick_begins_again() {
     let generator = started(10, 1000);
     assert_eq!(step(&generator, 100, 1), taken(100, 0, 0));

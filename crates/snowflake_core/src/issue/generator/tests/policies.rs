@@ -150,3 +150,38 @@ fn a_time_at_which_nothing_could_be_issued_is_not_one_that_the_clock_went_back_f
         assert_eq!(full, next, "and nothing is behind");
     }
 }
+
+#[test]
+fn a_transaction_enters_the_history_only_if_the_clock_is_behind_the_last_tick() {
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&HISTORY, &generator, 100, 1), taken(100, 0, 0));
+    let least = |now, policy| generator.least_of_history(generator.snapshot(), now, policy);
+    assert_eq!(least(100, &HISTORY), None);
+    assert_eq!(least(99, &HISTORY), Some(99 << BITS));
+    assert_eq!(least(99, &BORROW), None, "nothing comes from the history");
+}
+
+#[test]
+fn a_reader_closes_the_history_below_the_open_tick_and_not_what_that_leaves_over() {
+    let generator = started(10, 1000);
+    for tick in [100, 101] {
+        assert_eq!(step_by(&HISTORY, &generator, tick, 1), taken(tick, 0, 0));
+    }
+    generator.close_history(generator.last_position());
+    assert_eq!(step_by(&HISTORY, &generator, 102, 1), taken(102, 0, 0));
+    assert_eq!(step_by(&HISTORY, &generator, 101, 9), taken(101, 1, 3));
+    assert_eq!(step_by(&HISTORY, &generator, 100, 9), taken(102, 1, 3), "it borrows");
+}
+
+#[test]
+fn a_clock_that_has_caught_up_takes_nothing_from_the_history() {
+    let policy = Policy { sequence_exhaustion: SequenceExhaustion::Borrow, ..HISTORY };
+    let generator = started(10, 1000);
+    assert_eq!(step_by(&policy, &generator, 100, 2), taken(100, 0, 1));
+    assert_eq!(step_by(&policy, &generator, 90, 1), taken(90, 0, 0), "it has gone back");
+    assert_eq!(block_by(&policy, &generator, 100, 3), taken(101, 0, 2), "two are left over");
+    assert_eq!(generator.outlook(100, &policy), None);
+    assert_eq!(step_by(&policy, &generator, 100, 1), taken(101, 3, 3));
+    assert_eq!(step_by(&policy, &generator, 99, 1), taken(99, 0, 0));
+    assert_eq!(step_by(&policy, &generator, 90, 1), taken(90, 1, 1));
+}
