@@ -337,6 +337,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         // mutant: life-before-record
         self.storage.prepare_life(life, record.identity.directory)?;
         let written = self.persist(found, record)?;
+        // mutant: life-copied-up
         if !written.same_inode(&record.identity.directory) {
             self.storage.prepare_life(life, written)?;
         }

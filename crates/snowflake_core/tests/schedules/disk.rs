@@ -20,7 +20,7 @@ pub struct Disk {
     pub was_standby: bool,
     /// How many writes succeed before the server dies.
     pub writes_left: usize,
-    record: Option<Record>,
+    pub record: Option<Record>,
     life: Option<LastLife>,
     prepared: Option<Life>,
     lives: u64,

@@ -5,6 +5,7 @@
 
 mod disk;
 mod events;
+mod record;
 mod server;
 
 use events::{event, layout, moving, policy, uneventful, wal_mark};

@@ -32,7 +32,7 @@ pub struct Server {
     read: UnixMs,
     pub disk: Disk,
     /// Shared memory, lost in every crash.
-    generator: Generator,
+    pub generator: Generator,
     /// Shared memory, too.
     state: MarkState,
     /// The mark on disk when the generator was started.
@@ -137,7 +137,7 @@ impl Server {
         );
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub fn pass(&mut self, ms: u64) {
         self.clock += ms;
         self.disk.elapsed += ms;
         self.counter = self.counter.wrapping_add(ms);
@@ -155,7 +155,7 @@ impl Server {
         self.layout.tick_at(at).expect("a layout of thousands of years")
     }
 
-    fn mark(&mut self) -> Mark<'_, &mut Disk> {
+    pub fn mark(&mut self) -> Mark<'_, &mut Disk> {
         let borrows_ticks = self.policy.sequence_exhaustion.borrows_ticks();
         let tick_ms = self.layout.tick_ms();
         let settings = MarkSettings {
@@ -176,7 +176,7 @@ impl Server {
     }
 
     /// Makes a mark past a tick durable, if the disk lets it.
-    fn extend(&mut self, needed: Tick) -> bool {
+    pub fn extend(&mut self, needed: Tick) -> bool {
         let now = self.clock;
         self.mark().extend(|| needed, now).is_ok()
     }

@@ -1,0 +1,41 @@
+//! What a server does with its record, and with one that it has not written last.
+
+use super::disk::Failure;
+use super::server::Server;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::{Refusal, WalMark};
+
+/// A server that has issued an ID, and extended its mark since.
+fn running() -> Server {
+    let mut server = Server::new("t50 s1 epoch=0".parse().expect("a layout"), WalMark::Off);
+    server.call(1);
+    server.pass(10_000);
+    server.call(1);
+    let needed = server.generator.covered_until();
+    assert!(server.extend(needed));
+    server
+}
+
+#[test]
+fn a_record_of_another_life_or_an_older_one_is_neither_extended_nor_lowered() {
+    let changes: [fn(&mut Record); 2] = [|record| record.life += 1, |record| record.revision -= 1];
+    for change in changes {
+        let mut server = running();
+        change(server.disk.record.as_mut().expect("a record"));
+        let (replaced, needed, now) = (server.disk.record, server.generator.covered_until(), server.clock);
+        let extended = server.mark().extend(|| needed, now);
+        assert!(matches!(extended, Err(Failure::Refused(Refusal::Replaced))), "{extended:?}");
+        let lowered = server.mark().lower();
+        assert!(matches!(lowered, Err(Failure::Refused(Refusal::Replaced))), "{lowered:?}");
+        assert_eq!(server.disk.record, replaced);
+    }
+}
+
+#[test]
+fn a_planned_stop_lowers_the_mark_to_just_above_the_last_id() {
+    let mut server = running();
+    let lowest = server.layout.time_of(server.generator.last_tick() + 1);
+    assert!(server.disk.mark() > Some(lowest));
+    server.mark().lower().expect("a lower mark");
+    assert_eq!(server.disk.mark(), Some(lowest));
+}
