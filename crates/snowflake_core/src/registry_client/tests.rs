@@ -8,6 +8,7 @@ use crate::server::identity::Worker;
 use crate::server::lease::{Lease, LeaseStart, Place, Token};
 
 const GRANT: Grant = Grant { until: 9000, receipt: [7; 32], revision: 1 };
+const RENEWED: Grant = Grant { until: 9500, receipt: [8; 32], revision: 2 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
@@ -27,6 +28,8 @@ struct World {
     must_stop: Option<bool>,
     is_mark_lost: bool,
     worker: Option<Worker>,
+    /// The lease on disk when the registry was told of a release.
+    told: Option<Lease>,
     done: Vec<&'static str>,
 }
 
@@ -134,11 +137,12 @@ impl Io for World {
 
     fn renew(&mut self, (): &mut (), _lease: &Lease, _latest: u64) -> Result<Renewal<Failure>, Failure> {
         let refused = |must_stop| Renewal::Refused { failure: Failure::Refused, is_final: true, must_stop };
-        let renewal = self.must_stop.map_or(Renewal::Granted(GRANT), refused);
+        let renewal = self.must_stop.map_or(Renewal::Granted(RENEWED), refused);
         self.answer("renew", renewal)
     }
 
     fn release(&mut self, (): &mut (), _held: &Lease, lowered: &Lease, _latest: u64) -> Result<Grant, Failure> {
+        self.told = self.disk;
         self.answer("release", Grant { until: lowered.granted_until, ..GRANT })
     }
 
@@ -178,6 +182,12 @@ fn a_grant_is_used_when_it_is_on_disk_and_its_token_is_there_before_it_is_asked_
     let (mut client, mut world) = leased();
     assert_eq!(client.ask(&mut world), Ok(()));
     assert_eq!(world.done(), ["write", "renew", "write", "extend"]);
+    let lease = world.disk.expect("a lease");
+    assert_eq!(
+        (lease.granted_until, lease.receipt, lease.revision),
+        (9500, [8; 32], 2),
+        "as the registry has granted it"
+    );
     world.disk_fails = true;
     assert_eq!(client.ask(&mut world), Err(Failure::Disk));
     assert_eq!(world.done(), [""; 0], "no token, no question");
@@ -216,7 +226,12 @@ fn a_server_whose_worker_was_given_away_stops_if_it_must_and_asks_no_more() {
         assert_eq!(client.ask(&mut world), Err(Failure::Refused));
         let expected: &[_] = if must_stop { &["write", "renew", "end", "write"] } else { &["write", "renew", "write"] };
         assert_eq!(world.done(), expected);
-        assert_eq!(world.disk.map(|lease| lease.place), Some(Place::NOWHERE), "no start takes it for its own");
+        let lease = world.disk.expect("a lease");
+        assert_eq!(
+            (lease.place, lease.receipt),
+            (Place::NOWHERE, [0; 32]),
+            "no start and no registry take it for its own"
+        );
         assert_eq!(client.next(), None);
         world.now = 1_000_000;
         assert!(!client.is_due(&world));
@@ -226,9 +241,14 @@ fn a_server_whose_worker_was_given_away_stops_if_it_must_and_asks_no_more() {
 #[test]
 fn a_lease_is_lowered_on_disk_before_it_is_given_back_and_only_to_a_registry_that_answers() {
     let (mut client, mut world) = leased();
+    let held = world.disk.expect("a lease");
     client.release(&mut world);
     assert_eq!(world.done(), ["lower", "write", "release", "write"]);
-    assert_eq!(world.disk.map(|lease| lease.granted_until), Some(2000));
+    let [token, next] = [held.tokens[0], world.tokens];
+    assert_ne!(token, next);
+    let lowered = Lease { tokens: [token, next], granted_until: 2000, receipt: [0; 32], ..held };
+    assert_eq!(world.told, Some(lowered));
+    assert_eq!(world.disk, Some(Lease { tokens: [next; 2], receipt: [7; 32], ..lowered }));
     let (mut client, mut world) = leased();
     world.is_mark_lost = true;
     client.release(&mut world);

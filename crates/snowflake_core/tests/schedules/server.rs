@@ -22,7 +22,7 @@ const SPAN: u64 = 1;
 type Take = fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome;
 
 pub struct Server {
-    layout: Layout,
+    pub layout: Layout,
     /// Whether marks go to WAL.
     wal_mark: WalMark,
     pub clock: UnixMs,
