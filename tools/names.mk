@@ -150,7 +150,7 @@ suite/core-mutants: setup
 	@tools/setup core-mutants
 	@echo "==> Changing each operator of the core, and looking whether a test notices"
 	@mkdir -p target/core-mutants
-	$(mutate) --cargo-arg=--lib || $(mutate) --iterate
+	@export PROPTEST_MAX_SHRINK_ITERS=0; $(mutate) --cargo-arg=--lib || $(mutate) --iterate
 
 ## every fault as often as its promise deserves (50 minutes)
 suite/faults: ready

@@ -1,13 +1,12 @@
 //! What a server does with its record, and with one that it has not written last.
 
 use super::disk::Failure;
-use super::server::Server;
 use snowflake_core::mark::record::Record;
-use snowflake_core::mark::{Refusal, WalMark};
+use snowflake_core::mark::{Refusal, Storage, WalMark};
 
 /// A server that has issued an ID, and extended its mark since.
-fn running() -> Server {
-    let mut server = Server::new("t50 s1 epoch=0".parse().expect("a layout"), WalMark::Off);
+fn running(wal_mark: WalMark) -> Server {
+    let mut server = Server::new("t50 s1 epoch=0".parse().expect("a layout"), wal_mark);
     server.call(1);
     server.pass(10_000);
     server.call(1);
@@ -20,7 +19,7 @@ fn running() -> Server {
 fn a_record_of_another_life_or_an_older_one_is_neither_extended_nor_lowered() {
     let changes: [fn(&mut Record); 2] = [|record| record.life += 1, |record| record.revision -= 1];
     for change in changes {
-        let mut server = running();
+        let mut server = running(WalMark::Off);
         change(server.disk.record.as_mut().expect("a record"));
         let (replaced, needed, now) = (server.disk.record, server.generator.covered_until(), server.clock);
         let extended = server.mark().extend(|| needed, now);
@@ -33,9 +32,20 @@ fn a_record_of_another_life_or_an_older_one_is_neither_extended_nor_lowered() {
 
 #[test]
 fn a_planned_stop_lowers_the_mark_to_just_above_the_last_id() {
-    let mut server = running();
+    let mut server = running(WalMark::Off);
     let lowest = server.layout.time_of(server.generator.last_tick() + 1);
     assert!(server.disk.mark() > Some(lowest));
     server.mark().lower().expect("a lower mark");
     assert_eq!(server.disk.mark(), Some(lowest));
+}
+
+#[test]
+fn a_record_says_how_far_the_mark_in_wal_was() {
+    for wal_mark in [WalMark::Prefer, WalMark::Require] {
+        let mut server = running(wal_mark);
+        let in_wal = (&mut server.disk).read_wal(1).expect("what WAL says").highest();
+        assert!(in_wal > 0);
+        assert_eq!(server.disk.record.map(|record| record.logged), Some(in_wal));
+    }
+    assert_eq!(running(WalMark::Off).disk.record.map(|record| record.logged), Some(0));
 }

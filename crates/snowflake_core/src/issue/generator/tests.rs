@@ -302,6 +302,7 @@ fn after_an_advance_ids_begin_in_a_later_tick_and_nothing_is_counted_that_was_no
     generator.advance(50);
     assert_eq!(step(&generator, 106, 1), taken(106, 0, 0), "an advance never goes back");
     assert_eq!(generator.counts().issued, 5);
+    assert_eq!(generator.counts().ticks_exhausted, 0);
 }
 
 #[test]

@@ -185,3 +185,13 @@ fn a_clock_that_has_caught_up_takes_nothing_from_the_history() {
     assert_eq!(step_by(&policy, &generator, 99, 1), taken(99, 0, 0));
     assert_eq!(step_by(&policy, &generator, 90, 1), taken(90, 1, 1));
 }
+
+#[test]
+fn the_history_has_a_tick_that_is_far_from_the_epoch_when_later_ones_are_opened() {
+    let (generator, tick) = (started(1_000_000, 2_000_000), 1_000_100);
+    for later in [0, 5] {
+        assert_eq!(step_by(&HISTORY, &generator, tick + later, 1), taken(tick + later, 0, 0));
+    }
+    assert_eq!(step_by(&HISTORY, &generator, tick, 9), taken(tick, 1, 3));
+    assert_eq!(step_by(&HISTORY, &generator, tick + 4, 9), taken(tick + 4, 0, 3), "which was skipped");
+}
