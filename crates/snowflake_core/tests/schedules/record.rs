@@ -1,6 +1,7 @@
 //! What a server does with its record, and with one that it has not written last.
 
 use super::disk::Failure;
+use super::server::Server;
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::{Refusal, Storage, WalMark};
 
