@@ -44,7 +44,8 @@ fn a_planned_stop_lowers_the_mark_to_just_above_the_last_id() {
 fn a_record_says_how_far_the_mark_in_wal_was() {
     for wal_mark in [WalMark::Prefer, WalMark::Require] {
         let mut server = running(wal_mark);
-        let in_wal = (&mut server.disk).read_wal(1).expect("what WAL says").highest();
+        let disk = &mut server.disk;
+        let in_wal = disk.read_wal(1).expect("what WAL says").highest();
         assert!(in_wal > 0);
         assert_eq!(server.disk.record.map(|record| record.logged), Some(in_wal));
     }
