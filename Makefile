@@ -53,7 +53,7 @@ build: setup
 
 run: build
 	@tools/setup servers
-	@$(example) demo
+	@cargo run --locked --package demo
 
 site:
 	@tools/setup site

@@ -19,8 +19,10 @@ mod programs;
 mod query;
 mod reading;
 mod registry;
+#[cfg(feature = "runner")]
 pub mod runner;
 mod scratch;
+#[cfg(feature = "runner")]
 mod shared;
 mod skipped;
 mod state_file;
@@ -38,6 +40,7 @@ pub use installation::{
     Installation, hosted_script, library, make_install, need_extension, need_postgresql, needed, pg_config, postgresql,
     project, sources,
 };
+#[cfg(feature = "runner")]
 pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};
 pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
@@ -47,9 +50,11 @@ pub use reading::{Reader, Seen, Traffic};
 pub use registry::Registry;
 pub use rustix::process::Signal;
 pub use scratch::{processes_in, send, shield};
+#[cfg(feature = "runner")]
 pub use shared::{Database, lasting};
 pub use skipped::skip;
 pub use state_file::{mark_in, record_in};
+#[cfg(feature = "runner")]
 pub use testbed_macros::test;
 pub use volume::Volume;
 

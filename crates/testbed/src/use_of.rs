@@ -10,6 +10,7 @@ pub(crate) fn is_testing() -> bool {
 }
 
 /// To be called before the first server is made.
+#[cfg(feature = "runner")]
 pub(crate) fn set_testing() {
     IS_TESTING.store(true, Ordering::Relaxed);
 }
