@@ -267,15 +267,15 @@ fn the_first_tick_from_a_time_never_begins_before_it() {
 #[test]
 fn an_explanation_shows_every_bit_under_its_field() {
     assert_eq!(
-        layout("twitter").explain(1541815603606036480),
+        layout("twitter").explain(1541815603606036481),
         "\
-0 00101010110010110100001000111110110001000 01011 11010 000000000000
+0 00101010110010110100001000111110110001000 01011 11010 000000000001
 - ttttttttttttttttttttttttttttttttttttttttt ddddd wwwww ssssssssssss
 t timestamp    367597485448 ticks of 1ms after 2010-11-04T01:42:54.657Z
                = 2022-06-28T16:07:40.105Z
 d data center  11 of 0 to 31
 w worker       26 of 0 to 31
-s sequence     0 of 0 to 4095 in this tick"
+s sequence     1 of 0 to 4095 in this tick"
     );
     let widest = layout("s16 t41 w4 d3").explain(u64::MAX);
     assert!(widest.lines().all(|line| line.len() <= 80), "{widest}");
