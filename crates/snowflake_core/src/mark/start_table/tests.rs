@@ -181,6 +181,7 @@ fn a_data_directory_that_was_restored_with_its_state_directory_begins_above_the_
 fn a_directory_is_the_same_if_its_birth_is_and_its_inode_number_where_that_is_kept() {
     let born = own().directory;
     assert!(born.same_inode(&Inode { number: 0, ..born }), "a file system that assigns new numbers");
+    assert!(Inode { number: 0, ..born }.same_inode(&born), "whichever of them is read first");
     assert!(!born.same_inode(&Inode { number: 12, ..born }), "made in the same instant");
     assert!(!born.same_inode(&Inode { born_ns: born.born_ns + 1, ..born }), "the number was used again");
     let unborn = |number| Inode { number, born_ns: 0 };
