@@ -198,6 +198,6 @@ fn the_history_has_a_tick_that_is_far_from_the_epoch_when_later_ones_are_opened(
 
 #[test]
 fn ids_continue_while_the_clock_is_behind_with_borrow_and_history_alone() {
-    let may_borrow = [BORROW, WAIT, ERROR, HISTORY].map(|policy| policy.may_borrow());
+    let may_borrow = [BORROW, WAIT, ERROR, HISTORY].map(|policy| policy.clock_regression.may_borrow());
     assert_eq!(may_borrow, [true, false, false, true]);
 }
