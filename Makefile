@@ -34,7 +34,7 @@ features = --locked --release $(ignoring) --features pg$(pg_major)
 # What compiles without PostgreSQL's headers.
 headerless = --workspace --exclude snowflake_pg --exclude naive_generator
 # The tests on servers, and an example; arguments follow.
-servers = cargo test --locked --package testbed --test servers --
+servers = cargo test --locked --package promises --test servers --
 example = cargo run --locked --package testbed --example
 
 .PHONY: all help setup build check layers test test-all test-versions lint bench fuzz run site clean
@@ -53,7 +53,7 @@ build: setup
 
 run: build
 	@tools/setup servers
-	@cargo run --locked --package demo
+	@cargo run --locked --package testbed --bin demo
 
 site:
 	@tools/setup site

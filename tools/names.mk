@@ -15,7 +15,7 @@ demo/- suite/- picture/-:
 		tools/names.mk; } >&2; exit 2
 
 # The tests beside other people's programs; arguments follow.
-programs = cargo test --locked --package testbed --test programs --
+programs = cargo test --locked --package promises --test programs --
 
 # Servers whose clock and disk fail.
 ready: build

@@ -157,7 +157,7 @@ fn test_program(project: &Path) -> PathBuf {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     build(&["build", "--package", "disk_faults"]);
-    let messages = build(&["test", "--no-run", "--package", "testbed", "--test", "servers"]);
+    let messages = build(&["test", "--no-run", "--package", "promises", "--test", "servers"]);
     let mut programs = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).expect("cargo's message");
         (message["target"]["name"] == "servers").then(|| message["executable"].as_str().map(PathBuf::from))?
