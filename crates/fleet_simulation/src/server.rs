@@ -171,10 +171,10 @@ impl Server {
         self.guard.offset()
     }
 
-    /// The latest of what the clock shows and what was issued, or of `found` before the first start: what a grant must
+    /// The latest of what the clock shows and what was issued, or of the mark before the first start: what a grant must
     /// be beyond.
-    pub fn latest(&self, host: &Host, found: UnixMs) -> UnixMs {
-        let last = if self.generator.is_started() { self.last_timestamp() } else { found };
+    pub fn latest(&self, host: &Host, mark_at_start: UnixMs) -> UnixMs {
+        let last = if self.generator.is_started() { self.last_timestamp() } else { mark_at_start };
         (host.trusted(&self.guard, last) / 1000).max(last)
     }
 
@@ -216,12 +216,12 @@ impl Server {
             if let Some(span) = self.generator.join_open(counter, MAX_AGE, want) {
                 return Ok(span);
             }
-            let found = self.generator.snapshot();
+            let snapshot = self.generator.snapshot();
             let now = self.now(host);
             self.read = now / 1000;
             let tick = self.layout.tick_at(self.read).expect("no clock is so far off");
-            self.generator.observe_clock(found, tick);
-            match self.generator.take(found, tick, want, &POLICY) {
+            self.generator.observe_clock(snapshot, tick);
+            match self.generator.take(snapshot, tick, want, &POLICY) {
                 Outcome::Taken(span) => {
                     let end = (self.layout.time_of(tick) + self.layout.tick_ms()) * 1000;
                     self.generator.keep_open(span, counter + (end - now));

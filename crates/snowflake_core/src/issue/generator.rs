@@ -210,8 +210,8 @@ impl Generator {
     }
 
     /// The least position of the history that [`take`](Self::take) may give; `None` if it only takes in order.
-    pub fn least_of_history(&self, found: Snapshot, now: Tick, policy: &Policy) -> Option<Position> {
-        let may = policy.clock_regression.reads_history() && now < found.state >> self.sequence_bits;
+    pub fn least_of_history(&self, snapshot: Snapshot, now: Tick, policy: &Policy) -> Option<Position> {
+        let may = policy.clock_regression.reads_history() && now < snapshot.state >> self.sequence_bits;
         may.then_some(now << self.sequence_bits)
     }
 
@@ -281,33 +281,33 @@ impl Generator {
 
     /// Records what the clock shows after a snapshot. One of the callers that find the clock set back gets the number
     /// of ticks.
-    pub fn observe_clock(&self, found: Snapshot, now: Tick) -> Option<Tick> {
-        if now < found.clock {
+    pub fn observe_clock(&self, snapshot: Snapshot, now: Tick) -> Option<Tick> {
+        if now < snapshot.clock {
             // Not what it showed when no ID was issued.
-            self.highest_clock.fetch_max(found.clock.min(self.last_tick()), Ordering::Relaxed);
+            self.highest_clock.fetch_max(snapshot.clock.min(self.last_tick()), Ordering::Relaxed);
         }
-        let first = now != found.clock
-            && self.clock.compare_exchange(found.clock, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        (first && now < found.clock).then(|| found.clock - now)
+        let first = now != snapshot.clock
+            && self.clock.compare_exchange(snapshot.clock, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        (first && now < snapshot.clock).then(|| snapshot.clock - now)
     }
 
     /// Takes up to `want` positions (at least 1) at the time `now`, which was read after the snapshot.
     #[cold]
-    pub fn take(&self, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
-        self.take_at_least(1, found, now, want, policy)
+    pub fn take(&self, snapshot: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        self.take_at_least(1, snapshot, now, want, policy)
     }
 
     /// Takes exactly `want` positions, at most as many as a tick has. A tick with less room is full for this call, and
     /// what is left of the history is not for it.
     #[cold]
-    pub fn take_block(&self, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
-        self.take_at_least(want, found, now, want, policy)
+    pub fn take_block(&self, snapshot: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        self.take_at_least(want, snapshot, now, want, policy)
     }
 
     /// Takes between `least` and `want` positions.
     #[inline]
-    fn take_at_least(&self, least: u32, found: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
-        let Snapshot { state, .. } = found;
+    fn take_at_least(&self, least: u32, snapshot: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        let Snapshot { state, .. } = snapshot;
         let first = self.next_position(state, now, least, policy);
         let tick = first >> self.sequence_bits;
         let lead = tick.saturating_sub(now);
@@ -361,7 +361,7 @@ impl Generator {
             SequenceStart::Zero => 0,
             start @ (SequenceStart::Random | SequenceStart::Rotate) => {
                 let (nth, issued) = (self.counters.ticks(), self.counters.issued_in_open_tick(state));
-                start.of(now, nth, self.sequence_mask + 1, issued)
+                start.first_number(now, nth, self.sequence_mask + 1, issued)
             }
         };
         now << self.sequence_bits | start.min(last_start)

@@ -90,9 +90,9 @@ impl Horizon {
         let last = generator.last_position();
         // mutant: history-closed
         generator.close_history(last);
-        let found = least_entered()?.map_or(last + 1, |least| least.min(last + 1));
-        // A transaction that has entered a bound, and not taken a position yet, can make `found` less than it was.
-        Ok(self.0.fetch_max(found, Ordering::AcqRel).max(found))
+        let horizon = least_entered()?.map_or(last + 1, |least| least.min(last + 1));
+        // A transaction that has entered a bound, and not taken a position yet, can make this lower than it was.
+        Ok(self.0.fetch_max(horizon, Ordering::AcqRel).max(horizon))
     }
 }
 
@@ -161,10 +161,10 @@ mod tests {
         entries[0].clear();
         let old = generator.last_position() + 1;
         take(&generator, 3);
-        let before = read(&horizon, &generator, &entries);
+        let earlier = read(&horizon, &generator, &entries);
         // What a process leaves that was interrupted between its look at the state and its entry.
         entries[0].lower(old);
-        assert_eq!(read(&horizon, &generator, &entries), before);
+        assert_eq!(read(&horizon, &generator, &entries), earlier);
     }
 
     #[test]
@@ -186,12 +186,12 @@ mod tests {
         let entries: [Entry; 1] = Default::default();
         let history = Policy { clock_regression: ClockRegression::History, ..POLICY };
         let take_history = |now| {
-            let found = generator.snapshot();
-            generator.observe_clock(found, now);
-            if let Some(least) = generator.least_of_history(found, now, &history) {
+            let snapshot = generator.snapshot();
+            generator.observe_clock(snapshot, now);
+            if let Some(least) = generator.least_of_history(snapshot, now, &history) {
                 entries[0].lower(least);
             }
-            match generator.take(found, now, 1, &history) {
+            match generator.take(snapshot, now, 1, &history) {
                 crate::issue::generator::Outcome::Taken(span) => span.first,
                 other => panic!("{other:?}"),
             }
@@ -211,9 +211,9 @@ mod tests {
     #[test]
     fn a_horizon_that_cannot_be_read_leaves_what_was_read_before() {
         let (generator, horizon) = (generator(), Horizon::default());
-        let before = read(&horizon, &generator, &[]);
+        let earlier = read(&horizon, &generator, &[]);
         take(&generator, 9);
         assert_eq!(horizon.read(&generator, || Err("unknown")), Err("unknown"));
-        assert!(read(&horizon, &generator, &[]) > before);
+        assert!(read(&horizon, &generator, &[]) > earlier);
     }
 }

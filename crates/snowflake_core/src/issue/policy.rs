@@ -113,7 +113,7 @@ impl Policy {
 
 impl SequenceStart {
     /// The first number of a tick of `size` numbers, the `nth` to be opened, after a tick that has issued so many.
-    pub(crate) fn of(self, tick: Tick, nth: u64, size: u64, issued: u64) -> u64 {
+    pub(crate) fn first_number(self, tick: Tick, nth: u64, size: u64, issued: u64) -> u64 {
         match self {
             Self::Zero => 0,
             Self::Random => scatter(tick) % starts(size, issued),
@@ -176,7 +176,7 @@ mod tests {
         for nth in 0..IDS {
             // About one in 3 ms, as clients do: never quite.
             tick += 2 + (scatter(tick ^ 0x5eed) % 3);
-            let number = start.of(tick, u64::from(nth), 1 << sequence_bits, 1);
+            let number = start.first_number(tick, u64::from(nth), 1 << sequence_bits, 1);
             let id = (tick << 10 | 5) << sequence_bits | number;
             seen[usize::try_from(id % u64::from(n)).expect("small")] += 1;
         }
@@ -215,7 +215,11 @@ mod tests {
             assert_eq!(starts(4096, issued), most, "after {issued} of 4096");
         }
         for size in [1, 2, 4, 64, 4096] {
-            assert_eq!(SequenceStart::Random.of(17, 4, size, size), 0, "after a tick of {size} that was full");
+            assert_eq!(
+                SequenceStart::Random.first_number(17, 4, size, size),
+                0,
+                "after a tick of {size} that was full"
+            );
         }
     }
 }

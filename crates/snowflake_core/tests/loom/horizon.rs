@@ -41,8 +41,8 @@ impl Table {
     fn begin_behind(&self, entry: usize, now: Tick) -> Vec<Position> {
         let (entry, generator) = (&self.entries[entry], &self.server.generator);
         entry.enter(generator);
-        let found = generator.snapshot();
-        if let Some(least) = generator.least_of_history(found, now, &self.server.policy) {
+        let snapshot = generator.snapshot();
+        if let Some(least) = generator.least_of_history(snapshot, now, &self.server.policy) {
             entry.lower(least);
         }
         positions([self.server.take(now, 1)])
@@ -146,11 +146,11 @@ fn the_horizon_waits_for_a_transaction_that_is_being_prepared() {
         let table = Table::new();
         let other = Arc::clone(&table);
         let writer = thread::spawn(move || {
-            let [own, prepared] = &other.entries;
-            own.enter(&other.server.generator);
+            let [entry, prepared] = &other.entries;
+            entry.enter(&other.server.generator);
             let taken = positions([other.server.take(2, 1)]);
-            prepared.copy(own);
-            own.clear();
+            prepared.copy(entry);
+            entry.clear();
             other.committed.lock().unwrap().extend(&taken);
             prepared.clear();
             taken

@@ -26,7 +26,7 @@ pub(super) struct Counters {
     /// The most IDs with timestamps of one second, of those seconds that are over.
     busiest_second: AtomicU64,
     /// How many IDs had been issued when the second of the open tick began.
-    before_second: AtomicU64,
+    issued_before_second: AtomicU64,
     /// As in the generator. Never written again.
     sequence_bits: u32,
     /// How many ticks a second has. Never written again.
@@ -61,7 +61,7 @@ impl Counters {
             borrowed_from: AtomicU64::new(u64::MAX),
             history: AtomicU64::new(0),
             busiest_second: AtomicU64::new(0),
-            before_second: AtomicU64::new(0),
+            issued_before_second: AtomicU64::new(0),
             sequence_bits,
             ticks_per_second,
         }
@@ -125,7 +125,7 @@ impl Counters {
         // Several loads: a tick that closes between them is counted wrongly for one reading.
         let history = self.history.load(Ordering::Relaxed);
         let in_order = self.in_order(self.numbered(state));
-        let second = in_order.saturating_sub(self.before_second.load(Ordering::Relaxed));
+        let second = in_order.saturating_sub(self.issued_before_second.load(Ordering::Relaxed));
         Counts {
             issued: in_order + history,
             ticks_exhausted: self.exhausted.load(Ordering::Relaxed),
@@ -137,7 +137,7 @@ impl Counters {
 
     /// Begins to look for the busiest second anew, after the last position issued.
     pub(super) fn forget_busiest_second(&self, state: Position) {
-        self.before_second.store(self.in_order(self.numbered(state)), Ordering::Relaxed);
+        self.issued_before_second.store(self.in_order(self.numbered(state)), Ordering::Relaxed);
         self.busiest_second.store(0, Ordering::Relaxed);
     }
 
@@ -151,8 +151,8 @@ impl Counters {
     /// A second is over, and so many IDs have been issued. Two callers can only do this at once if one was stopped for a
     /// second.
     fn count_second(&self, issued: u64) {
-        let before = self.before_second.swap(issued, Ordering::Relaxed);
-        self.busiest_second.fetch_max(issued.saturating_sub(before), Ordering::Relaxed);
+        let issued_before = self.issued_before_second.swap(issued, Ordering::Relaxed);
+        self.busiest_second.fetch_max(issued.saturating_sub(issued_before), Ordering::Relaxed);
     }
 
     /// Counts what was issued ahead of the clock in the tick of `last`, which is closed.
