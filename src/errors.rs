@@ -17,7 +17,7 @@ use crate::shared::optional::OsError;
 use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_core::id::layout::{Instead, Layout, TimeError};
+use snowflake_core::id::layout::{Layout, Replacement, TimeError};
 use snowflake_core::issue::policy::ClockRegression;
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::MarkConflict;
@@ -237,8 +237,8 @@ impl From<IssueError> for ErrorReport {
                     )
             }
             IssueError::Clock(now, TimeError::AfterEnd { last }) => {
-                let instead = gucs::layout().ok().and_then(|layout| layout.instead(now));
-                let later = instead.map(|Instead { layout, .. }| {
+                let instead = gucs::layout().ok().and_then(|layout| layout.replacement(now));
+                let later = instead.map(|Replacement { layout, .. }| {
                     format!(" \"{}\" begins later, for servers without old IDs.", layout.short_text())
                 });
                 error_report(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "reached the last timestamp of the layout")

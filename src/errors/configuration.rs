@@ -98,7 +98,7 @@ impl From<ConfigurationError> for ErrorReport {
                 &format!("{}.", displayable(&failure.to_string())),
             ),
             ConfigurationError::InvalidSeries { layout, misfit: SeriesError::DecodeOnly(reason), .. } => {
-                let hint = match layout.instead(clock::unix_ms()) {
+                let hint = match layout.replacement(clock::unix_ms()) {
                     Some(instead) => format!(
                         "Set snowflake_pg.layout to \"{}\", and restart the server. {instead}",
                         instead.layout.short_text()
@@ -129,7 +129,7 @@ impl From<ConfigurationError> for ErrorReport {
                          the server."
                     ),
                 };
-                if let (FieldKind::Worker, Some(remark)) = (kind, layout.remark_of_one_number()) {
+                if let (FieldKind::Worker, Some(remark)) = (kind, layout.flat_layout_hint()) {
                     hint = format!("{hint} {remark}");
                 }
                 error_report(ERRCODE_CONFIG_FILE_ERROR, format!("{variable} does not fit the layout"))

@@ -20,7 +20,7 @@ fn snowflake_from_uuid(uuid: Uuid) -> i64 {
         Err(failure) => {
             let code = match failure {
                 UuidError::TooLarge(_) => PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-                UuidError::Variant | UuidError::Version(_) | UuidError::Rest => {
+                UuidError::Variant | UuidError::Version(_) | UuidError::Padding => {
                     PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE
                 }
             };

@@ -94,8 +94,8 @@ proptest! {
                 Ok(id) => prop_assert!(id <= MAX_ID),
                 Err(TextError::NotADigit { position, character, .. }) => {
                     prop_assert_eq!(text.chars().nth(position - 1), Some(character));
-                    let before: String = text.chars().take(position - 1).collect();
-                    let fine = !matches!(notation.decode(&before), Err(TextError::NotADigit { .. }));
+                    let prefix: String = text.chars().take(position - 1).collect();
+                    let fine = !matches!(notation.decode(&prefix), Err(TextError::NotADigit { .. }));
                     prop_assert!(fine);
                 }
                 Err(TextError::Empty) => prop_assert!(text.chars().all(|character| character == '-')),
@@ -119,7 +119,7 @@ proptest! {
                 Ok(id) => prop_assert_eq!(from_id(id), uuid),
                 Err(UuidError::Variant) => prop_assert_ne!(named.get_variant(), Variant::RFC4122),
                 Err(UuidError::Version(version)) => prop_assert_eq!(usize::from(version), named.get_version_num()),
-                Err(UuidError::Rest) => prop_assert_ne!(uuid << 70, 0),
+                Err(UuidError::Padding) => prop_assert_ne!(uuid << 70, 0),
                 Err(UuidError::TooLarge(number)) => prop_assert!(number > MAX_ID && uuid >> 127 == 1),
             }
         }

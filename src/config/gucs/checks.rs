@@ -44,7 +44,7 @@ fn check_issuing(text: &CStr) -> Result<Layout, Refusal> {
     let now = clock::unix_ms();
     let refused = |reason: String| {
         let hint = layout
-            .instead(now)
+            .replacement(now)
             .map(|instead| format!("Set it to \"{}\" instead. {instead}", instead.layout.short_text()));
         Refusal { detail: reason, hint }
     };
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
         // mutant: worker-in-layout
         found => check_number(found, Layout::workers).map_err(|detail| Refusal {
             detail,
-            hint: super::layout().ok().and_then(|layout| layout.remark_of_one_number()),
+            hint: super::layout().ok().and_then(|layout| layout.flat_layout_hint()),
         }),
     })
 }

@@ -16,16 +16,16 @@ use std::ops::RangeInclusive;
 
 mod explain;
 mod flat;
-mod instead;
 mod parse;
 mod parts;
 mod presets;
+mod replacement;
 mod series;
 
-pub use instead::Instead;
 pub use parse::LayoutError;
 pub use parts::{OutOfRange, Parts, PartsError};
 pub use presets::{PRESETS, Preset};
+pub use replacement::Replacement;
 pub use series::{DecodeOnly, Series, SeriesError};
 
 /// The latest time that a layout may reach, about the year 287,000: PostgreSQL's timestamps end in 294276.

@@ -106,10 +106,10 @@ pub enum AlphabetError {
     #[error("Only base62 and base58 can have an alphabet of choice")]
     Fixed,
     /// It has a wrong number of characters.
-    #[error("The alphabet has {found} characters, and {needed} are needed")]
+    #[error("The alphabet has {length} characters, and {needed} are needed")]
     Length {
         /// How many it has.
-        found: usize,
+        length: usize,
         /// How many digits the encoding has.
         needed: usize,
     },
@@ -184,9 +184,9 @@ impl<'a> Notation<'a> {
                 return Err(AlphabetError::Repeated { position, first: first + 1, character });
             }
         }
-        let (found, needed) = (alphabet.len(), encoding.alphabet().len());
-        if found != needed {
-            return Err(AlphabetError::Length { found, needed });
+        let (length, needed) = (alphabet.len(), encoding.alphabet().len());
+        if length != needed {
+            return Err(AlphabetError::Length { length, needed });
         }
         Ok(Self { encoding, alphabet })
     }
@@ -203,11 +203,11 @@ impl<'a> Notation<'a> {
     /// Writes an ID. Numbers up to `u64::MAX` are written as well, but not read.
     pub fn encode(&self, id: u64) -> String {
         let mut digits = Vec::with_capacity(16);
-        let mut rest = id;
-        while rest > 0 || digits.len() < self.encoding.width() {
-            let digit = usize::try_from(rest % self.base()).expect("less than 62");
+        let mut remaining = id;
+        while remaining > 0 || digits.len() < self.encoding.width() {
+            let digit = usize::try_from(remaining % self.base()).expect("less than 62");
             digits.push(self.alphabet.as_bytes()[digit]);
-            rest /= self.base();
+            remaining /= self.base();
         }
         digits.into_iter().rev().map(char::from).collect()
     }

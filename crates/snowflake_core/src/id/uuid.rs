@@ -21,7 +21,7 @@ const VERSION: (u32, u128) = (76, 8);
 const VARIANT: (u32, u128) = (62, 0b10);
 
 /// How many bits after the ID's last ones are 0.
-const REST_BITS: u32 = 58;
+const PADDING_BITS: u32 = 58;
 
 /// Why a UUID holds no ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +33,8 @@ pub enum UuidError {
     #[error("Its version is {0}, and that of an ID is 8")]
     Version(u8),
     /// The bits after the ID are not 0.
-    #[error("Its last {REST_BITS} bits are not all 0")]
-    Rest,
+    #[error("Its last {PADDING_BITS} bits are not all 0")]
+    Padding,
     /// The number in it is above [`MAX_ID`].
     #[error("The number in it, {0}, is greater than {MAX_ID}, the greatest ID")]
     TooLarge(u64),
@@ -47,7 +47,7 @@ pub fn from_id(id: u64) -> u128 {
         | VERSION.1 << VERSION.0
         | (id >> 4 & 0xfff) << 64
         | VARIANT.1 << VARIANT.0
-        | (id & 0xf) << REST_BITS
+        | (id & 0xf) << PADDING_BITS
 }
 
 /// The ID, from 0 to [`MAX_ID`], of a UUID that [`from_id`] gave.
@@ -60,10 +60,10 @@ pub fn to_id(uuid: u128) -> Result<u64, UuidError> {
     if version != VERSION.1 {
         return Err(UuidError::Version(version.try_into().expect("4 bits")));
     }
-    if uuid & ((1 << REST_BITS) - 1) != 0 {
-        return Err(UuidError::Rest);
+    if uuid & ((1 << PADDING_BITS) - 1) != 0 {
+        return Err(UuidError::Padding);
     }
-    let id = (uuid >> 80) << 16 | (uuid >> 64 & 0xfff) << 4 | uuid >> REST_BITS & 0xf;
+    let id = (uuid >> 80) << 16 | (uuid >> 64 & 0xfff) << 4 | uuid >> PADDING_BITS & 0xf;
     let id = id.try_into().expect("64 bits");
     if id > MAX_ID { Err(UuidError::TooLarge(id)) } else { Ok(id) }
 }

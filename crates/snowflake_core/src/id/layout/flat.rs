@@ -70,14 +70,14 @@ mod tests {
             text in prop::sample::select(vec!["twitter", "t41 d3 w7 s12", "t41 w5 d5 s12", "t41 s12 d4 w6", "t20 d20 w20"]),
             (datacenter, worker, position) in (0_u64..8, 0_u64..32, 0_u64..1 << 20),
         ) {
-            let own = layout(text);
-            let server = own.flatten(datacenter, worker);
-            prop_assert_eq!(own.unflatten(server), (datacenter, worker));
-            let id = own.series(datacenter, worker).expect("numbers that fit").id_at(position);
-            prop_assert_eq!(own.server_of(id), server);
-            if own.flat() != own {
-                prop_assert_eq!(own.flat().series(0, server).expect("one that fits").id_at(position), id);
-                prop_assert_eq!(own.flat().issued_at(id), own.issued_at(id));
+            let original = layout(text);
+            let server = original.flatten(datacenter, worker);
+            prop_assert_eq!(original.unflatten(server), (datacenter, worker));
+            let id = original.series(datacenter, worker).expect("numbers that fit").id_at(position);
+            prop_assert_eq!(original.server_of(id), server);
+            if original.flat() != original {
+                prop_assert_eq!(original.flat().series(0, server).expect("one that fits").id_at(position), id);
+                prop_assert_eq!(original.flat().issued_at(id), original.issued_at(id));
             }
         }
     }

@@ -56,21 +56,21 @@ impl Layout {
     /// only 0.
     pub fn pack(&self, issued_at: UnixMs, datacenter: i64, worker: i64, sequence: i64) -> Result<u64, PartsError> {
         let tick = self.tick_at(issued_at)?;
-        let place = |kind, value| self.place(kind, value).map_err(|misfit| PartsError::Number(kind, misfit));
+        let bits = |kind, value| self.field_bits(kind, value).map_err(|misfit| PartsError::Number(kind, misfit));
         Ok(tick << self.timestamp.shift()
-            | place(FieldKind::Datacenter, datacenter)?
-            | place(FieldKind::Worker, worker)?
-            | place(FieldKind::Sequence, sequence)?)
+            | bits(FieldKind::Datacenter, datacenter)?
+            | bits(FieldKind::Worker, worker)?
+            | bits(FieldKind::Sequence, sequence)?)
     }
 
     /// The bits of a tag, which are 0 in an ID that is issued without one.
     pub fn tag_bits(&self, tag: i64) -> Result<u64, OutOfRange> {
         // mutant: tag-bits
-        self.place(FieldKind::Tag, tag)
+        self.field_bits(FieldKind::Tag, tag)
     }
 
     /// A number at its place in an ID.
-    pub(super) fn place(&self, kind: FieldKind, value: i64) -> Result<u64, OutOfRange> {
+    pub(super) fn field_bits(&self, kind: FieldKind, value: i64) -> Result<u64, OutOfRange> {
         let field = self.field(kind);
         u64::try_from(value)
             .ok()

@@ -30,7 +30,7 @@ impl Preset {
 const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 
 /// 2024-01-01T00:00:00Z, of layouts that were first published here.
-const OWN_EPOCH: UnixMs = 1_704_067_200_000;
+const SNOWFLAKE_PG_EPOCH: UnixMs = 1_704_067_200_000;
 
 /// 2025-11-26T19:13:15Z.
 const PGDOG_EPOCH: UnixMs = 1_764_184_395_000;
@@ -80,14 +80,14 @@ pub static PRESETS: &[Preset] = &[
         name: "game",
         fields: &[(Timestamp, 31), (Worker, 20), (Sequence, 12)],
         tick_ms: 1000,
-        epoch: OWN_EPOCH,
+        epoch: SNOWFLAKE_PG_EPOCH,
         source: "snowflake_pg: a million servers, each with 4096 IDs a second",
     },
     Preset {
         name: "js",
         fields: &[(Timestamp, 41), (Worker, 6), (Sequence, 6)],
         tick_ms: 1,
-        epoch: OWN_EPOCH,
+        epoch: SNOWFLAKE_PG_EPOCH,
         source: "snowflake_pg: below 2^53, so exact as a number of JavaScript's",
     },
     Preset {

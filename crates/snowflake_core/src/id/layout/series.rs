@@ -61,11 +61,11 @@ impl Layout {
     /// The IDs that one worker issues.
     pub fn series(&self, datacenter: u64, worker: u64) -> Result<Series, SeriesError> {
         self.check_issuing()?;
-        let place = |kind, value: u64| {
-            self.place(kind, value.cast_signed()).map_err(|misfit| SeriesError::Number(kind, misfit))
+        let bits = |kind, value: u64| {
+            self.field_bits(kind, value.cast_signed()).map_err(|misfit| SeriesError::Number(kind, misfit))
         };
         Ok(Series {
-            fixed: place(FieldKind::Datacenter, datacenter)? | place(FieldKind::Worker, worker)?,
+            fixed: bits(FieldKind::Datacenter, datacenter)? | bits(FieldKind::Worker, worker)?,
             sequence_mask: self.sequence.max(),
             sequence_shift: self.sequence.shift(),
             // The timestamp is the highest field, so the bits below it are at least those of the sequence.

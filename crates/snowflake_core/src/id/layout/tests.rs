@@ -1,6 +1,6 @@
 use super::*;
 
-mod instead;
+mod replacement;
 
 fn layout(text: &str) -> Layout {
     text.parse().expect("a valid layout")

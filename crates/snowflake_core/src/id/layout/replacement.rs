@@ -8,7 +8,7 @@ use std::fmt;
 /// A layout by which IDs can be issued, in the place of one by which they cannot. Its [`Display`](fmt::Display) form says
 /// what is the same and what is not: `Its IDs have the same bits until 2084-09-06T15:47:35.551Z.`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instead {
+pub struct Replacement {
     /// What to set.
     pub layout: Layout,
     difference: Difference,
@@ -20,7 +20,7 @@ enum Difference {
     /// They do not, until the one that can be issued ends.
     Nothing,
     /// The timestamp is at another place.
-    Place,
+    Order,
     /// The timestamp begins later.
     Epoch,
 }
@@ -28,9 +28,9 @@ enum Difference {
 impl Layout {
     /// A layout by which IDs can be issued at this time, as like this one as there can be. `None` if they can be issued
     /// by this one, or if there is no such layout.
-    pub fn instead(&self, now: UnixMs) -> Option<Instead> {
-        let is_over = |layout: &Self| matches!(layout.tick_at(now), Err(TimeError::AfterEnd { .. }));
-        if self.check_issuing().is_ok() && !is_over(self) {
+    pub fn replacement(&self, now: UnixMs) -> Option<Replacement> {
+        let has_ended = |layout: &Self| matches!(layout.tick_at(now), Err(TimeError::AfterEnd { .. }));
+        if self.check_issuing().is_ok() && !has_ended(self) {
             return None;
         }
         let mut fields: Vec<_> = self.fields().iter().map(|&(kind, field)| (kind, field.bits())).collect();
@@ -41,18 +41,18 @@ impl Layout {
         if *timestamp_bits == 0 {
             return None;
         }
-        let difference = if self.sorts_by_time() { Difference::Nothing } else { Difference::Place };
+        let difference = if self.sorts_by_time() { Difference::Nothing } else { Difference::Order };
         // mutant: replacement-keeps-epoch
         let layout = layout_of(&fields, self.tick_ms, self.epoch).ok()?;
-        if !is_over(&layout) {
-            return Some(Instead { layout, difference });
+        if !has_ended(&layout) {
+            return Some(Replacement { layout, difference });
         }
         let layout = layout_of(&fields, self.tick_ms, start_of_year(now)?).ok()?;
-        (!is_over(&layout)).then_some(Instead { layout, difference: Difference::Epoch })
+        (!has_ended(&layout)).then_some(Replacement { layout, difference: Difference::Epoch })
     }
 
     /// What to say of the [flat layout](Self::flat) to somebody whose worker is too great.
-    pub fn remark_of_one_number(&self) -> Option<String> {
+    pub fn flat_layout_hint(&self) -> Option<String> {
         let flat = Some(self.flat()).filter(|flat| flat != self)?;
         let (text, last) = (flat.short_text(), flat.worker.max());
         Some(format!("Layout \"{text}\" has the same bits, and workers 0 to {last}."))
@@ -74,13 +74,13 @@ impl Layout {
     }
 }
 
-impl fmt::Display for Instead {
+impl fmt::Display for Replacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layout, difference } = self;
         let last = display_time(layout.last_time());
         match difference {
             Difference::Nothing => write!(f, "Its IDs have the same bits until {last}.")?,
-            Difference::Place => f.write_str("Its timestamp is the highest field.")?,
+            Difference::Order => f.write_str("Its timestamp is the highest field.")?,
             Difference::Epoch => write!(f, "Its timestamps last until {last}.")?,
         }
         if layout.datacenter.bits() + layout.worker.bits() == 0 {

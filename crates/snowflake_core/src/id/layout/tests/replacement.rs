@@ -24,14 +24,14 @@ fn a_layout_that_cannot_issue_ids_names_one_that_can() {
         ("t38 w26", "t37 w26 epoch=2026-01-01T00:00:00Z", later("2030-05-10T17:29:13.471Z")),
         ("w10 t41 s12", "flat", "Its timestamp is the highest field.".to_owned()),
     ] {
-        let instead = layout(text).instead(ms(NOW)).expect(text);
-        assert_eq!((instead.layout.short_text().as_str(), instead.to_string()), (setting, remark), "{text}");
+        let replacement = layout(text).replacement(ms(NOW)).expect(text);
+        assert_eq!((replacement.layout.short_text().as_str(), replacement.to_string()), (setting, remark), "{text}");
     }
     for text in ["flat", "k8s", "t41 w2 s20", "flat epoch=2027-01-01T00:00:00Z"] {
-        assert_eq!(layout(text).instead(ms(NOW)), None, "{text}: IDs can be issued, or will be");
+        assert_eq!(layout(text).replacement(ms(NOW)), None, "{text}: IDs can be issued, or will be");
     }
     for text in ["t1 d1 w31 s31", "t20 w5"] {
-        assert_eq!(layout(text).instead(ms(NOW)), None, "{text}: no bit is left, or all are over within a year");
+        assert_eq!(layout(text).replacement(ms(NOW)), None, "{text}: no bit is left, or all are over within a year");
     }
 }
 
@@ -42,12 +42,12 @@ fn the_layout_that_a_message_names_can_issue_ids_and_decodes_known_ones_to_the_s
         for preset in PRESETS {
             let (name, original) = (preset.name, preset.layout());
             let can_issue = |layout: &Layout| layout.check_issuing().is_ok() && layout.tick_at(now).is_ok();
-            let instead = original.instead(now);
-            assert_eq!(can_issue(&original), instead.is_none(), "{name}");
-            let Some(instead) = instead else { continue };
-            let named = layout(&instead.layout.short_text());
-            assert!(named == instead.layout && can_issue(&named), "{name}");
-            if instead.to_string().contains("the same bits") {
+            let replacement = original.replacement(now);
+            assert_eq!(can_issue(&original), replacement.is_none(), "{name}");
+            let Some(replacement) = replacement else { continue };
+            let named = layout(&replacement.layout.short_text());
+            assert!(named == replacement.layout && can_issue(&named), "{name}");
+            if replacement.to_string().contains("the same bits") {
                 let known = known_answers().filter(|[_, text, ..]| *text == name).map(|[id, ..]| id_of(id));
                 for id in known.chain([1, 1 << 40, named.max_id()]).filter(|id| *id <= named.max_id()) {
                     assert_eq!(named.unpack(id), original.unpack(id), "{name}");
@@ -64,9 +64,9 @@ fn the_documentation_has_a_row_for_each_layout_with_a_name_that_cannot_issue_ids
     for preset in PRESETS {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}`", preset.name)));
         let documented = row.map(|row| layout(row.split('`').nth(3).expect("a layout")));
-        let instead = preset.layout().instead(ms(NOW));
-        assert_eq!(documented, instead.map(|instead| instead.layout), "{}", preset.name);
-        let year = instead.map(|instead| display_time(instead.layout.last_time())[..4].to_owned());
+        let replacement = preset.layout().replacement(ms(NOW));
+        assert_eq!(documented, replacement.map(|replacement| replacement.layout), "{}", preset.name);
+        let year = replacement.map(|replacement| display_time(replacement.layout.last_time())[..4].to_owned());
         assert!(year.is_none_or(|year| row.is_some_and(|row| row.contains(&format!("| {year}")))), "{row:?}");
     }
 }
@@ -74,9 +74,9 @@ fn the_documentation_has_a_row_for_each_layout_with_a_name_that_cannot_issue_ids
 #[test]
 fn data_center_and_worker_can_be_read_as_one_number_where_they_are_adjacent() {
     let remark = "Layout \"flat\" has the same bits, and workers 0 to 1023.";
-    assert_eq!(layout("twitter").remark_of_one_number().as_deref(), Some(remark));
+    assert_eq!(layout("twitter").flat_layout_hint().as_deref(), Some(remark));
     for text in ["flat", "t41 w5 d5 s12", "t41 d5 s12 w5", "t10 d20 w20"] {
-        assert_eq!(layout(text).remark_of_one_number(), None, "{text}");
+        assert_eq!(layout(text).flat_layout_hint(), None, "{text}");
     }
 }
 
