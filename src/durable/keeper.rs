@@ -196,7 +196,7 @@ impl Keeper {
             self.extend()?;
             shared().keeper_failure.write("");
         }
-        Ok(Some(Duration::from_millis(self.schedule.rest(now(), gucs::reserve_ahead_ms()))))
+        Ok(Some(Duration::from_millis(self.schedule.pause(now(), gucs::reserve_ahead_ms()))))
     }
 
     fn is_due(&self) -> bool {

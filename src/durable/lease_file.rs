@@ -6,7 +6,7 @@ use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, While};
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
-use snowflake_core::server::lease::{self, Lease, Place};
+use snowflake_core::server::lease::{self, Lease, Location};
 use std::fs::{self, File};
 use std::io::Read;
 
@@ -44,9 +44,9 @@ pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileE
 }
 
 /// Where this server runs now; `None` if the system does not tell.
-pub fn place(directory: &StateDirectory) -> Option<Place> {
+pub fn location(directory: &StateDirectory) -> Option<Location> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok()?;
     let stat = fstat(directory.handle()).ok()?;
-    Some(Place { boot, device: stat.st_dev, directory: stat.st_ino })
+    Some(Location { boot, device: stat.st_dev, directory: stat.st_ino })
 }

@@ -47,7 +47,9 @@ impl From<Refusal> for IssueError {
             Refusal::Clock(now, outside) => Self::Clock(now, outside),
             Refusal::LeaseEnded => lease::end_error(),
             Refusal::Replaced => Self::StateDirectoryReplaced(state_file::path()),
-            Refusal::Conflict { conflict, found, own } => Self::MarkConflict { conflict, found, own },
+            Refusal::Conflict { conflict, record, identity } => {
+                Self::MarkConflict { conflict, found: record, own: identity }
+            }
             Refusal::LayoutEndsBefore { layout, begin } => Self::LayoutEndsBefore { layout, begin },
         }
     }

@@ -30,7 +30,7 @@ const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 pub fn read(worker: Worker) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
     // mutant: mark-from-wal
-    Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.of(worker))
+    Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.look_up(worker))
 }
 
 /// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. Returns the mark that counts
@@ -40,7 +40,7 @@ pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg
     let position = sleep::with_wait_event(WaitEvent::MarkWrite, || {
         change(|page| {
             page.raise(worker, mark, layout, PAGE - CONTENT);
-            counts = page.of(worker).highest();
+            counts = page.look_up(worker).highest();
         })
     })?;
     Ok((counts, position))

@@ -327,14 +327,14 @@ fn the_marks_of_other_workers_are_kept_also_when_the_file_is_lost() {
         }
     };
     write_more(5);
-    assert_eq!(record_in(&file).others.of(1), of_the_first);
+    assert_eq!(record_in(&file).others.mark_of(1), of_the_first);
     fs::remove_file(&file).expect("the mark");
     while !file.exists() {
         assert!(Instant::now() < deadline, "no mark is written");
         cluster.connect().batch_execute(NEXTVAL).expect("a mark that is lost is written again");
     }
     write_more(2);
-    assert!(record_in(&file).others.of(1) >= of_the_first);
+    assert!(record_in(&file).others.mark_of(1) >= of_the_first);
 }
 
 #[test]

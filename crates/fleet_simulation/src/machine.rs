@@ -10,7 +10,7 @@ use snowflake_core::issue::forward_jump::{ForwardJumpGuard, Verdict};
 use snowflake_core::mark::life::LastLife;
 use snowflake_core::mark::record::Record;
 use snowflake_core::server::identity::{Identity, Inode, Worker};
-use snowflake_core::server::lease::{Lease, Place};
+use snowflake_core::server::lease::{Lease, Location};
 
 /// A node of a cluster, apart from whether a server runs on it.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ pub struct Machine {
 
 impl Machine {
     /// Where a lease is used.
-    pub fn place(&self) -> Place {
-        Place { boot: self.boot, device: 1, directory: self.directory.number }
+    pub fn location(&self) -> Location {
+        Location { boot: self.boot, device: 1, directory: self.directory.number }
     }
 
     /// The source of the IDs of a server here.

@@ -84,11 +84,11 @@ impl Registry {
         }
         let worker =
             self.claim_own(now_ms, had, claim).or_else(|| self.claim_any(now_ms, claim)).ok_or(Refusal::NoneFree)?;
-        let found = *self.row(worker);
+        let former = *self.row(worker);
         let keeps = self.settings.keeps(Rule::NextBeginsAtGrant);
-        let begins = found.map_or(0, |row| if keeps { row.granted_until } else { row.begins });
-        let granted_until = grant_for(about.clock, now_ms)?.max(found.map_or(0, |row| row.granted_until));
-        let was_used = found.is_some_and(|row| row.is_used || row.was_used);
+        let begins = former.map_or(0, |row| if keeps { row.granted_until } else { row.begins });
+        let granted_until = grant_for(about.clock, now_ms)?.max(former.map_or(0, |row| row.granted_until));
+        let was_used = former.is_some_and(|row| row.is_used || row.was_used);
         let row = Row { token: claim.token, begins, granted_until, is_used: true, was_used };
         *self.row(worker) = Some(row);
         Ok(claimed(worker, &row))

@@ -6,10 +6,10 @@ use crate::registry::{About, Refusal, Registry};
 use crate::server::{Cause, Server};
 use crate::settings::LEASE_MS;
 use snowflake_core::UnixMs;
-use snowflake_core::mark::Found;
+use snowflake_core::mark::StoredMark;
 use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::server::identity::Worker;
-use snowflake_core::server::lease::{Lease, LeaseStart, Place, Token};
+use snowflake_core::server::lease::{Lease, LeaseStart, Location, Token};
 
 /// The way to the registry, at a moment.
 #[derive(Debug)]
@@ -105,12 +105,12 @@ impl Io for ClientIo<'_, '_> {
 
     fn unlock(&mut self) {}
 
-    fn place(&self) -> Option<Place> {
-        Some(self.host.machine.place())
+    fn location(&self) -> Option<Location> {
+        Some(self.host.machine.location())
     }
 
-    fn find_mark(&mut self) -> Result<Found, Failure> {
-        Ok(self.server.find_mark(self.host))
+    fn read_stored_mark(&mut self) -> Result<StoredMark, Failure> {
+        Ok(self.server.read_stored_mark(self.host))
     }
 
     fn read_lease(&self) -> Result<Option<Lease>, Failure> {

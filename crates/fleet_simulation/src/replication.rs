@@ -23,8 +23,8 @@ impl Replication {
     }
 
     /// What a node's WAL says of a worker.
-    pub fn of(&self, member: usize, worker: Worker) -> InWal {
-        self.wal[member].of(worker)
+    pub fn in_wal(&self, member: usize, worker: Worker) -> InWal {
+        self.wal[member].look_up(worker)
     }
 
     /// Writes a mark, or a higher one, to a node's WAL, which its standbys have then. Returns the mark.
@@ -35,7 +35,7 @@ impl Replication {
                 self.wal[standby] = self.wal[member].clone();
             }
         }
-        self.wal[member].of(worker).highest()
+        self.wal[member].look_up(worker).highest()
     }
 
     /// Whether a standby has what a node has written last.

@@ -23,8 +23,8 @@ pub fn text(findings: &Findings) -> String {
         settings.days, settings.seed, settings.faults_per_day
     );
     let all = findings.all();
-    let [own, shared, leased] = &findings.tallies;
-    let table = Table { columns: [own, shared, leased, &all], text: &mut text };
+    let [fixed, shared, leased] = &findings.tallies;
+    let table = Table { columns: [fixed, shared, leased, &all], text: &mut text };
     table.fill();
     let (outages, away) = findings.registry_outages;
     let share = percent(away, Micros::from(settings.days) * DAY);

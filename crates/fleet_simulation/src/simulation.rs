@@ -186,10 +186,10 @@ impl Simulation {
         let mut datacenter = 0;
         for (tally, count) in self.tallies.iter_mut().zip(self.settings.datacenters) {
             for _ in 0..count {
-                let found = self.ledger.audit(datacenter);
-                tally.audit.received += found.received;
-                tally.audit.duplicates += found.duplicates;
-                tally.audit.workers += found.workers;
+                let audited = self.ledger.audit(datacenter);
+                tally.audit.received += audited.received;
+                tally.audit.duplicates += audited.duplicates;
+                tally.audit.workers += audited.workers;
                 datacenter += 1;
             }
         }

@@ -16,11 +16,11 @@ fn duplicates(findings: &Findings) -> [u64; 3] {
 /// Breaks a rule for a day, or for some, until IDs come twice. Only where the rule counts, and nowhere else.
 fn must_be_found(broken: &'static [Rule], ways: &[Way]) {
     let is_found = (1..=5).any(|seed| {
-        let found = duplicates(&simulate(broken, seed));
+        let counts = duplicates(&simulate(broken, seed));
         for way in Way::ALL.into_iter().filter(|way| !ways.contains(way)) {
-            assert_eq!(found[way as usize], 0, "{way:?} without {broken:?}");
+            assert_eq!(counts[way as usize], 0, "{way:?} without {broken:?}");
         }
-        ways.iter().all(|&way| found[way as usize] > 0)
+        ways.iter().all(|&way| counts[way as usize] > 0)
     });
     assert!(is_found, "nothing comes twice without {broken:?}");
 }

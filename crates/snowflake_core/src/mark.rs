@@ -10,7 +10,6 @@
 //! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What is
 //! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`].
 
-mod found;
 mod keeper;
 pub mod life;
 pub mod record;
@@ -19,12 +18,13 @@ mod start;
 pub mod start_table;
 mod state;
 pub mod state_file;
+mod stored_mark;
 pub mod wal_page;
 
-pub use found::Found;
 pub use keeper::{KeeperSchedule, Work, is_due, period_ms};
 pub use start::{Begin, Plan};
 pub use state::MarkState;
+pub use stored_mark::StoredMark;
 
 use crate::id::layout::{Layout, TimeError};
 use crate::issue::generator::Generator;
@@ -103,10 +103,10 @@ pub enum Refusal {
     Conflict {
         /// What does not fit.
         conflict: MarkConflict,
-        /// The record that was found.
-        found: Option<Box<Record>>,
+        /// The record, if there is one.
+        record: Option<Box<Record>>,
         /// The source of this server's IDs.
-        own: Box<Identity>,
+        identity: Box<Identity>,
     },
     /// IDs would begin here, where the layout has ended.
     LayoutEndsBefore {
@@ -222,7 +222,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let needed = || tick().max(generator.last_tick());
         let directory = self.check_directory()?;
         let identity = self.storage.identity(directory, self.storage.worker()?)?;
-        let found = self.own_record()?;
+        let last = self.last_record()?;
         let mark = self.mark_for(needed(), now)?;
         self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
@@ -232,12 +232,12 @@ impl<'a, S: Storage> Mark<'a, S> {
         // mutant: other-marks-lost
         let lost = || OtherMarks::all_at(self.state.others.load(Relaxed));
         // mutant: other-marks-kept
-        let others = found.map_or_else(lost, |found| found.others);
-        let previous_life = found.map_or(0, |found| found.previous_life);
+        let others = last.map_or_else(lost, |last| last.others);
+        let previous_life = last.map_or(0, |last| last.previous_life);
         let life = self.state.life.load(Relaxed);
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
         // mutant: publish-after-persist
-        self.persist(found.as_ref(), record)?;
+        self.persist(last.as_ref(), record)?;
         self.publish(needed(), now, mark);
         Ok(())
     }
@@ -250,10 +250,10 @@ impl<'a, S: Storage> Mark<'a, S> {
         let lowest = self.settings.layout.time_of(self.generator.last_tick() + 1);
         self.check_directory()?;
         // mutant: lower-own-mark
-        if let Some(found) = self.own_record()?
-            && lowest < found.mark
+        if let Some(last) = self.last_record()?
+            && lowest < last.mark
         {
-            self.persist(Some(&found), Record { mark: lowest, ..found })?;
+            self.persist(Some(&last), Record { mark: lowest, ..last })?;
         }
         Ok(())
     }
@@ -321,7 +321,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     /// for the new life, the record stays as it is: a server that is started again and again must not raise its mark.
     pub fn persist_first(
         &mut self,
-        found: Option<&Record>,
+        previous: Option<&Record>,
         mark: UnixMs,
         identity: Identity,
         others: OtherMarks,
@@ -329,14 +329,14 @@ impl<'a, S: Storage> Mark<'a, S> {
     ) -> Result<Inode, S::Error> {
         let (life, previous_life) = (self.storage.new_life(), last_life.map_or(0, |last| last.life.number));
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
-        let revision = LastLife::revision_of_next(last_life, found);
+        let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
         // WAL knows of this life if it has a mark that is as high as this.
         let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
         let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
         // mutant: life-before-record
         self.storage.prepare_life(life, record.identity.directory)?;
-        let written = self.persist(found, record)?;
+        let written = self.persist(previous, record)?;
         // mutant: life-copied-up
         if !written.same_inode(&record.identity.directory) {
             self.storage.prepare_life(life, written)?;
@@ -347,16 +347,16 @@ impl<'a, S: Storage> Mark<'a, S> {
 
     /// Makes a record durable after the one that was found, with the next revision and with what is known to be in WAL.
     /// Keeps how long that took, with WAL. Returns the inode of the directory.
-    fn persist(&mut self, found: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
+    fn persist(&mut self, previous: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
         let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
         let state = self.state;
-        let before = found.map_or(0, |found| found.revision);
-        let revision = before.max(state.revision.load(Relaxed)) + 1;
+        let previous_revision = previous.map_or(0, |previous| previous.revision);
+        let revision = previous_revision.max(state.revision.load(Relaxed)) + 1;
         // mutant: record-knows-wal
         let logged = if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 };
         let record = Record { revision, logged, ..record };
         let has_failed = state.write_failed.swap(true, Relaxed);
-        let adds = !has_failed && before > 0 && revision == before + 1;
+        let adds = !has_failed && previous_revision > 0 && revision == previous_revision + 1;
         let written = if adds { self.storage.add_record(&record) } else { self.storage.replace_record(&record) }?;
         state.write_failed.store(false, Relaxed);
         state.revision.store(revision, Relaxed);
@@ -384,7 +384,7 @@ impl<'a, S: Storage> Mark<'a, S> {
 
     /// The record that this server wrote last; an error if there is another one. A lost or damaged record may be replaced,
     /// and is `None`.
-    fn own_record(&self) -> Result<Option<Record>, S::Error> {
+    fn last_record(&self) -> Result<Option<Record>, S::Error> {
         let Some(record) = self.read_unless_damaged()? else { return Ok(None) };
         // After a failure the record can be the one whose write has failed.
         let is_the_last =
@@ -395,7 +395,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     fn read_unless_damaged(&self) -> Result<Option<Record>, S::Error> {
         match self.storage.read_record() {
             Err(error) if S::is_damaged(&error) => Ok(None),
-            found => found,
+            record => record,
         }
     }
 }

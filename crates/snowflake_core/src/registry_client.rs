@@ -9,7 +9,7 @@ pub mod io;
 use self::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal};
 use crate::UnixMs;
 use crate::server::identity::Worker;
-use crate::server::lease::{Lease, LeaseStart, Place, Token};
+use crate::server::lease::{Lease, LeaseStart, Location, Token};
 
 /// How long after a failure the registry is asked again, in milliseconds: from and up to.
 const RETRY_MS: [u64; 2] = [1_000, 10_000];
@@ -28,9 +28,9 @@ pub struct Client {
     /// not tell the two apart.
     claim_token: Token,
     /// The mark that the server has found at its start.
-    found_mark: UnixMs,
+    mark_at_start: UnixMs,
     /// Whether the registry has given the worker to another server. It is not asked again: in a failover it could forget.
-    is_over: bool,
+    has_lost_worker: bool,
     /// Whether it has refused the last renewal.
     is_superseded: bool,
     /// When the registry was asked last.
@@ -38,7 +38,7 @@ pub struct Client {
     /// When it is asked again.
     next: u64,
     /// How long it is not asked, even if IDs are needed.
-    rest_ms: u64,
+    pause_ms: u64,
     /// How many times in a row it was asked in vain.
     failures: u32,
 }
@@ -50,12 +50,12 @@ impl Client {
             lease: None,
             term_ms: io.lease_ms(),
             claim_token: io.new_token(),
-            found_mark: 0,
-            is_over: false,
+            mark_at_start: 0,
+            has_lost_worker: false,
             is_superseded: false,
             last_ask: None,
             next: io.monotonic_ms(),
-            rest_ms: RETRY_MS[0],
+            pause_ms: RETRY_MS[0],
             failures: 0,
         }
     }
@@ -67,7 +67,7 @@ impl Client {
 
     /// When the registry is asked next, if nothing happens; `None` if it is not asked any more.
     pub fn next(&self) -> Option<u64> {
-        (!self.is_over).then_some(self.next)
+        (!self.has_lost_worker).then_some(self.next)
     }
 
     /// Has it asked at once.
@@ -82,16 +82,16 @@ impl Client {
 
     /// The latest of what the clock shows, of the last timestamp issued, and of the mark that was found.
     pub fn latest(&self, io: &impl Io) -> UnixMs {
-        io.latest(self.found_mark)
+        io.latest(self.mark_at_start)
     }
 
     /// Whether the registry is to be asked now: at the time, or when the lease is short.
     pub fn is_due(&self, io: &impl Io) -> bool {
         let now = io.monotonic_ms();
-        let has_rested = self.last_ask.is_none_or(|asked| now - asked >= self.rest_ms);
+        let has_paused = self.last_ask.is_none_or(|asked| now - asked >= self.pause_ms);
         let latest = self.latest(io);
         let is_short = self.lease.is_none_or(|lease| lease.granted_until.saturating_sub(latest) < self.term_ms / 2);
-        !self.is_over && (now >= self.next || has_rested && is_short)
+        !self.has_lost_worker && (now >= self.next || has_paused && is_short)
     }
 
     /// Asks for what is due.
@@ -108,7 +108,7 @@ impl Client {
     fn schedule<I: Io>(&mut self, now: u64, failure: Option<&I::Failure>) {
         let Some(failure) = failure else {
             self.failures = 0;
-            self.rest_ms = RETRY_MS[0];
+            self.pause_ms = RETRY_MS[0];
             // After a third of the lease. Servers that have started at once do not come back at once: up to a tenth earlier
             // or later.
             let spread = u64::try_from(self.lease.map_or(0, |lease| lease.tokens[0]) & 0xFFFF).unwrap_or(0);
@@ -122,7 +122,7 @@ impl Client {
         self.next = now + pause;
         // A registry that has answered will not answer otherwise so soon.
         let has_answered = self.is_superseded || I::is_answer(failure);
-        self.rest_ms = if has_answered { pause } else { pause.min(RETRY_MS[0]) };
+        self.pause_ms = if has_answered { pause } else { pause.min(RETRY_MS[0]) };
     }
 
     /// Begins with the lease that the server has, or leases a worker.
@@ -142,31 +142,31 @@ impl Client {
     /// Takes up the lease of a server that runs: the client before this one has ended.
     fn take_up<I: Io>(&mut self, io: &mut I, worker: Worker) -> Result<(), I::Failure> {
         // The server runs: what is wrong there is not the client's.
-        self.found_mark = io.find_mark().map_or(0, |mark| mark.own_mark());
-        let found = DurableLease::read(io)?.filter(|lease| lease.worker == worker);
-        let lease = found.ok_or_else(|| io.lost_lease())?;
+        self.mark_at_start = io.read_stored_mark().map_or(0, |stored| stored.mark());
+        let stored = DurableLease::read(io)?.filter(|lease| lease.worker == worker);
+        let lease = stored.ok_or_else(|| io.lost_lease())?;
         self.use_lease(io, lease);
         self.renew(io, lease)
     }
 
     fn begin<I: Io>(&mut self, io: &mut I) -> Result<(), I::Failure> {
-        let mark = io.find_mark()?;
-        self.found_mark = mark.own_mark();
-        let (found, place) = (DurableLease::read(io)?, io.place());
-        if let Some(lease) = found.filter(|lease| Some(lease.place) == place)
+        let stored = io.read_stored_mark()?;
+        self.mark_at_start = stored.mark();
+        let (former, location) = (DurableLease::read(io)?, io.location());
+        if let Some(lease) = former.filter(|lease| Some(lease.location) == location)
             && io.wish().is_ok_and(|wish| wish.is_for(lease.worker))
-            && let Some(start) = mark.start_of_lease(&lease)
-            && self.go_on(io, lease, start)?
+            && let Some(start) = stored.start_of_lease(&lease)
+            && self.resume(io, lease, start)?
         {
             return Ok(());
         }
-        let mut session = io.connect(found.as_deref(), Occasion::Start { is_optional: false })?;
+        let mut session = io.connect(former.as_deref(), Occasion::Start { is_optional: false })?;
         let wish = io.wish()?;
         // A number that people have given is theirs to give.
         // mutant: original-avoided
-        let original = if wish.worker.is_none() { mark.worker_of_original() } else { None };
+        let original = if wish.worker.is_none() { stored.worker_of_original() } else { None };
         let claim = Claim { wish, token: self.claim_token, avoided: original };
-        let Claimed { worker, start, grant } = io.claim(&mut session, found.as_deref(), &claim, self.latest(io))?;
+        let Claimed { worker, start, grant } = io.claim(&mut session, former.as_deref(), &claim, self.latest(io))?;
         let lease = Lease {
             worker,
             tokens: [self.claim_token; 2],
@@ -174,7 +174,7 @@ impl Client {
             granted_until: grant.until,
             receipt: grant.receipt,
             revision: grant.revision,
-            place: place.unwrap_or(Place::NOWHERE),
+            location: location.unwrap_or(Location::NOWHERE),
         };
         let lease = DurableLease::write(io, lease)?;
         self.use_lease(io, lease);
@@ -186,7 +186,7 @@ impl Client {
 
     /// Begins with a lease that the server had before; false if the registry does not renew it. Without the registry, while
     /// the lease lasts: that is an error, too.
-    fn go_on<I: Io>(&mut self, io: &mut I, mut lease: DurableLease, start: LeaseStart) -> Result<bool, I::Failure> {
+    fn resume<I: Io>(&mut self, io: &mut I, mut lease: DurableLease, start: LeaseStart) -> Result<bool, I::Failure> {
         let is_optional = self.latest(io) < lease.granted_until;
         let renewed = io.connect(Some(&lease), Occasion::Start { is_optional }).and_then(|mut session| {
             lease = with_next_token(io, lease)?;
@@ -241,8 +241,8 @@ impl Client {
                 }
                 if is_final || must_stop {
                     // No start and no registry take it for this server's any more. It is used to its end.
-                    io.write_lease(&Lease { place: Place::NOWHERE, receipt: [0; 32], ..*lease })?;
-                    self.is_over = self.lease.is_some();
+                    io.write_lease(&Lease { location: Location::NOWHERE, receipt: [0; 32], ..*lease })?;
+                    self.has_lost_worker = self.lease.is_some();
                 }
                 Ok(Err(failure))
             }

@@ -24,14 +24,14 @@ impl Cluster {
     pub fn mark_in_wal(&self) -> Option<UnixMs> {
         self.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
         let page = fs::read(self.wal_page_file()).ok()?;
-        WalPage::decode(&page[HEADER..]).expect("a page of ours").of(WORKER).mark
+        WalPage::decode(&page[HEADER..]).expect("a page of ours").look_up(WORKER).mark
     }
 
     /// Raises the mark of worker 1, as nobody but who can write to the files of a server may. The server is stopped.
     pub fn set_mark_in_wal(&self, mark: UnixMs) {
         let bytes = fs::read(self.wal_page_file()).expect("a page");
         let mut page = WalPage::decode(&bytes[HEADER..]).expect("a page of ours");
-        let layout = page.of(WORKER).layout.expect("a layout");
+        let layout = page.look_up(WORKER).layout.expect("a layout");
         page.disown(WORKER, layout, PAGE - HEADER);
         page.raise(WORKER, mark, layout, PAGE - HEADER);
         self.write_wal_page(&page.encode());

@@ -15,10 +15,10 @@ use crate::shared::{mark_lock, shared};
 use crate::{trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::id::layout::Layout;
-use snowflake_core::mark::Found;
+use snowflake_core::mark::StoredMark;
 use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::server::identity::Worker;
-use snowflake_core::server::lease::{Lease, LeaseStart, Place, Token};
+use snowflake_core::server::lease::{Lease, LeaseStart, Location, Token};
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CString;
 use std::sync::atomic::Ordering;
@@ -151,9 +151,9 @@ impl Io for ServerIo {
         clock::microseconds(clock::since_boot()) / 1000
     }
 
-    fn latest(&self, found_mark: UnixMs) -> UnixMs {
+    fn latest(&self, mark_at_start: UnixMs) -> UnixMs {
         let is_started = shared().generator.is_started();
-        let last = if is_started { shared().last_timestamp(&self.layout) } else { found_mark };
+        let last = if is_started { shared().last_timestamp(&self.layout) } else { mark_at_start };
         trusted_clock::now_ms_above(last).max(last)
     }
 
@@ -186,12 +186,12 @@ impl Io for ServerIo {
         start::let_others_lock();
     }
 
-    fn place(&self) -> Option<Place> {
-        self.within_directory(|server| Ok(lease_file::place(&server.storage.directory))).ok().flatten()
+    fn location(&self) -> Option<Location> {
+        self.within_directory(|server| Ok(lease_file::location(&server.storage.directory))).ok().flatten()
     }
 
-    fn find_mark(&mut self) -> Result<Found, Failure> {
-        self.within_directory(|server| server.find(start::now_at_start))
+    fn read_stored_mark(&mut self) -> Result<StoredMark, Failure> {
+        self.within_directory(|server| server.read_stored_mark(start::now_at_start))
     }
 
     fn read_lease(&self) -> Result<Option<Lease>, Failure> {

@@ -5,7 +5,7 @@ use crate::machine::Host;
 use crate::server::storage::{Disk, Failure};
 use crate::settings::{KEEP_WARM, RESERVE_AHEAD_MS, Rule, mark_settings};
 use crate::time::Micros;
-use snowflake_core::mark::{Begin, Found, Mark, Need, Refusal, is_due, need, period_ms};
+use snowflake_core::mark::{Begin, Mark, Need, Refusal, StoredMark, is_due, need, period_ms};
 use snowflake_core::server::lease::Lease;
 use snowflake_core::{Tick, UnixMs};
 
@@ -69,7 +69,7 @@ impl Server {
 
     /// Starts the generator above everything that this server may have issued before.
     fn start(&mut self, host: &mut Host, writes_left: usize) -> Result<(), Failure> {
-        let (found, worker) = (host.machine.record, self.worker);
+        let (record, worker) = (host.machine.record, self.worker);
         let now = self.now_at_start(host);
         let is_believed = host.settings.keeps(Rule::BeginsAtMark);
         let mut mark = self.mark(host, writes_left);
@@ -77,7 +77,7 @@ impl Server {
         let Begin::At { point, .. } = mark.start(now)? else {
             return Err(Failure::StartMargin);
         };
-        let known = found.zip(worker).map_or(0, |(record, worker)| record.mark_of(worker));
+        let known = record.zip(worker).map_or(0, |(record, worker)| record.mark_of(worker));
         assert!(point.floor >= known || !is_believed, "I2: {point:?} is below the mark, {known}");
         self.keeper_look = host.now;
         Ok(())
@@ -99,9 +99,9 @@ impl Server {
     }
 
     /// What is in the state directory.
-    pub fn find_mark(&self, host: &mut Host) -> Found {
+    pub fn read_stored_mark(&self, host: &mut Host) -> StoredMark {
         let now = self.now_at_start(host);
-        self.mark(host, usize::MAX).find(|_| now).expect("a disk that can be read")
+        self.mark(host, usize::MAX).read_stored_mark(|_| now).expect("a disk that can be read")
     }
 
     /// The server dies, after so many writes of the extension of its mark that is under way; `None` if there is none.

@@ -93,8 +93,8 @@ impl Storage for Disk<'_, '_> {
     }
 
     fn read_record(&self) -> Result<Option<Record>, Failure> {
-        let found = self.host.machine.record;
-        Ok(if self.is_believed { found } else { found.map(|record| Record { mark: 0, ..record }) })
+        let record = self.host.machine.record;
+        Ok(if self.is_believed { record } else { record.map(|record| Record { mark: 0, ..record }) })
     }
 
     fn is_damaged(_error: &Failure) -> bool {
@@ -132,9 +132,9 @@ impl Storage for Disk<'_, '_> {
     }
 
     fn read_wal(&self, worker: Worker) -> Result<InWal, Failure> {
-        let found = self.host.replication.of(self.host.machine.member, worker);
+        let in_wal = self.host.replication.in_wal(self.host.machine.member, worker);
         let counts = self.host.settings.keeps(Rule::BeginsAboveMarkInWal);
-        Ok(if counts { found } else { InWal { mark: found.mark.map(|_| 1), ..found } })
+        Ok(if counts { in_wal } else { InWal { mark: in_wal.mark.map(|_| 1), ..in_wal } })
     }
 
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Failure> {

@@ -72,10 +72,10 @@ impl Simulation {
         }
         self.end_outage(node);
         let (now, now_ms) = (self.now, self.now / 1000);
-        let found = &mut self.fleet.nodes[node];
-        found.former.iter_mut().for_each(|former| former.last_id = Some(now));
-        let is_troubled = now < found.troubled_until.max(BEGIN + TROUBLED);
-        let tally = &mut self.tallies[self.fleet.clusters[found.cluster].way as usize];
+        let node_state = &mut self.fleet.nodes[node];
+        node_state.former.iter_mut().for_each(|former| former.last_id = Some(now));
+        let is_troubled = now < node_state.troubled_until.max(BEGIN + TROUBLED);
+        let tally = &mut self.tallies[self.fleet.clusters[node_state.cluster].way as usize];
         let lead = if is_troubled { &mut tally.troubled } else { &mut tally.quiet };
         for issued in self.issued.drain(..) {
             self.ledger.receive(issued.first_id, issued.count);
@@ -88,14 +88,14 @@ impl Simulation {
     fn refused(&mut self, node: usize, cause: Cause) {
         let now = self.now;
         self.trouble_until(node, now + TROUBLED);
-        let found = &mut self.fleet.nodes[node];
-        if let Some(former) = &mut found.former {
+        let node_state = &mut self.fleet.nodes[node];
+        if let Some(former) = &mut node_state.former {
             former.is_refused |= cause == Cause::NoStandby || cause.is_of_lease();
             return;
         }
         self.tally(node).outages[cause as usize].calls += 1;
-        let found = &self.fleet.nodes[node];
-        if found.outage.is_none_or(|(_, before)| before != cause) {
+        let node_state = &self.fleet.nodes[node];
+        if node_state.outage.is_none_or(|(_, last_cause)| last_cause != cause) {
             self.end_outage(node);
             self.fleet.nodes[node].outage = Some((now, cause));
         }
@@ -132,10 +132,10 @@ impl Simulation {
 
     /// From now on clients ask a node as fast as they can.
     pub(super) fn crowd_around(&mut self, node: usize) {
-        let found = &mut self.fleet.nodes[node];
-        found.calls.number += 1;
-        found.calls.crowd_until = self.now + CROWD;
-        self.events.at(self.now + 1, Event::Call(node, found.calls.number));
+        let node_state = &mut self.fleet.nodes[node];
+        node_state.calls.number += 1;
+        node_state.calls.crowd_until = self.now + CROWD;
+        self.events.at(self.now + 1, Event::Call(node, node_state.calls.number));
     }
 
     /// Something is about to go wrong in a cluster.
@@ -148,7 +148,7 @@ impl Simulation {
 
     /// What is counted in a node until then was in trouble.
     pub(super) fn trouble_until(&mut self, node: usize, until: Micros) {
-        let found = &mut self.fleet.nodes[node];
-        found.troubled_until = found.troubled_until.max(until);
+        let node_state = &mut self.fleet.nodes[node];
+        node_state.troubled_until = node_state.troubled_until.max(until);
     }
 }

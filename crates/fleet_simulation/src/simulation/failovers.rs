@@ -103,16 +103,16 @@ impl Simulation {
             self.fleet.nodes[old].former.get_or_insert(former);
             self.end_outage(old);
         }
-        let found = &mut self.fleet.clusters[cluster];
+        let cluster_state = &mut self.fleet.clusters[cluster];
         let is_standby = |&node: &usize| self.fleet.nodes[node].role == Role::Standby;
-        let mut standbys = found.nodes().filter(is_standby);
+        let mut standbys = cluster_state.nodes().filter(is_standby);
         let node = standbys.next().expect("a cluster fails over only if it has a standby");
-        let others: Vec<_> = standbys.map(|node| node - found.first).collect();
-        found.primary = node - found.first;
-        found.timeline += 1;
-        found.is_failing_over = false;
-        found.replication.promote(found.primary, others);
-        self.fleet.nodes[node].machine.timeline = found.timeline;
+        let others: Vec<_> = standbys.map(|node| node - cluster_state.first).collect();
+        cluster_state.primary = node - cluster_state.first;
+        cluster_state.timeline += 1;
+        cluster_state.is_failing_over = false;
+        cluster_state.replication.promote(cluster_state.primary, others);
+        self.fleet.nodes[node].machine.timeline = cluster_state.timeline;
         self.fleet.nodes[node].role = Role::Primary;
         self.count(node, Count::Failovers);
         self.crowd(cluster);
@@ -143,12 +143,12 @@ impl Simulation {
         self.settle(self.fleet.nodes[node].cluster);
         self.on_server(node, |host, server| server.die(host, None));
         self.end_server(node);
-        let found = &mut self.fleet.nodes[node];
-        found.role = Role::Away;
-        found.is_cut_off = false;
-        let clock_right_since = found.clock_right_since;
+        let node_state = &mut self.fleet.nodes[node];
+        node_state.role = Role::Away;
+        node_state.is_cut_off = false;
+        let clock_right_since = node_state.clock_right_since;
         let is_right = |former: &Former| clock_right_since <= former.since && former.is_near;
-        if let Some((former, is_right)) = found.former.take().map(|former| (former, is_right(&former))) {
+        if let Some((former, is_right)) = node_state.former.take().map(|former| (former, is_right(&former))) {
             let went_on = former.last_id.map_or(0, |last| last - former.since);
             let split_brains = &mut self.tally(node).split_brains;
             split_brains.refused += u64::from(former.is_refused);
@@ -161,10 +161,10 @@ impl Simulation {
 
     /// A standby goes away for a while. Returns whether there is one.
     pub(super) fn lose_standby(&mut self, cluster: usize) -> bool {
-        let found = &mut self.fleet.clusters[cluster];
-        let Some(member) = found.replication.a_standby() else { return false };
-        found.replication.leave(member);
-        let (node, time) = (found.first + member, faults::away_time(&mut self.chance));
+        let cluster_state = &mut self.fleet.clusters[cluster];
+        let Some(member) = cluster_state.replication.a_standby() else { return false };
+        cluster_state.replication.leave(member);
+        let (node, time) = (cluster_state.first + member, faults::away_time(&mut self.chance));
         self.fleet.nodes[node].role = Role::Away;
         self.events.at(self.now + time, Event::Rejoin(node));
         true
@@ -175,20 +175,20 @@ impl Simulation {
     pub(super) fn rejoin(&mut self, node: usize) {
         let cluster = self.fleet.nodes[node].cluster;
         self.settle(cluster);
-        let found = &mut self.fleet.clusters[cluster];
-        let primary = &self.fleet.nodes[found.primary()];
-        if primary.server.is_none() || primary.is_frozen || found.is_failing_over {
+        let cluster_state = &mut self.fleet.clusters[cluster];
+        let primary = &self.fleet.nodes[cluster_state.primary()];
+        if primary.server.is_none() || primary.is_frozen || cluster_state.is_failing_over {
             self.events.at(self.now + 10 * SECOND, Event::Rejoin(node));
             return;
         }
-        let (record, timeline) = (primary.machine.record, found.timeline);
-        found.replication.join(node - found.first);
+        let (record, timeline) = (primary.machine.record, cluster_state.timeline);
+        cluster_state.replication.join(node - cluster_state.first);
         let standby = &mut self.fleet.nodes[node];
         standby.role = Role::Standby;
         standby.machine.timeline = timeline;
         standby.machine.life = None;
         standby.machine.lease = None;
-        if found.way != Way::Own {
+        if cluster_state.way != Way::Own {
             standby.machine.record = record;
         }
     }

@@ -100,8 +100,11 @@ impl Simulation {
 
     /// Somebody restarts a server that has lost its worker.
     pub(super) fn restart_superseded(&mut self, node: usize, life: u32) {
-        let found = &self.fleet.nodes[node];
-        if found.life == life && found.role == Role::Primary && !self.fleet.clusters[found.cluster].is_failing_over {
+        let node_state = &self.fleet.nodes[node];
+        if node_state.life == life
+            && node_state.role == Role::Primary
+            && !self.fleet.clusters[node_state.cluster].is_failing_over
+        {
             self.settle(self.fleet.nodes[node].cluster);
             self.count(node, Count::Superseded);
             self.stop(node);

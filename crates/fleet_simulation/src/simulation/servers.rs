@@ -37,12 +37,12 @@ impl Simulation {
             let mut io = ClientIo { host, server, wish, line: Line::Down, has_claimed: false };
             *running.client = Some(Client::new(&mut io));
         }
-        let found = &mut self.fleet.nodes[node];
-        found.life += 1;
-        found.started = self.now;
-        let life = found.life;
-        if found.crashes_left > 0 {
-            found.crashes_left -= 1;
+        let node_state = &mut self.fleet.nodes[node];
+        node_state.life += 1;
+        node_state.started = self.now;
+        let life = node_state.life;
+        if node_state.crashes_left > 0 {
+            node_state.crashes_left -= 1;
             let time = self.now + self.chance.log_time(SECOND / 20, 2 * SECOND);
             self.events.at(time, Event::CrashAgain(node, life));
         }
@@ -56,14 +56,14 @@ impl Simulation {
     pub(super) fn end_server(&mut self, node: usize) {
         self.end_outage(node);
         let now = self.now;
-        let found = &mut self.fleet.nodes[node];
-        if found.server.take().is_none() {
+        let node_state = &mut self.fleet.nodes[node];
+        if node_state.server.take().is_none() {
             return;
         }
-        found.client = None;
-        found.life += 1;
-        found.is_frozen = false;
-        let (time, waited) = (now - found.started, found.waits_since.take());
+        node_state.client = None;
+        node_state.life += 1;
+        node_state.is_frozen = false;
+        let (time, waited) = (now - node_state.started, node_state.waits_since.take());
         let tally = self.tally(node);
         tally.server_time += time;
         waited.into_iter().for_each(|since| tally.worker_waits.add(now - since));
@@ -91,16 +91,16 @@ impl Simulation {
 
     /// A server dies again, unless its node is about to be replaced.
     pub(super) fn crash_again(&mut self, node: usize, life: u32) {
-        let found = &mut self.fleet.nodes[node];
-        let cluster = found.cluster;
-        if found.life != life {
+        let node_state = &mut self.fleet.nodes[node];
+        let cluster = node_state.cluster;
+        if node_state.life != life {
             return;
         }
-        if found.role == Role::Primary && !self.fleet.clusters[cluster].is_failing_over {
+        if node_state.role == Role::Primary && !self.fleet.clusters[cluster].is_failing_over {
             self.settle(cluster);
             self.crash(node);
         } else {
-            found.crashes_left = 0;
+            node_state.crashes_left = 0;
         }
     }
 

@@ -58,8 +58,8 @@ impl Simulation {
 
     /// Whether the primary runs, and stays the primary.
     fn is_up(&self, cluster: usize) -> bool {
-        let found = &self.fleet.clusters[cluster];
-        self.fleet.nodes[found.primary()].server.is_some() && !found.is_failing_over
+        let cluster_state = &self.fleet.clusters[cluster];
+        self.fleet.nodes[cluster_state.primary()].server.is_some() && !cluster_state.is_failing_over
     }
 
     fn crash_primary(&mut self, cluster: usize, again: usize) {
@@ -92,9 +92,9 @@ impl Simulation {
     /// A server loses its state directory. With a worker of its own, it must then rely on its clock, which is right.
     fn lose_state(&mut self, cluster: usize) -> bool {
         let (node, way) = (self.fleet.clusters[cluster].primary(), self.fleet.clusters[cluster].way);
-        let found = &self.fleet.nodes[node];
-        let is_right = found.clock_right_since + RIGHT_FOR <= self.now
-            && found.machine.clock.error(self.now).abs() < NEARLY_RIGHT_US;
+        let node_state = &self.fleet.nodes[node];
+        let is_right = node_state.clock_right_since + RIGHT_FOR <= self.now
+            && node_state.machine.clock.error(self.now).abs() < NEARLY_RIGHT_US;
         if way == Way::Own && !is_right {
             return false;
         }
@@ -108,9 +108,9 @@ impl Simulation {
 
     /// A node whose clock goes wrong: the primary half of the time. `None` if that one's is wrong already.
     fn clock_victim(&mut self, cluster: usize) -> Option<usize> {
-        let found = &self.fleet.clusters[cluster];
-        let any = found.first + self.chance.index(found.way.nodes());
-        let node = if self.chance.happens(0.5) { found.primary() } else { any };
+        let cluster_state = &self.fleet.clusters[cluster];
+        let any = cluster_state.first + self.chance.index(cluster_state.way.nodes());
+        let node = if self.chance.happens(0.5) { cluster_state.primary() } else { any };
         Some(node).filter(|&node| self.fleet.nodes[node].machine.clock.is_disciplined())
     }
 

@@ -55,7 +55,7 @@ impl KeeperSchedule {
     }
 
     /// How long to sleep after that.
-    pub fn rest(&mut self, now: u64, reserve_ahead_ms: u64) -> u64 {
+    pub fn pause(&mut self, now: u64, reserve_ahead_ms: u64) -> u64 {
         let period = period_ms(reserve_ahead_ms, self.is_in_use);
         self.next = Some(now + period);
         period
@@ -72,12 +72,12 @@ mod tests {
         let mut wake = |now, issued, is_wanted| keeper.wake(now, issued, true, is_wanted, 2000);
         assert_eq!(wake(0, 0, false), Work::Sleep(None), "nobody has asked yet");
         assert_eq!(wake(100, 5, false), Work::Look);
-        assert_eq!(keeper.rest(100, 1000), 500, "half of the reservation");
+        assert_eq!(keeper.pause(100, 1000), 500, "half of the reservation");
         let mut wake = |now, issued, is_wanted| keeper.wake(now, issued, true, is_wanted, 2000);
         assert_eq!(wake(400, 5, false), Work::Sleep(Some(200)), "woken early");
         assert_eq!(wake(400, 5, true), Work::Look, "a backend wants it");
         assert_eq!(wake(600, 5, false), Work::Look);
-        assert_eq!(keeper.rest(600, 1000), 625, "nobody asks meanwhile");
+        assert_eq!(keeper.pause(600, 1000), 625, "nobody asks meanwhile");
         assert_eq!(keeper.wake(2100, 5, true, false, 2000), Work::Sleep(None), "it is warm no more");
         assert_eq!(keeper.wake(2100, 5, false, false, 2000), Work::Look, "it has to start");
     }

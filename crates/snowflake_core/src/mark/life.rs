@@ -60,11 +60,13 @@ impl LastLife {
     ///
     /// If the record of the last life is lost, it may come back, with a revision that this life has reached: less than
     /// 2⁴⁰ further than it began, at a thousand writes a second for thirty years.
-    pub fn revision_of_next(last: Option<Self>, found: Option<&Record>) -> u64 {
+    pub fn revision_of_next(last: Option<Self>, record: Option<&Record>) -> u64 {
         let beyond = |last: Self| last.life.revision.saturating_add(1 << 40);
-        let revision = found.map_or(0, |record| record.revision);
+        let revision = record.map_or(0, |record| record.revision);
         match last {
-            Some(last) if !found.is_some_and(|record| record.continues(last.life.number)) => revision.max(beyond(last)),
+            Some(last) if !record.is_some_and(|record| record.continues(last.life.number)) => {
+                revision.max(beyond(last))
+            }
             _ => revision,
         }
     }

@@ -29,7 +29,7 @@ pub struct Record {
 impl Record {
     /// Every timestamp that a worker is known to have issued is below this.
     pub fn mark_of(&self, worker: Worker) -> UnixMs {
-        if worker == self.identity.worker { self.mark } else { self.others.of(worker) }
+        if worker == self.identity.worker { self.mark } else { self.others.mark_of(worker) }
     }
 
     /// The highest mark of any worker.
@@ -43,7 +43,7 @@ impl Record {
     }
 
     /// What a worker keeps of others when it begins to write where this record is.
-    pub fn others_beside(&self, worker: Worker) -> OtherMarks {
+    pub fn others_for(&self, worker: Worker) -> OtherMarks {
         let mut others = self.others;
         if worker != self.identity.worker {
             others.remove(worker);
@@ -57,19 +57,19 @@ impl Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OtherMarks {
     listed: [Option<(Worker, UnixMs)>; OTHER_WORKERS],
-    /// Of each worker that is not listed.
-    rest: UnixMs,
+    /// The mark of each worker that is not listed.
+    unlisted: UnixMs,
 }
 
 impl OtherMarks {
     /// One mark for all workers.
     pub fn all_at(mark: UnixMs) -> Self {
-        Self { rest: mark, ..Self::default() }
+        Self { unlisted: mark, ..Self::default() }
     }
 
-    /// Of the workers in a list, and of all that are not in it.
-    pub fn new(listed: impl IntoIterator<Item = (Worker, UnixMs)>, rest: UnixMs) -> Self {
-        let mut marks = Self::all_at(rest);
+    /// The marks of the workers in a list, and the one of all that are not in it.
+    pub fn new(listed: impl IntoIterator<Item = (Worker, UnixMs)>, unlisted: UnixMs) -> Self {
+        let mut marks = Self::all_at(unlisted);
         listed.into_iter().for_each(|(worker, mark)| marks.insert(worker, mark));
         marks
     }
@@ -79,19 +79,19 @@ impl OtherMarks {
         self.listed.iter().filter_map(|&mark| mark)
     }
 
-    /// The mark of all others.
-    pub fn rest(&self) -> UnixMs {
-        self.rest
+    /// The mark of each worker that is not listed.
+    pub fn unlisted(&self) -> UnixMs {
+        self.unlisted
     }
 
     /// The mark of a worker.
-    pub fn of(&self, worker: Worker) -> UnixMs {
-        self.listed().find(|&(listed, _)| listed == worker).map_or(self.rest, |(_, mark)| mark)
+    pub fn mark_of(&self, worker: Worker) -> UnixMs {
+        self.listed().find(|&(listed, _)| listed == worker).map_or(self.unlisted, |(_, mark)| mark)
     }
 
     /// The highest mark of any of them.
     pub fn highest(&self) -> UnixMs {
-        self.listed().map(|(_, mark)| mark).max().unwrap_or(0).max(self.rest)
+        self.listed().map(|(_, mark)| mark).max().unwrap_or(0).max(self.unlisted)
     }
 
     /// Lists a worker. If there is no room, the lowest mark is left out of the list, and counts for all that are not in
@@ -99,13 +99,13 @@ impl OtherMarks {
     fn insert(&mut self, worker: Worker, mark: UnixMs) {
         self.remove(worker);
         let lowest_first = |entry: &&mut Option<(Worker, UnixMs)>| entry.map(|(_, mark)| mark);
-        let place = self.listed.iter_mut().min_by_key(lowest_first).expect("the list has room for some");
-        match place.replace((worker, mark)) {
+        let entry = self.listed.iter_mut().min_by_key(lowest_first).expect("the list has room for some");
+        match entry.replace((worker, mark)) {
             Some((other, left_out)) if left_out > mark => {
-                *place = Some((other, left_out));
-                self.rest = self.rest.max(mark);
+                *entry = Some((other, left_out));
+                self.unlisted = self.unlisted.max(mark);
             }
-            Some((_, left_out)) => self.rest = self.rest.max(left_out),
+            Some((_, left_out)) => self.unlisted = self.unlisted.max(left_out),
             None => {}
         }
     }
@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn a_worker_keeps_its_mark_while_others_take_over() {
         let first = record(1, 100, OtherMarks::default());
-        let second = record(2, 200, first.others_beside(2));
+        let second = record(2, 200, first.others_for(2));
         assert_eq!([1, 2, 3].map(|worker| second.mark_of(worker)), [100, 200, 0]);
-        let back = record(1, 300, second.others_beside(1));
+        let back = record(1, 300, second.others_for(1));
         assert_eq!([1, 2].map(|worker| back.mark_of(worker)), [300, 200]);
         assert_eq!(back.others.listed().count(), 1);
-        assert_eq!(back.others_beside(1), back.others, "a restart changes nothing");
+        assert_eq!(back.others_for(1), back.others, "a restart changes nothing");
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             let mut issued = std::collections::BTreeMap::new();
             for (worker, mark) in takeovers {
                 let mark = mark.max(present.mark_of(worker));
-                present = record(worker, mark, present.others_beside(worker));
+                present = record(worker, mark, present.others_for(worker));
                 issued.insert(worker, mark);
                 for (&worker, &mark) in &issued {
                     prop_assert!(present.mark_of(worker) >= mark, "{worker:?}");

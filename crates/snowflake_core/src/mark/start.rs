@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Plan {
     /// What the clock shows.
     pub now: UnixMs,
-    own: Identity,
-    found: Option<Record>,
+    identity: Identity,
+    record: Option<Record>,
     last_life: Option<LastLife>,
     point: StartPoint,
 }
@@ -53,29 +53,29 @@ impl<S: Storage> Mark<'_, S> {
     /// shows to a server that finds this record.
     pub fn plan(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, S::Error> {
         let (lease, layout) = (self.storage.lease()?, self.settings.layout);
-        let own = self.storage.identity(self.storage.directory()?, self.storage.worker()?)?;
+        let identity = self.storage.identity(self.storage.directory()?, self.storage.worker()?)?;
         // Before the record, which is written first: another process may start the generator now.
         let last_life = self.storage.read_life()?;
-        let found = self.storage.read_record()?;
-        let now = now(found.as_ref());
-        let context = self.context(own.worker, now, last_life, lease)?;
-        let mut point = decide(found.as_ref(), &own, &context).map_err(|conflict| Refusal::Conflict {
+        let record = self.storage.read_record()?;
+        let now = now(record.as_ref());
+        let context = self.context(identity.worker, now, last_life, lease)?;
+        let mut point = decide(record.as_ref(), &identity, &context).map_err(|conflict| Refusal::Conflict {
             conflict,
-            found: found.map(Box::new),
-            own: Box::new(own),
+            record: record.map(Box::new),
+            identity: Box::new(identity),
         })?;
-        let known = found.map_or(0, |record| record.mark_of(own.worker));
+        let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let start_not_before = self.state.start_not_before.load(Relaxed);
         if point.reason.relies_on_clock() && start_not_before > 0 {
             // A mark that has come meanwhile counts, too.
-            point.floor = start_not_before.max(known).max(context.wal.map_or(0, |wal| wal.rest));
+            point.floor = start_not_before.max(known).max(context.wal.map_or(0, |wal| wal.common));
         }
         // Not by the clock, and not by what this server has issued.
         let is_pushed = point.floor > known;
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
         }
-        Ok(Plan { own, now, found, last_life, point })
+        Ok(Plan { identity, now, record, last_life, point })
     }
 
     /// What matters at a start of this worker, apart from the record. What is wrong with WAL is told when marks are written
@@ -89,12 +89,12 @@ impl<S: Storage> Mark<'_, S> {
     ) -> Result<StartContext, S::Error> {
         let mut wal = match self.storage.read_wal(worker) {
             Err(failure) if self.settings.wal_mark.is_required() => return Err(failure),
-            found => found.unwrap_or_else(|_| InWal::unreadable()),
+            wal => wal.unwrap_or_else(|_| InWal::unreadable()),
         };
         // Not what this server itself has written there in a start that then has failed: each would begin further ahead.
-        let [found, logged] = [0, 1].map(|i| self.state.unfinished_start[i].load(Relaxed));
+        let [previous, logged] = [0, 1].map(|i| self.state.unfinished_start[i].load(Relaxed));
         if logged > 0 && wal.mark == Some(logged) {
-            wal.mark = Some(found).filter(|&mark| mark > 0);
+            wal.mark = Some(previous).filter(|&mark| mark > 0);
         }
         let (start_margin_ms, was_standby) = (self.settings.start_margin_ms, self.storage.was_standby());
         Ok(StartContext { now, start_margin_ms, wal: Some(wal), was_standby, last_life, lease })
@@ -106,7 +106,7 @@ impl<S: Storage> Mark<'_, S> {
         let reached = if self.generator.is_started() {
             Some(self.settings.layout.time_of(self.generator.covered_until()))
         } else {
-            self.find(|_| 0)?.reached()
+            self.read_stored_mark(|_| 0)?.reached()
         };
         Ok(reached.map(|mark| mark.max(lease.begins).min(granted_until)))
     }
@@ -130,30 +130,30 @@ impl<S: Storage> Mark<'_, S> {
         }
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
         let first = plan.first_tick(&layout);
-        let Plan { own, found, last_life, point, .. } = plan;
+        let Plan { identity, record, last_life, point, .. } = plan;
         let wanted = self.mark_for(first, now)?;
-        self.log_first(own.worker, wanted)?;
+        self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
         if mark <= layout.time_of(first) {
             return Err(Refusal::LeaseEnded.into());
         }
-        let others = found.map_or_else(OtherMarks::default, |found| found.others_beside(own.worker));
+        let others = record.map_or_else(OtherMarks::default, |record| record.others_for(identity.worker));
         // A server that is promoted later must know that WAL does not have the mark. Not before this server has a record,
         // without which it would be such a server itself; and nothing is issued yet, so that failures do not add up.
-        if !self.goes_through_wal() && !self.is_disowned_in_wal(own.worker) {
-            let written = self.persist_first(found.as_ref(), layout.time_of(first), own, others, last_life)?;
-            self.storage.disown_in_wal(own.worker)?;
+        if !self.goes_through_wal() && !self.is_disowned_in_wal(identity.worker) {
+            let written = self.persist_first(record.as_ref(), layout.time_of(first), identity, others, last_life)?;
+            self.storage.disown_in_wal(identity.worker)?;
             state.in_wal.store(0, Relaxed);
             let begin = self.start(now)?;
             let Begin::At { was_pending, was_copied_up, .. } = begin else { return Ok(begin) };
             return Ok(Begin::At {
                 point,
                 was_pending,
-                was_copied_up: was_copied_up || !written.same_inode(&own.directory),
+                was_copied_up: was_copied_up || !written.same_inode(&identity.directory),
             });
         }
         // mutant: first-mark-before-start
-        let written = self.persist_first(found.as_ref(), mark, own, others, last_life)?;
+        let written = self.persist_first(record.as_ref(), mark, identity, others, last_life)?;
         self.storage.sign();
         state.set_directory(written);
         // From now on a clock that is set back is only behind.
@@ -162,7 +162,7 @@ impl<S: Storage> Mark<'_, S> {
         state.unfinished_start[1].store(0, Relaxed);
         self.generator.start(first, now_tick);
         self.publish(first, now, mark);
-        Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&own.directory) })
+        Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&identity.directory) })
     }
 
     /// Whether WAL says that IDs of a worker are issued whose marks are not there. A page of something else says so, too: it
@@ -189,14 +189,14 @@ impl<S: Storage> Mark<'_, S> {
 
     /// Takes the first mark to WAL. What an attempt has written there that has failed afterwards is not written again.
     fn log_first(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
-        let [found, logged] = &self.state.unfinished_start;
-        let before = logged.load(Relaxed);
-        if before >= mark {
+        let [previous, logged] = &self.state.unfinished_start;
+        let already_logged = logged.load(Relaxed);
+        if already_logged >= mark {
             return Ok(());
         }
-        if self.goes_through_wal() && before == 0 {
+        if self.goes_through_wal() && already_logged == 0 {
             let wal = self.storage.read_wal(worker).unwrap_or_default();
-            found.store(wal.mark.unwrap_or(0), Relaxed);
+            previous.store(wal.mark.unwrap_or(0), Relaxed);
             self.state.in_wal.store(wal.highest(), Relaxed);
         }
         self.log(worker, mark)?;

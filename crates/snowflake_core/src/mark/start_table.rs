@@ -120,12 +120,12 @@ fn wal_mark(context: &StartContext) -> Option<UnixMs> {
 
 /// Whether WAL has what this worker may have issued last. It has an old mark if the marks of the last life of this data
 /// directory did not go through WAL, or were another worker's.
-fn wal_knows(own: &Identity, context: &StartContext) -> bool {
-    let is_in = |life: Life, mark| life.worker == own.worker && (1..=mark).contains(&life.wal_mark);
+fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
+    let is_in = |life: Life, mark| life.worker == identity.worker && (1..=mark).contains(&life.wal_mark);
     wal_mark(context).is_some_and(|mark| context.last_life.is_none_or(|last| is_in(last.life, mark)))
 }
 
-/// Where the server `own` begins if it finds this record.
+/// Where the server `identity` begins if it finds this record.
 ///
 /// | record | data center, worker | cluster | written last by this data directory | directory | timeline | layout | |
 /// |---|---|---|---|---|---|---|---|
@@ -155,57 +155,61 @@ fn wal_knows(own: &Identity, context: &StartContext) -> bool {
 ///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
 /// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker does, too.
-pub fn decide(found: Option<&Record>, own: &Identity, context: &StartContext) -> Result<StartPoint, MarkConflict> {
-    let by_record = || decide_by_record(found, own, context);
+pub fn decide(
+    record: Option<&Record>,
+    identity: &Identity,
+    context: &StartContext,
+) -> Result<StartPoint, MarkConflict> {
+    let by_record = || decide_by_record(record, identity, context);
     let (begins, start) = match context.lease {
         None => (0, by_record()?),
         Some(LeaseStart::Continued(begins)) => (begins, by_record()?),
-        Some(LeaseStart::First(begins)) if is_known(found, own, context) => (begins, by_record()?),
+        Some(LeaseStart::First(begins)) if is_known(record, identity, context) => (begins, by_record()?),
         Some(LeaseStart::First(_) | LeaseStart::At(_))
-            if found.is_some_and(|record| record.identity.layout != own.layout) =>
+            if record.is_some_and(|record| record.identity.layout != identity.layout) =>
         {
             return Err(MarkConflict::OtherLayout);
         }
         Some(LeaseStart::First(begins)) => {
-            let reason = if found.is_some() { StartReason::OtherWorker } else { StartReason::Missing };
+            let reason = if record.is_some() { StartReason::OtherWorker } else { StartReason::Missing };
             (begins, StartPoint { floor: above_start_margin(0, context), reason })
         }
         Some(LeaseStart::At(begins)) => {
-            let known = found.map_or(0, |record| record.mark_of(own.worker)).max(in_wal(context));
+            let known = record.map_or(0, |record| record.mark_of(identity.worker)).max(in_wal(context));
             (begins, StartPoint { floor: known, reason: StartReason::Leased })
         }
     };
     // What this server itself wrote last counts more: a DBA may have accepted another layout since.
     if start.reason != StartReason::Restart
-        && let Some(layout) = other_layout_in_wal(own, context)
+        && let Some(layout) = other_layout_in_wal(identity, context)
     {
         return Err(MarkConflict::OtherLayoutInWal(layout));
     }
     // IDs of one server ascend, also if it was another worker before.
-    let had = context.lease.and(found).filter(|record| is_here(record, own)).map_or(0, |record| record.mark);
+    let had = context.lease.and(record).filter(|record| is_here(record, identity)).map_or(0, |record| record.mark);
     Ok(StartPoint { floor: start.floor.max(begins).max(had), ..start })
 }
 
 /// The layout of the server that wrote to WAL last, if it is another one.
-fn other_layout_in_wal(own: &Identity, context: &StartContext) -> Option<Layout> {
-    context.wal.and_then(|wal| wal.layout).filter(|&layout| layout != own.layout)
+fn other_layout_in_wal(identity: &Identity, context: &StartContext) -> Option<Layout> {
+    context.wal.and_then(|wal| wal.layout).filter(|&layout| layout != identity.layout)
 }
 
 /// Whether this worker is known here, or in WAL.
-fn is_known(found: Option<&Record>, own: &Identity, context: &StartContext) -> bool {
-    found.is_some_and(|record| record.mark_of(own.worker) > 0)
-        || context.last_life.is_some_and(|last| last.life.worker == own.worker)
+fn is_known(record: Option<&Record>, identity: &Identity, context: &StartContext) -> bool {
+    record.is_some_and(|record| record.mark_of(identity.worker) > 0)
+        || context.last_life.is_some_and(|last| last.life.worker == identity.worker)
         || context.wal.is_some_and(|wal| wal.mark.is_some() || wal.is_unknown)
 }
 
 fn decide_by_record(
-    found: Option<&Record>,
-    own: &Identity,
+    record: Option<&Record>,
+    identity: &Identity,
     context: &StartContext,
 ) -> Result<StartPoint, MarkConflict> {
-    let floor = above_start_margin(found.map_or(0, |record| record.mark_of(own.worker)), context);
+    let floor = above_start_margin(record.map_or(0, |record| record.mark_of(identity.worker)), context);
     let begin = |reason| Ok(StartPoint { floor, reason });
-    let (wal_knows, in_wal) = (wal_knows(own, context), in_wal(context));
+    let (wal_knows, in_wal) = (wal_knows(identity, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
     // Another server may have had the worker, as far as WAL can tell.
@@ -214,9 +218,9 @@ fn decide_by_record(
     let is_unknown = wal.is_some_and(|wal| wal.is_unknown);
     // Not of a page that cannot be read.
     let is_disowned = is_unknown && wal.is_some_and(|wal| wal.layout.is_some());
-    let Some(record) = found else {
+    let Some(record) = record else {
         let is_unwritten = context.was_standby && wal.is_some_and(|wal| wal.is_unwritten());
-        let has_begun_here = context.last_life.is_some_and(|last| last.life.worker == own.worker);
+        let has_begun_here = context.last_life.is_some_and(|last| last.life.worker == identity.worker);
         return if is_elsewhere && !wal_knows {
             Err(MarkConflict::LeftBehind)
         } else if (is_unknown || is_unwritten) && !has_begun_here {
@@ -225,27 +229,27 @@ fn decide_by_record(
             by_wal_or(StartReason::Missing)
         };
     };
-    let identity = &record.identity;
-    let same_directory = identity.directory.same_inode(&own.directory);
-    let same_cluster = identity.system_identifier == own.system_identifier;
-    let same_worker = identity.worker == own.worker;
+    let writer = &record.identity;
+    let same_directory = writer.directory.same_inode(&identity.directory);
+    let same_cluster = writer.system_identifier == identity.system_identifier;
+    let same_worker = writer.worker == identity.worker;
     let is_the_last = context.last_life.map(|last| record.continues(last.life.number));
     let is_newer =
         same_directory && context.last_life.is_some_and(|last| !last.elsewhere && record.revision > last.life.revision);
     let same_place = same_directory || is_the_last == Some(true);
     // Since this server wrote here, another one can have had the worker on a later timeline.
-    let knows_worker = record.mark_of(own.worker) > 0 && !(same_directory && identity.timeline < own.timeline);
+    let knows_worker = record.mark_of(identity.worker) > 0 && !(same_directory && writer.timeline < identity.timeline);
     // mutant: restored-directory
     // mutant: moved-copy
     if !same_cluster && (same_directory || same_worker) {
         Err(MarkConflict::OtherCluster)
     } else if is_the_last == Some(false) && !is_newer && !wal_knows {
         Err(MarkConflict::NotTheLast)
-    } else if same_worker && identity.timeline > own.timeline {
+    } else if same_worker && writer.timeline > identity.timeline {
         Err(MarkConflict::NewerTimeline)
-    } else if same_worker && identity.timeline == own.timeline && !same_place {
+    } else if same_worker && writer.timeline == identity.timeline && !same_place {
         Err(MarkConflict::Copy)
-    } else if identity.layout != own.layout {
+    } else if writer.layout != identity.layout {
         Err(MarkConflict::OtherLayout)
     } else if !same_worker && is_disowned && !knows_worker {
         Err(MarkConflict::NotInWal)
@@ -253,9 +257,9 @@ fn decide_by_record(
         by_wal_or(StartReason::OtherWorker)
     } else if is_the_last == Some(false) {
         begin(if is_newer { StartReason::NewerRecord } else { StartReason::WalMark })
-    } else if identity.timeline < own.timeline && is_after_another {
+    } else if writer.timeline < identity.timeline && is_after_another {
         Err(MarkConflict::NotInWal)
-    } else if identity.timeline < own.timeline {
+    } else if writer.timeline < identity.timeline {
         begin(StartReason::Promotion)
     } else if is_elsewhere {
         by_wal_or(StartReason::Moved)
@@ -276,31 +280,31 @@ fn decide_by_record(
 }
 
 /// Whether a server wrote this record itself, or restored it in place.
-fn is_here(record: &Record, own: &Identity) -> bool {
-    let identity = &record.identity;
-    identity.system_identifier == own.system_identifier && identity.directory.same_inode(&own.directory)
+fn is_here(record: &Record, identity: &Identity) -> bool {
+    let writer = &record.identity;
+    writer.system_identifier == identity.system_identifier && writer.directory.same_inode(&identity.directory)
 }
 
 /// The mark after a DBA has vouched that no other server issues these IDs, and what is known of other workers then;
 /// `None` if new IDs could equal old ones because the layout has changed, unless that is `forced`.
 pub fn accept(
-    found: Option<&Record>,
-    own: &Identity,
+    record: Option<&Record>,
+    identity: &Identity,
     context: &StartContext,
     forced: bool,
 ) -> Option<(UnixMs, OtherMarks)> {
-    let known = found.map_or(0, Record::highest_mark);
-    let same_layout = found.is_none_or(|found| found.identity.layout == own.layout);
-    let wal_layout = other_layout_in_wal(own, context);
+    let known = record.map_or(0, Record::highest_mark);
+    let same_layout = record.is_none_or(|record| record.identity.layout == identity.layout);
+    let wal_layout = other_layout_in_wal(identity, context);
     if same_layout && wal_layout.is_none() {
-        let mark = above_start_margin(found.map_or(0, |found| found.mark_of(own.worker)), context);
-        return Some((mark, found.map_or_else(OtherMarks::default, |found| found.others_beside(own.worker))));
+        let mark = above_start_margin(record.map_or(0, |record| record.mark_of(identity.worker)), context);
+        return Some((mark, record.map_or_else(OtherMarks::default, |record| record.others_for(identity.worker))));
     }
     let mark = above_start_margin(known, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
-    let is_above = |layout: &Layout, highest| lowest(&own.layout, mark) >= lowest(layout, highest);
+    let is_above = |layout: &Layout, highest| lowest(&identity.layout, mark) >= lowest(layout, highest);
     // What is in WAL is this worker's alone: others can have come further, up to the margin.
-    let above = found.is_none_or(|found| is_above(&found.identity.layout, known))
+    let above = record.is_none_or(|record| is_above(&record.identity.layout, known))
         && wal_layout.is_none_or(|layout| is_above(&layout, mark));
     // Marks of the old layout mean nothing in the new one, but IDs at or above this one are above all old ones.
     (above || forced).then(|| (mark, OtherMarks::all_at(mark)))

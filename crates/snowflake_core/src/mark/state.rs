@@ -56,8 +56,8 @@ impl MarkState {
     }
 
     pub(super) fn keep_write_ms(&self, took: u64) {
-        let [last, before] = &self.last_writes_ms;
-        before.store(last.swap(took, Relaxed), Relaxed);
+        let [last, previous] = &self.last_writes_ms;
+        previous.store(last.swap(took, Relaxed), Relaxed);
     }
 
     pub(super) fn extension(&self) -> Extension {

@@ -42,7 +42,7 @@ const MAGIC: [u8; 8] = *b"SNOWFLAK";
 const VERSION: u32 = 3;
 const LAYOUT: Range<usize> = 80..180;
 const OTHERS: usize = 180;
-const REST: usize = 184;
+const UNLISTED: usize = 184;
 const LIST: usize = 192;
 const ENTRY: usize = 16;
 const LOGGED: usize = 480;
@@ -73,12 +73,12 @@ pub enum Damage {
     #[error("The file has {0} bytes, expected {LENGTH}")]
     Length(usize),
     /// The checksum is not that of the bytes.
-    #[error("The file has checksum {found:08X}, expected {expected:08X}")]
+    #[error("The file has checksum {stored:08X}, expected {expected:08X}")]
     Checksum {
         /// The checksum of the bytes.
         expected: u32,
         /// The checksum in the file.
-        found: u32,
+        stored: u32,
     },
     /// Whole, but no server can have written it: all timestamps of its layout are below `end`.
     #[error("The mark, {mark} ms after 1970, is after the end of the layout, {end} ms after 1970")]
@@ -122,7 +122,7 @@ pub fn encode_slot(record: &Record) -> [u8; SLOT] {
     put(64, &directory.born_ns.to_le_bytes());
     put(72, &worker.to_le_bytes());
     put(LAYOUT.start, layout.as_bytes());
-    put(REST, &record.others.rest().to_le_bytes());
+    put(UNLISTED, &record.others.unlisted().to_le_bytes());
     let mut listed = 0_u32;
     for (at, (worker, mark)) in (LIST..).step_by(ENTRY).zip(record.others.listed()) {
         put(at, &worker.to_le_bytes());
@@ -185,9 +185,9 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
     if !bytes.starts_with(&MAGIC) {
         return Err(Damage::Magic);
     }
-    let (expected, found) = (crc32c::crc32c(&bytes[..CHECKSUM]), u32_at(bytes, CHECKSUM));
-    if found != expected {
-        return Err(Damage::Checksum { expected, found });
+    let (expected, stored) = (crc32c::crc32c(&bytes[..CHECKSUM]), u32_at(bytes, CHECKSUM));
+    if stored != expected {
+        return Err(Damage::Checksum { expected, stored });
     }
     if let Some(other_version) = other_version(bytes) {
         return Err(other_version);
@@ -211,7 +211,7 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
             worker: u64_at(bytes, 72),
             layout,
         },
-        others: OtherMarks::new((0..listed).map(entry), u64_at(bytes, REST)),
+        others: OtherMarks::new((0..listed).map(entry), u64_at(bytes, UNLISTED)),
     })
 }
 

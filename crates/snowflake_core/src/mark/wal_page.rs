@@ -33,7 +33,7 @@ const UNKNOWN: UnixMs = 0;
 /// In the place of a worker: every worker that is not listed.
 const OTHERS: Worker = Worker::MAX;
 const VERSION: u32 = 1;
-const REST: usize = 16;
+const COMMON: usize = 16;
 const LAYOUT: std::ops::Range<usize> = 24..96;
 const ENTRIES: usize = LAYOUT.end;
 const ENTRY: usize = 16;
@@ -44,8 +44,8 @@ const CHECKSUM: usize = 4;
 pub struct WalPage {
     /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received; or [`UNKNOWN`].
     marks: BTreeMap<Worker, UnixMs>,
-    /// The mark of each worker without one of its own; 0 if there is none.
-    rest: UnixMs,
+    /// A mark that counts for every worker; 0 if there is none.
+    common: UnixMs,
     /// The layout of the server that wrote last.
     layout: Option<Layout>,
 }
@@ -58,7 +58,7 @@ pub struct InWal {
     /// Whether its IDs were issued without a mark there, so that WAL does not know how far it has come.
     pub is_unknown: bool,
     /// A mark that counts for every worker; 0 if there is none.
-    pub rest: UnixMs,
+    pub common: UnixMs,
     /// The layout of the server that wrote last; `None` if nobody has.
     pub layout: Option<Layout>,
 }
@@ -77,19 +77,19 @@ impl InWal {
     /// The mark that counts for the worker; 0 if there is none.
     pub fn highest(&self) -> UnixMs {
         // mutant: all-workers-mark
-        self.mark.unwrap_or(0).max(self.rest)
+        self.mark.unwrap_or(0).max(self.common)
     }
 }
 
 impl WalPage {
-    /// What it says of a worker.
-    pub fn of(&self, worker: Worker) -> InWal {
+    /// What the page says of a worker.
+    pub fn look_up(&self, worker: Worker) -> InWal {
         // mutant: mark-of-worker
         let entry = self.marks.get(&worker).or_else(|| self.marks.get(&OTHERS)).copied();
         InWal {
             mark: entry.filter(|&mark| mark != UNKNOWN),
             is_unknown: entry == Some(UNKNOWN),
-            rest: self.rest,
+            common: self.common,
             layout: self.layout,
         }
     }
@@ -99,7 +99,7 @@ impl WalPage {
     /// is left out, and counts for all that are not listed.
     pub fn raise(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
         // mutant: mark-rises-in-wal
-        self.set(worker, mark.max(self.of(worker).highest().saturating_add(1)), layout, room);
+        self.set(worker, mark.max(self.look_up(worker).highest().saturating_add(1)), layout, room);
     }
 
     /// Removes the mark of a worker, whose IDs are issued without one from now on. Whoever takes the worker over must know
@@ -118,7 +118,7 @@ impl WalPage {
             let Some((&lowest, &mark)) = others.min_by_key(|&(_, &mark)| (mark == UNKNOWN, mark)) else { break };
             self.marks.remove(&lowest);
             // mutant: left-out-mark
-            self.rest = self.rest.max(mark);
+            self.common = self.common.max(mark);
             if mark == UNKNOWN {
                 self.marks.insert(OTHERS, UNKNOWN);
             }
@@ -137,7 +137,7 @@ impl WalPage {
         let mut bytes = Vec::with_capacity(self.length());
         bytes.extend(MAGIC);
         bytes.extend([VERSION, count].map(u32::to_le_bytes).as_flattened());
-        bytes.extend(self.rest.to_le_bytes());
+        bytes.extend(self.common.to_le_bytes());
         bytes.extend(layout.bytes());
         bytes.resize(ENTRIES, 0);
         for (worker, mark) in &self.marks {
@@ -163,7 +163,7 @@ impl WalPage {
         let entry = |at| Some((number(at)?, number(at + 8)?));
         Some(Self {
             marks: (ENTRIES..checksum).step_by(ENTRY).map(entry).collect::<Option<_>>()?,
-            rest: number(REST)?,
+            common: number(COMMON)?,
             layout: Layout::from_spelled_out(layout),
         })
     }
@@ -183,28 +183,28 @@ mod tests {
     #[test]
     fn a_page_keeps_the_mark_of_each_worker_and_the_layout() {
         let mut page = WalPage::default();
-        assert_eq!(page.of(1), InWal::default());
+        assert_eq!(page.look_up(1), InWal::default());
         page.raise(1, 100, layout(), ROOM);
         page.raise(4, 50, layout(), ROOM);
         page.raise(1, 90, layout(), ROOM);
-        assert_eq!(page.of(1).mark, Some(101), "above the one before");
+        assert_eq!(page.look_up(1).mark, Some(101), "above the one before");
         let read = WalPage::decode(&page.encode()).expect("a page");
         assert_eq!(read, page);
-        assert_eq!(read.of(1), InWal { mark: Some(101), is_unknown: false, rest: 0, layout: Some(layout()) });
-        assert_eq!((read.of(4).mark, read.of(5).mark), (Some(50), None));
+        assert_eq!(read.look_up(1), InWal { mark: Some(101), is_unknown: false, common: 0, layout: Some(layout()) });
+        assert_eq!((read.look_up(4).mark, read.look_up(5).mark), (Some(50), None));
     }
 
     #[test]
     fn a_page_tells_a_worker_whose_mark_is_not_there_from_one_that_has_never_issued_an_id() {
         let mut page = WalPage::default();
-        assert!(page.of(1).is_unwritten());
+        assert!(page.look_up(1).is_unwritten());
         page.raise(1, 100, layout(), ROOM);
         page.disown(1, layout(), ROOM);
         let read = WalPage::decode(&page.encode()).expect("a page");
-        assert_eq!(read.of(1), InWal { is_unknown: true, layout: Some(layout()), ..InWal::default() });
-        assert_eq!(read.of(2), InWal { layout: Some(layout()), ..InWal::default() });
+        assert_eq!(read.look_up(1), InWal { is_unknown: true, layout: Some(layout()), ..InWal::default() });
+        assert_eq!(read.look_up(2), InWal { layout: Some(layout()), ..InWal::default() });
         page.raise(1, 50, layout(), ROOM);
-        assert_eq!(page.of(1), InWal { mark: Some(50), layout: Some(layout()), ..InWal::default() });
+        assert_eq!(page.look_up(1), InWal { mark: Some(50), layout: Some(layout()), ..InWal::default() });
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
     /// The format is a promise to pages that exist.
     #[test]
     fn the_format_has_not_changed() {
-        let mut page = WalPage { rest: 7, ..WalPage::default() };
+        let mut page = WalPage { common: 7, ..WalPage::default() };
         page.raise(4, 0x0102_0304_0506_0708, layout(), ROOM);
         let mut bytes = b"SNOWMARK\x01\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
         bytes.extend(b"t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
@@ -246,19 +246,19 @@ mod tests {
         ) {
             let (mut page, mut highest) = (WalPage::default(), BTreeMap::new());
             for (worker, mark, is_off) in raises {
-                let before = page.of(worker).highest();
+                let highest_before = page.look_up(worker).highest();
                 if is_off {
                     page.disown(worker, layout(), room);
                     highest.insert(worker, None);
                 } else {
                     page.raise(worker, mark, layout(), room);
-                    let raised = page.of(worker).mark.expect("the one that was raised last");
-                    prop_assert!(raised >= mark && raised > before);
+                    let raised = page.look_up(worker).mark.expect("the one that was raised last");
+                    prop_assert!(raised >= mark && raised > highest_before);
                     highest.insert(worker, Some(raised));
                 }
                 for (&worker, &mark) in &highest {
-                    let found = page.of(worker);
-                    let is_safe = mark.map_or(found.is_unknown, |mark| found.is_unknown || found.highest() >= mark);
+                    let in_wal = page.look_up(worker);
+                    let is_safe = mark.map_or(in_wal.is_unknown, |mark| in_wal.is_unknown || in_wal.highest() >= mark);
                     prop_assert!(is_safe, "{worker}");
                 }
                 let bytes = page.encode();

@@ -1,9 +1,9 @@
 //! What a registry client has around it.
 
 use crate::UnixMs;
-use crate::mark::Found;
+use crate::mark::StoredMark;
 use crate::server::identity::Worker;
-use crate::server::lease::{Lease, LeaseStart, Place, Token};
+use crate::server::lease::{Lease, LeaseStart, Location, Token};
 use std::ops::Deref;
 
 /// A lease that is on disk: only reading and writing it there make one. Only such a one may be used.
@@ -145,7 +145,7 @@ pub trait Io {
     fn monotonic_ms(&self) -> u64;
     /// The latest of what the clock shows, of the last timestamp issued, and of this mark before the generator's start: what
     /// a grant must be beyond.
-    fn latest(&self, found_mark: UnixMs) -> UnixMs;
+    fn latest(&self, mark_at_start: UnixMs) -> UnixMs;
     /// `snowflake_pg.registry_lease`, in milliseconds.
     fn lease_ms(&self) -> u64;
     /// A random number.
@@ -158,9 +158,9 @@ pub trait Io {
     /// Gives the lock up: the start has failed.
     fn unlock(&mut self);
     /// Where this server runs; `None` if that is not known.
-    fn place(&self) -> Option<Place>;
+    fn location(&self) -> Option<Location>;
     /// What is in the state directory.
-    fn find_mark(&mut self) -> Result<Found, Self::Failure>;
+    fn read_stored_mark(&mut self) -> Result<StoredMark, Self::Failure>;
     /// The lease in the state directory.
     fn read_lease(&self) -> Result<Option<Lease>, Self::Failure>;
     /// Flushes a lease to the state directory.

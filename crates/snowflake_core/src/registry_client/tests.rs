@@ -3,9 +3,9 @@
 use super::Client;
 use super::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use crate::UnixMs;
-use crate::mark::Found;
+use crate::mark::StoredMark;
 use crate::server::identity::Worker;
-use crate::server::lease::{Lease, LeaseStart, Place, Token};
+use crate::server::lease::{Lease, LeaseStart, Location, Token};
 
 const GRANT: Grant = Grant { until: 9000, receipt: [7; 32], revision: 1 };
 const RENEWED: Grant = Grant { until: 9500, receipt: [8; 32], revision: 2 };
@@ -52,8 +52,8 @@ impl Io for World {
         self.now
     }
 
-    fn latest(&self, found_mark: UnixMs) -> UnixMs {
-        found_mark.max(self.now)
+    fn latest(&self, mark_at_start: UnixMs) -> UnixMs {
+        mark_at_start.max(self.now)
     }
 
     fn lease_ms(&self) -> u64 {
@@ -78,12 +78,12 @@ impl Io for World {
         self.done.push("unlock");
     }
 
-    fn place(&self) -> Option<Place> {
-        Some(Place { boot: 1, device: 2, directory: 3 })
+    fn location(&self) -> Option<Location> {
+        Some(Location { boot: 1, device: 2, directory: 3 })
     }
 
-    fn find_mark(&mut self) -> Result<Found, Failure> {
-        Ok(Found::nothing())
+    fn read_stored_mark(&mut self) -> Result<StoredMark, Failure> {
+        Ok(StoredMark::none())
     }
 
     fn read_lease(&self) -> Result<Option<Lease>, Failure> {
@@ -228,8 +228,8 @@ fn a_server_whose_worker_was_given_away_stops_if_it_must_and_asks_no_more() {
         assert_eq!(world.done(), expected);
         let lease = world.disk.expect("a lease");
         assert_eq!(
-            (lease.place, lease.receipt),
-            (Place::NOWHERE, [0; 32]),
+            (lease.location, lease.receipt),
+            (Location::NOWHERE, [0; 32]),
             "no start and no registry take it for its own"
         );
         assert_eq!(client.next(), None);

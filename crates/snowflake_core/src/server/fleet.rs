@@ -96,7 +96,8 @@ fn may_issue_the_same(member: &Member, other: &Member) -> bool {
         Some((layout.flat(), layout.flatten(datacenter.into(), worker.into())))
     };
     let has_same_name = member.numbers.is_some() && member.numbers == other.numbers;
-    has_same_name || source(member).is_some_and(|own| source(other) == Some(own))
+    let [one, other] = [member, other].map(source);
+    has_same_name || one.is_some() && one == other
 }
 
 /// The first server that has a layout, if this one has another.
@@ -106,9 +107,9 @@ fn other_layout(member: &Member, known: &[(usize, &Member)]) -> Option<Problem> 
         let text = member.layout.as_ref()?;
         Some(text.parse().map_or_else(|_| text.clone(), |layout: Layout| layout.flat().to_string()))
     };
-    let own = layout(member)?;
+    let member_layout = layout(member)?;
     let (first, other) = known.iter().find_map(|&(at, other)| Some((at, layout(other)?)))?;
-    (own != other).then_some(Problem::OtherLayout(first))
+    (member_layout != other).then_some(Problem::OtherLayout(first))
 }
 
 /// How far a clock is ahead of another one, if they are certainly further apart than is allowed.

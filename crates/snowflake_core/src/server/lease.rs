@@ -4,7 +4,7 @@
 //! issue the same ID, whatever their clocks show.
 //!
 //! A server keeps its lease in a file in the state directory, beside the mark. A copy of the file is not a lease, nor is
-//! the file on another machine: its original may issue IDs. [`decode`] knows it by its inode, and [`Lease::place`] tells
+//! the file on another machine: its original may issue IDs. [`decode`] knows it by its inode, and [`Lease::location`] tells
 //! a block-level copy. The registry alone tells an old state of the file: each renewal leaves another token.
 //!
 //! ```text
@@ -41,7 +41,7 @@ pub type Token = u128;
 
 /// The machine, since it was started, and a directory on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// What the kernel calls a boot: a random number.
     pub boot: u128,
     /// The number of the device of the state directory.
@@ -50,7 +50,7 @@ pub struct Place {
     pub directory: u64,
 }
 
-impl Place {
+impl Location {
     /// Where no server runs.
     pub const NOWHERE: Self = Self { boot: 0, device: 0, directory: 0 };
 }
@@ -72,7 +72,7 @@ pub struct Lease {
     /// The state of the registry that this server knows. A registry with a lower number was restored.
     pub revision: u64,
     /// Where the lease is used.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// Where a server with a lease begins.
@@ -121,13 +121,13 @@ pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
     put(48, &lease.granted_until.to_le_bytes());
     put(56, &lease.revision.to_le_bytes());
     put(64, &lease.worker.to_le_bytes());
-    put(72, &lease.place.device.to_le_bytes());
-    put(80, &lease.place.boot.to_le_bytes());
+    put(72, &lease.location.device.to_le_bytes());
+    put(80, &lease.location.boot.to_le_bytes());
     put(96, &file.number.to_le_bytes());
     put(104, &file.born_ns.to_le_bytes());
     put(112, &lease.receipt);
     put(144, &lease.begins.to_le_bytes());
-    put(152, &lease.place.directory.to_le_bytes());
+    put(152, &lease.location.directory.to_le_bytes());
     let checksum = crc32c::crc32c(&bytes[..CHECKED]);
     bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -149,7 +149,7 @@ pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
         granted_until: at(48),
         receipt: bytes[112..144].try_into().expect("32 bytes"),
         revision: at(56),
-        place: Place { boot: long(80), device: at(72), directory: at(152) },
+        location: Location { boot: long(80), device: at(72), directory: at(152) },
     })
 }
 
@@ -164,7 +164,7 @@ mod tests {
         granted_until: 5,
         receipt: [6; 32],
         revision: 7,
-        place: Place { boot: 8, device: 9, directory: 12 },
+        location: Location { boot: 8, device: 9, directory: 12 },
     };
     const FILE: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_001 };
     const OTHER: Inode = Inode { number: 11, born_ns: 1_700_000_000_000_000_002 };

@@ -130,13 +130,13 @@ impl NumberSource {
         if text.starts_with(|first: char| first.is_ascii_digit()) {
             return configured(text).map(Self::Number);
         }
-        let (word, rest) = match text.split_once(':') {
-            Some((word, rest)) => (word, Some(rest)),
+        let (word, argument) = match text.split_once(':') {
+            Some((word, argument)) => (word, Some(argument)),
             None => (text, None),
         };
-        match (word.to_ascii_lowercase().as_str(), rest) {
-            ("env", Some(rest)) => {
-                let (variable, offset) = split_offset(rest)?;
+        match (word.to_ascii_lowercase().as_str(), argument) {
+            ("env", Some(argument)) => {
+                let (variable, offset) = split_offset(argument)?;
                 if is_variable(variable) {
                     Ok(Self::Environment(variable.to_owned(), offset))
                 } else {
@@ -148,8 +148,8 @@ impl NumberSource {
             ("ipv4", None) => Ok(Self::Ipv4(None)),
             ("citus", None) => Ok(Self::Citus),
             ("registry", None) => Ok(Self::Registry),
-            ("ipv4", Some(rest)) => {
-                let network: Network = rest.parse().map_err(|()| SourceError::Network(rest.to_owned()))?;
+            ("ipv4", Some(argument)) => {
+                let network: Network = argument.parse().map_err(|()| SourceError::Network(argument.to_owned()))?;
                 let exact = network == network.masked();
                 if exact { Ok(Self::Ipv4(Some(network))) } else { Err(SourceError::HostBits { given: network }) }
             }
@@ -227,10 +227,10 @@ pub fn number_of_variable(value: &str, offset: u64) -> Result<u64, NoNumber> {
 /// The number at the end of a name, after `-`, `.` or a word of letters. After anything else it may be a part of something
 /// longer, as in the random names `x2k49` of pods and `4be1f09a2c77` of containers, and two hosts can have the same.
 fn number_at_end(name: &str, offset: u64) -> Result<u64, NoNumber> {
-    let before = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let digits = &name[before.len()..];
-    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let is_after_word = before.ends_with(['-', '.']) || !word.is_empty() && word.chars().all(char::is_alphabetic);
+    let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &name[prefix.len()..];
+    let word = prefix.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_after_word = prefix.ends_with(['-', '.']) || !word.is_empty() && word.chars().all(char::is_alphabetic);
     if digits.is_empty() || !is_after_word {
         return Err(NoNumber::NotAtEnd);
     } else if ends_with_address(name) {
@@ -267,10 +267,11 @@ pub fn address_in(network: Option<Network>, addresses: &[Ipv4Addr]) -> Result<(I
         Some(network) => Some(network).filter(|network| network.contains(address)),
         None => Network::private_block_of(address),
     };
-    let mut found: Vec<_> = addresses.iter().filter_map(|&address| Some((address, network_of(address)?))).collect();
-    found.sort_unstable();
-    found.dedup();
-    match (found.as_slice(), network) {
+    let mut candidates: Vec<_> =
+        addresses.iter().filter_map(|&address| Some((address, network_of(address)?))).collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    match (candidates.as_slice(), network) {
         ([one], _) => Ok(*one),
         ([], Some(network)) => Err(NoNumber::NoAddressIn(network)),
         ([], None) => Err(NoNumber::NoPrivate),

@@ -148,13 +148,13 @@ impl Storage for &mut Disk {
     }
 
     fn read_wal(&self, worker: Worker) -> Result<InWal, Failure> {
-        Ok(self.wal.of(worker))
+        Ok(self.wal.look_up(worker))
     }
 
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Failure> {
         self.write()?;
         self.wal.raise(worker, mark, self.layout, usize::MAX);
-        Ok(self.wal.of(worker).highest())
+        Ok(self.wal.look_up(worker).highest())
     }
 
     fn wait_for_standbys(&mut self) -> Result<(), Failure> {

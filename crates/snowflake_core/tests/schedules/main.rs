@@ -60,14 +60,14 @@ proptest! {
         for event in &events {
             server.happen(event);
         }
-        let before = server.received.len();
+        let received = server.received.len();
         server.disk.works = true;
         server.clock += 10_000_000;
         server.call(1);
         // It may have had to wait for the start margin of a start.
         server.clock += 10_000;
         server.call(1);
-        prop_assert!(server.received.len() > before);
+        prop_assert!(server.received.len() > received);
     }
 
     /// A mark that is lost is made up for by the guard, however far ahead the ticks and the policy let IDs be.

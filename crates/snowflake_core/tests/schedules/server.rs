@@ -36,7 +36,7 @@ pub struct Server {
     /// Shared memory, too.
     state: MarkState,
     /// The mark on disk when the generator was started.
-    found: Option<UnixMs>,
+    mark_at_start: Option<UnixMs>,
     pub policy: Policy,
     /// Every position that a client has received, in order.
     pub received: Vec<Position>,
@@ -63,7 +63,7 @@ impl Server {
             disk: Disk::new(layout),
             generator: Generator::new(layout.sequence_bits()),
             state: MarkState::default(),
-            found: None,
+            mark_at_start: None,
             policy,
             received: Vec::new(),
             advanced: 0,
@@ -183,10 +183,10 @@ impl Server {
 
     /// Starts the generator, if the disk and the clock let it.
     fn start(&mut self) -> bool {
-        let (found, now) = (self.disk.mark(), self.clock);
+        let (mark, now) = (self.disk.mark(), self.clock);
         let has_begun = self.mark().start(now).is_ok_and(|begin| matches!(begin, Begin::At { .. }));
         if has_begun {
-            self.found = found;
+            self.mark_at_start = mark;
         }
         has_begun
     }
@@ -239,7 +239,10 @@ impl Server {
                     let bits = self.layout.sequence_bits();
                     let (first, last) = (span.first >> bits, self.layout.time_of(span.last >> bits));
                     assert!(last < mark, "I1: issued above the durable mark");
-                    assert!(Some(self.layout.time_of(first)) >= self.found, "I2: issued below the mark that was found");
+                    assert!(
+                        Some(self.layout.time_of(first)) >= self.mark_at_start,
+                        "I2: issued below the mark that was found"
+                    );
                     assert!(first > self.advanced || self.advanced == 0, "issued below an advance");
                     let read = if self.is_open(span) { self.read } else { self.clock };
                     assert!(last.saturating_sub(read) <= MAX_BORROW, "issued too far ahead of the clock");

@@ -83,8 +83,8 @@ fn the_format_has_not_changed() {
     slot.extend(crc32c::crc32c(&slot).to_le_bytes());
     slot.extend(2_u64.to_le_bytes());
     assert_eq!(encode_slot(&record(2))[..], slot[..]);
-    let before = encode_slot(&Record { revision: 1, ..record(2) });
-    let bytes = [&slot[..], &[0; 4096 - 512], &before[..], &[0; 4096 - 512]].concat();
+    let other_slot = encode_slot(&Record { revision: 1, ..record(2) });
+    let bytes = [&slot[..], &[0; 4096 - 512], &other_slot[..], &[0; 4096 - 512]].concat();
     assert_eq!(decode(&bytes), Ok(record(2)));
     assert_eq!(encode(&record(2)), bytes);
 }
@@ -97,8 +97,8 @@ fn a_flipped_bit_never_brings_an_older_record_back() {
         for bit in 0..LENGTH * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            if let Ok(found) = decode(&bytes) {
-                assert_eq!(found, newest, "bit {bit}");
+            if let Ok(read) = decode(&bytes) {
+                assert_eq!(read, newest, "bit {bit}");
             }
         }
     }
@@ -157,8 +157,8 @@ fn another_version_is_told_whatever_its_length() {
 }
 
 /// The bytes of a file when the machine stops after the first `cut` bytes of a slot were written.
-fn cut_off(before: &[u8], new: &Record, cut: usize) -> Vec<u8> {
-    let (mut bytes, at) = (before.to_vec(), offset(new.revision));
+fn cut_off(file: &[u8], new: &Record, cut: usize) -> Vec<u8> {
+    let (mut bytes, at) = (file.to_vec(), offset(new.revision));
     bytes[at..at + cut].copy_from_slice(&encode_slot(new)[..cut]);
     bytes
 }
@@ -166,13 +166,13 @@ fn cut_off(before: &[u8], new: &Record, cut: usize) -> Vec<u8> {
 #[test]
 fn a_write_that_is_cut_off_at_any_byte_leaves_the_record_before_or_the_new_one() {
     for revision in [1_u64, 2, 3, 254, 255, 256, 257, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 32) + 1] {
-        let before = written(revision.saturating_sub(1).max(1)..=revision);
+        let file = written(revision.saturating_sub(1).max(1)..=revision);
         let new = record(revision + 1);
         for cut in 0..=SLOT {
-            let found = decode(&cut_off(&before, &new, cut)).expect("a record");
-            assert!(found == record(revision) || found == new, "cut {cut} of revision {}", new.revision);
+            let read = decode(&cut_off(&file, &new, cut)).expect("a record");
+            assert!(read == record(revision) || read == new, "cut {cut} of revision {}", new.revision);
         }
-        assert_eq!(decode(&cut_off(&before, &new, SLOT)), Ok(new));
+        assert_eq!(decode(&cut_off(&file, &new, SLOT)), Ok(new));
     }
 }
 
@@ -189,9 +189,9 @@ proptest! {
                 let new = Record { life, mark: last.mark + 1, ..record(last.revision + 1) };
                 let torn = write + 1 == writes;
                 bytes = cut_off(&bytes, &new, if torn { cut } else { SLOT });
-                let found = decode(&bytes);
-                prop_assert!(found == Ok(last) && torn || found == Ok(new), "{found:?}");
-                last = found.expect("a record");
+                let read = decode(&bytes);
+                prop_assert!(read == Ok(last) && torn || read == Ok(new), "{read:?}");
+                last = read.expect("a record");
             }
         }
     }

@@ -167,8 +167,8 @@ proptest! {
     fn addresses_of_one_network_have_numbers_of_their_own(base: u32, bits in 0_u32..=32, one: u32, other: u32) {
         let hosts = u32::MAX.checked_shr(bits).unwrap_or(0);
         let within = network(&format!("{}/{bits}", Ipv4Addr::from_bits(base & !hosts)));
-        let place = |host: u32| Ipv4Addr::from_bits(base & !hosts | host & hosts);
-        let (one, other) = (place(one), place(other));
+        let address = |host: u32| Ipv4Addr::from_bits(base & !hosts | host & hosts);
+        let (one, other) = (address(one), address(other));
         prop_assert!(within.contains(one));
         prop_assert!(within.number_of(one) <= within.greatest());
         prop_assert_eq!(one == other, within.number_of(one) == within.number_of(other));

@@ -5,20 +5,20 @@ use super::*;
 #[test]
 fn the_mark_of_the_write_ahead_log_counts_where_the_own_one_is_missing_or_of_an_older_timeline() {
     let context = &StartContext { wal: in_wal(NOW + 9000), ..CONTEXT };
-    assert_eq!(decide(None, &own(), context).unwrap().floor, NOW + 11_000);
-    let mut record = record(MARK, own());
+    assert_eq!(decide(None, &this_server(), context).unwrap().floor, NOW + 11_000);
+    let mut record = record(MARK, this_server());
     record.identity.timeline = 2;
-    assert_eq!(decide(Some(&record), &own(), context).unwrap().floor, NOW + 11_000);
+    assert_eq!(decide(Some(&record), &this_server(), context).unwrap().floor, NOW + 11_000);
     let old = &StartContext { wal: in_wal(NOW - 9000), ..CONTEXT };
-    assert_eq!(decide(Some(&record), &own(), old).unwrap().floor, PAST_THE_MARGIN);
+    assert_eq!(decide(Some(&record), &this_server(), old).unwrap().floor, PAST_THE_MARGIN);
 }
 
 #[test]
 fn no_worker_begins_below_what_counts_for_all_in_wal() {
-    let wal = Some(InWal { rest: NOW + 9000, ..InWal::default() });
+    let wal = Some(InWal { common: NOW + 9000, ..InWal::default() });
     let context = StartContext { wal, ..CONTEXT };
     let beginning = StartPoint { floor: NOW + 11_000, reason: StartReason::Missing };
-    assert_eq!(decide(None, &own(), &context), Ok(beginning));
+    assert_eq!(decide(None, &this_server(), &context), Ok(beginning));
 }
 
 /// Its marks are known from WAL up to one that it has written itself, or that it found there.
@@ -26,7 +26,7 @@ fn no_worker_begins_below_what_counts_for_all_in_wal() {
 fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wal() {
     let begins_at = |wal_mark, mark| {
         let context = StartContext { wal: in_wal(wal_mark), last_life: Some(life(LIFE)), ..CONTEXT };
-        decide(Some(&record(mark, own())), &own(), &context).unwrap()
+        decide(Some(&record(mark, this_server())), &this_server(), &context).unwrap()
     };
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
     assert_eq!(begins_at(LOGGED, MARK), restart, "the mark was lowered at a planned stop");
@@ -48,10 +48,11 @@ fn a_page_of_marks_that_has_the_one_of_the_worker_refuses_no_restart() {
 /// The lowest marks are left out of a full page, and count for all that are not on it.
 #[test]
 fn a_restart_of_a_worker_that_is_not_listed_in_wal_begins_at_its_mark() {
-    let begins_at = |rest| {
-        let (wal, last_life) = (Some(InWal { rest, ..InWal::default() }), Some(life(LIFE)));
+    let begins_at = |common| {
+        let (wal, last_life) = (Some(InWal { common, ..InWal::default() }), Some(life(LIFE)));
         let context = StartContext { wal, last_life, ..CONTEXT };
-        let with = |logged| decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap();
+        let with =
+            |logged| decide(Some(&Record { logged, ..record(MARK, this_server()) }), &this_server(), &context).unwrap();
         [LOGGED, 0].map(with)
     };
     let start = |reason| move |floor| StartPoint { floor, reason };
@@ -67,9 +68,9 @@ fn a_restart_of_a_worker_that_is_not_listed_in_wal_begins_at_its_mark() {
 fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows() {
     let nothing = Some(InWal::default());
     let decided = |wal, differ: fn(&mut Identity), last_life| {
-        let mut identity = Identity { timeline: 2, ..own() };
+        let mut identity = Identity { timeline: 2, ..this_server() };
         differ(&mut identity);
-        decide(Some(&record(MARK, identity)), &own(), &StartContext { wal, last_life, ..CONTEXT })
+        decide(Some(&record(MARK, identity)), &this_server(), &StartContext { wal, last_life, ..CONTEXT })
     };
     for differ in [|_: &mut Identity| (), copied] {
         assert_eq!(decided(nothing, differ, None), Err(MarkConflict::NotInWal));
@@ -81,22 +82,34 @@ fn a_promoted_server_without_a_mark_in_wal_is_refused_unless_the_registry_knows(
     assert_eq!(with.map(|start| start.reason), Ok(StartReason::OtherWorker), "with a worker of its own");
     let context = StartContext { wal: nothing, ..CONTEXT };
     let promoted = StartContext { was_standby: true, ..context };
-    assert_eq!(decide(None, &own(), &promoted), Err(MarkConflict::NotInWal), "without a record");
-    assert_eq!(decide(None, &own(), &context).map(|start| start.reason), Ok(StartReason::Missing), "a new server");
-    let others = Some(InWal { layout: Some(own().layout), ..InWal::default() });
+    assert_eq!(decide(None, &this_server(), &promoted), Err(MarkConflict::NotInWal), "without a record");
+    assert_eq!(
+        decide(None, &this_server(), &context).map(|start| start.reason),
+        Ok(StartReason::Missing),
+        "a new server"
+    );
+    let others = Some(InWal { layout: Some(this_server().layout), ..InWal::default() });
     let beside = StartContext { wal: others, ..promoted };
-    assert_eq!(decide(None, &own(), &beside).map(|start| start.reason), Ok(StartReason::Missing), "its own worker");
+    assert_eq!(
+        decide(None, &this_server(), &beside).map(|start| start.reason),
+        Ok(StartReason::Missing),
+        "its own worker"
+    );
     let here = StartContext { last_life: Some(life(LIFE)), ..promoted };
-    assert_eq!(decide(None, &own(), &here).map(|start| start.reason), Ok(StartReason::Missing), "removed on purpose");
+    assert_eq!(
+        decide(None, &this_server(), &here).map(|start| start.reason),
+        Ok(StartReason::Missing),
+        "removed on purpose"
+    );
 }
 
 /// `wal_mark` is off, here or on the server that had the worker before.
 #[test]
 fn a_worker_whose_mark_is_not_in_wal_is_refused_where_its_own_mark_is_not_known_either() {
-    let wal = Some(InWal { is_unknown: true, layout: Some(own().layout), ..InWal::default() });
+    let wal = Some(InWal { is_unknown: true, layout: Some(this_server().layout), ..InWal::default() });
     let context = StartContext { wal, ..CONTEXT };
-    fn reason(found: Option<&Record>, context: StartContext) -> Result<StartReason, MarkConflict> {
-        decide(found, &own(), &context).map(|start| start.reason)
+    fn reason(stored: Option<&Record>, context: StartContext) -> Result<StartReason, MarkConflict> {
+        decide(stored, &this_server(), &context).map(|start| start.reason)
     }
     let refused = Err(MarkConflict::NotInWal);
     for was_standby in [true, false] {
@@ -106,17 +119,17 @@ fn a_worker_whose_mark_is_not_in_wal_is_refused_where_its_own_mark_is_not_known_
         assert_eq!(reason(None, StartContext { last_life: Some(other), ..context }), refused, "of another worker");
         let here = StartContext { last_life: Some(life(LIFE)), ..context };
         assert_eq!(reason(None, here), Ok(StartReason::Missing), "removed on purpose");
-        assert_eq!(reason(Some(&record(MARK, own())), here), refused, "another server issues since");
-        let own_record = Record { logged: 0, ..record(MARK, own()) };
-        assert_eq!(reason(Some(&own_record), here), Ok(StartReason::Restart));
+        assert_eq!(reason(Some(&record(MARK, this_server())), here), refused, "another server issues since");
+        let last_record = Record { logged: 0, ..record(MARK, this_server()) };
+        assert_eq!(reason(Some(&last_record), here), Ok(StartReason::Restart));
     }
-    let promoted = record(MARK, Identity { timeline: 2, ..own() });
+    let promoted = record(MARK, Identity { timeline: 2, ..this_server() });
     assert_eq!(reason(Some(&promoted), context), refused);
-    let others = record(MARK, Identity { worker: 6, ..own() });
+    let others = record(MARK, Identity { worker: 6, ..this_server() });
     assert_eq!(reason(Some(&others), context), refused, "the primary's worker, on a server that had another one");
     let left = Record { others: OtherMarks::new([(5, MARK)], 0), ..others };
     assert_eq!(reason(Some(&left), context), Ok(StartReason::OtherWorker), "a worker that comes back");
-    let older = Record { identity: Identity { timeline: 2, worker: 6, ..own() }, ..left };
+    let older = Record { identity: Identity { timeline: 2, worker: 6, ..this_server() }, ..left };
     assert_eq!(reason(Some(&older), context), refused, "one that comes back after another server has had it");
     let leased = |lease| StartContext { lease: Some(lease), ..context };
     assert_eq!(reason(None, leased(LeaseStart::At(0))), Ok(StartReason::Leased), "the registry knows");
@@ -132,11 +145,15 @@ fn a_restart_with_an_older_wal_than_its_writer_knew_begins_above_the_start_margi
     let begins_at = |wal_mark, logged| {
         let last_life = Some(life(LIFE));
         let context = StartContext { wal: in_wal(wal_mark), last_life, ..CONTEXT };
-        decide(Some(&Record { logged, ..record(MARK, own()) }), &own(), &context).unwrap()
+        decide(Some(&Record { logged, ..record(MARK, this_server()) }), &this_server(), &context).unwrap()
     };
     let by_registry = StartContext { last_life: Some(life(LIFE)), ..CONTEXT };
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
-    assert_eq!(decide(Some(&record(MARK, own())), &own(), &by_registry), Ok(restart), "WAL does not count");
+    assert_eq!(
+        decide(Some(&record(MARK, this_server())), &this_server(), &by_registry),
+        Ok(restart),
+        "WAL does not count"
+    );
     let set_back = |floor| StartPoint { floor, reason: StartReason::WalSetBack };
     assert_eq!(begins_at(MARK - 1, LOGGED), set_back(PAST_THE_MARGIN));
     assert_eq!(begins_at(NOW + 9000, u64::MAX), set_back(NOW + 11_000), "WAL was ahead once");
@@ -146,9 +163,9 @@ fn a_restart_with_an_older_wal_than_its_writer_knew_begins_above_the_start_margi
 fn a_mark_in_wal_makes_up_for_a_record_that_is_not_the_last_one() {
     let beginning = Ok(StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark });
     let wal_mark = Some(NOW + 9000);
-    assert_eq!(found_after(Some(life(7)), wal_mark, nothing), beginning);
-    assert_eq!(found_after(None, wal_mark, |old| old.worker = 6), beginning);
-    assert_eq!(found_after(None, wal_mark, copied), Err(MarkConflict::Copy), "not for a copy beside its original");
+    assert_eq!(decided_after(Some(life(7)), wal_mark, nothing), beginning);
+    assert_eq!(decided_after(None, wal_mark, |old| old.worker = 6), beginning);
+    assert_eq!(decided_after(None, wal_mark, copied), Err(MarkConflict::Copy), "not for a copy beside its original");
 }
 
 #[test]
@@ -158,10 +175,10 @@ fn a_mark_in_wal_from_before_the_last_life_makes_up_for_nothing() {
     for (logged, is_known) in [(0, false), (1, true), (NOW, true), (NOW + 1, false)] {
         let last = Some(with(logged));
         let context = StartContext { last_life: last, ..context };
-        assert_eq!(decide(None, &own(), &context).is_ok(), is_known, "{logged}");
-        assert_eq!(found_after(last, Some(NOW), nothing).is_ok(), is_known, "{logged}");
+        assert_eq!(decide(None, &this_server(), &context).is_ok(), is_known, "{logged}");
+        assert_eq!(decided_after(last, Some(NOW), nothing).is_ok(), is_known, "{logged}");
     }
     let of_another_worker = Life { worker: 6, ..with(1).life };
     let last_life = Some(LastLife { life: of_another_worker, elsewhere: true });
-    assert_eq!(decide(None, &own(), &StartContext { last_life, ..context }), Err(MarkConflict::LeftBehind));
+    assert_eq!(decide(None, &this_server(), &StartContext { last_life, ..context }), Err(MarkConflict::LeftBehind));
 }

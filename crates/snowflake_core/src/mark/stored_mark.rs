@@ -9,9 +9,9 @@ use crate::server::lease::{Lease, LeaseStart};
 
 /// A record, or none, and all that decides what it is good for, but for WAL.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct StoredMark {
     /// The source of this server's IDs, but for the worker.
-    own: Identity,
+    identity: Identity,
     record: Option<Record>,
     is_damaged: bool,
     context: StartContext,
@@ -19,13 +19,13 @@ pub struct Found {
 
 impl<S: Storage> Mark<'_, S> {
     /// Reads the state directory. `now` is what the clock shows to a server that finds this record.
-    pub fn find(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Found, S::Error> {
-        let own = self.storage.identity(self.storage.directory()?, Worker::default())?;
+    pub fn read_stored_mark(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<StoredMark, S::Error> {
+        let identity = self.storage.identity(self.storage.directory()?, Worker::default())?;
         // Before the record, which is written first: another process may start the generator now.
         let last_life = self.storage.read_life()?;
         let (record, is_damaged) = match self.storage.read_record() {
             Err(error) if S::is_damaged(&error) => (None, true),
-            found => (found?, false),
+            record => (record?, false),
         };
         let context = StartContext {
             now: now(record.as_ref()),
@@ -35,33 +35,33 @@ impl<S: Storage> Mark<'_, S> {
             last_life,
             lease: None,
         };
-        Ok(Found { own, record, is_damaged, context })
+        Ok(StoredMark { identity, record, is_damaged, context })
     }
 }
 
-impl Found {
+impl StoredMark {
     /// What a new server finds.
     #[cfg(test)]
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn none() -> Self {
         let layout = "flat".parse().expect("a preset");
         let directory = crate::server::identity::Inode { number: 1, born_ns: 1 };
-        let own = Identity { system_identifier: 1, timeline: 1, directory, worker: 0, layout };
+        let identity = Identity { system_identifier: 1, timeline: 1, directory, worker: 0, layout };
         let context =
             StartContext { now: 0, start_margin_ms: 0, wal: None, was_standby: false, last_life: None, lease: None };
-        Self { own, record: None, is_damaged: false, context }
+        Self { identity, record: None, is_damaged: false, context }
     }
 
     /// The mark of this server, of whichever worker; 0 if it has none, or a damaged one, which counts when it is repaired.
-    pub fn own_mark(&self) -> UnixMs {
+    pub fn mark(&self) -> UnixMs {
         self.record.filter(|record| self.is_here(record)).map_or(0, |record| record.mark)
     }
 
     /// All IDs of this server have timestamps below; `None` if that is not known, since the mark that it has written is lost,
     /// damaged or not here.
     pub fn reached(&self) -> Option<UnixMs> {
-        let own = self.record.filter(|record| self.is_here(record));
+        let record = self.record.filter(|record| self.is_here(record));
         let has_written = self.is_damaged || self.context.last_life.is_some();
-        own.map(|record| record.mark).or_else(|| (!has_written).then_some(0))
+        record.map(|record| record.mark).or_else(|| (!has_written).then_some(0))
     }
 
     /// Where a server begins with a lease of its own; `None` if it cannot go on with that, since its mark is lost, damaged or
@@ -76,7 +76,7 @@ impl Found {
         if !has_begun {
             return Some(LeaseStart::First(lease.begins));
         }
-        let start = decide(self.record.as_ref(), &Identity { worker, ..self.own }, &self.context);
+        let start = decide(self.record.as_ref(), &Identity { worker, ..self.identity }, &self.context);
         start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(lease.begins))
     }
 
@@ -84,12 +84,12 @@ impl Found {
     pub fn worker_of_original(&self) -> Option<Worker> {
         let record = self.record?;
         let worker = record.identity.worker;
-        let is_own =
-            self.is_here(&record) && decide(Some(&record), &Identity { worker, ..self.own }, &self.context).is_ok();
+        let is_own = self.is_here(&record)
+            && decide(Some(&record), &Identity { worker, ..self.identity }, &self.context).is_ok();
         (!is_own).then_some(worker)
     }
 
     fn is_here(&self, record: &Record) -> bool {
-        self.own.directory.same_inode(&record.identity.directory)
+        self.identity.directory.same_inode(&record.identity.directory)
     }
 }
