@@ -32,7 +32,7 @@ static DISK: LazyLock<Option<Disk>> = LazyLock::new(|| {
 
 /// Where a file is, as seen from the directory that is watched.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Location {
     /// In it.
     Inside,
     /// It is the directory.
@@ -48,7 +48,7 @@ enum Place {
 /// `buffer` must hold `count` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(file: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
-    if let Some((disk, Place::Inside)) = place(file)
+    if let Some((disk, Location::Inside)) = location(file)
         && disk.store.order() == Order::Full
     {
         return ssize_t::try_from(fail(libc::ENOSPC)).unwrap_or(-1);
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn write(file: c_int, buffer: *const c_void, count: size_t
 pub unsafe extern "C" fn pwrite64(file: c_int, buffer: *const c_void, count: size_t, offset: off64_t) -> ssize_t {
     // SAFETY: the caller's own arguments, or fewer bytes of them.
     let write = |count: size_t| unsafe { libc::syscall(libc::SYS_pwrite64, file, buffer, count, offset) };
-    if let Some((disk, Place::Inside)) = place(file) {
+    if let Some((disk, Location::Inside)) = location(file) {
         match disk.store.order() {
             Order::Full => return ssize_t::try_from(fail(libc::ENOSPC)).unwrap_or(-1),
             Order::CutOff(bytes) => {
@@ -123,10 +123,12 @@ pub unsafe extern "C" fn select(
 fn flush(file: c_int, call: c_long) -> c_int {
     // SAFETY: the call takes nothing but a file.
     let really_flush = || c_int::try_from(unsafe { libc::syscall(call, file) }).unwrap_or(-1);
-    let Some((disk, place)) = place(file) else { return really_flush() };
-    match (disk.store.order(), place) {
-        (Order::FailFileFlush, Place::Inside) | (Order::FailDirectoryFlush, Place::Itself) => return fail(libc::EIO),
-        (Order::Slow(delay), Place::Inside | Place::Itself) => sleep(delay),
+    let Some((disk, location)) = location(file) else { return really_flush() };
+    match (disk.store.order(), location) {
+        (Order::FailFileFlush, Location::Inside) | (Order::FailDirectoryFlush, Location::Itself) => {
+            return fail(libc::EIO);
+        }
+        (Order::Slow(delay), Location::Inside | Location::Itself) => sleep(delay),
         _ => {}
     }
     // What was there when the flush began: something written meanwhile need not be durable after it.
@@ -149,18 +151,18 @@ fn fail(code: c_int) -> c_int {
 
 /// Where an open file is, if it is of interest. PostgreSQL writes in signal handlers, too, so nothing is allocated
 /// here.
-fn place(file: c_int) -> Option<(&'static Disk, Place)> {
+fn location(file: c_int) -> Option<(&'static Disk, Location)> {
     let disk = DISK.as_ref()?;
     let mut buffer = [0; libc::PATH_MAX as usize];
     let path = path_of(file, &mut buffer)?;
     let directory = disk.directory.as_os_str().as_bytes();
     if path == directory {
-        return Some((disk, Place::Itself));
+        return Some((disk, Location::Itself));
     }
     match path.strip_prefix(directory) {
-        Some(rest) if rest.starts_with(b"/") => Some((disk, Place::Inside)),
+        Some(relative) if relative.starts_with(b"/") => Some((disk, Location::Inside)),
         _ if Some(path) == disk.directory.parent().map(|parent| parent.as_os_str().as_bytes()) => {
-            Some((disk, Place::Parent))
+            Some((disk, Location::Parent))
         }
         _ => None,
     }

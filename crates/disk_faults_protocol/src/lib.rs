@@ -74,9 +74,9 @@ pub struct Key(String);
 
 impl Key {
     /// Of what was found to lie somewhere.
-    pub fn of(found: &Metadata) -> io::Result<Self> {
-        let born = found.created()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Self(format!("{}-{}", found.ino(), born.as_nanos())))
+    pub fn of(metadata: &Metadata) -> io::Result<Self> {
+        let born = metadata.created()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self(format!("{}-{}", metadata.ino(), born.as_nanos())))
     }
 }
 
@@ -90,9 +90,9 @@ pub struct Flushed {
 impl Flushed {
     /// What a flush of the file or directory at this path would make durable now.
     pub fn by_path(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
-        let bytes = if found.is_dir() { entries(path)?.into_bytes() } else { fs::read(path)? };
-        Ok(Self { key: Key::of(&found)?, bytes })
+        let metadata = fs::metadata(path)?;
+        let bytes = if metadata.is_dir() { entries(path)?.into_bytes() } else { fs::read(path)? };
+        Ok(Self { key: Key::of(&metadata)?, bytes })
     }
 }
 
@@ -101,7 +101,7 @@ fn entries(directory: &Path) -> io::Result<String> {
     let mut lines = String::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if let Ok(Key(key)) = entry.metadata().and_then(|found| Key::of(&found)) {
+        if let Ok(Key(key)) = entry.metadata().and_then(|metadata| Key::of(&metadata)) {
             lines += &format!("{key} {}\n", entry.file_name().to_string_lossy());
         }
     }

@@ -32,8 +32,8 @@ pub fn all(world: &World) -> Findings {
     };
     let mut discoveries = checker.discoveries();
     for property in world.properties() {
-        let found = discoveries.remove(property.name);
-        match (property.expectation, found) {
+        let discovery = discoveries.remove(property.name);
+        match (property.expectation, discovery) {
             (Expectation::Always, Some(path)) => findings.broken.push((property.name, tell(path.into_vec(), world))),
             (Expectation::Always, None) => {}
             (_, Some(_)) => findings.seen.push(property.name),

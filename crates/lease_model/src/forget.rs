@@ -209,12 +209,12 @@ impl Registry {
     /// Nobody can renew by the token of such a row. What it says of times is below the end of the restore, or the next
     /// holder begins at its grant.
     fn forget_unknown_rows(&mut self) {
-        for place in &mut self.rows {
-            if let Some(row) = place
+        for row_slot in &mut self.rows {
+            if let Some(row) = row_slot
                 && row.token == 0
             {
                 row.begins = row.granted;
-                *place = Some(*row).filter(|row| row.is_current);
+                *row_slot = Some(*row).filter(|row| row.is_current);
             }
         }
     }

@@ -18,17 +18,17 @@ impl Model for World {
         vec![State { now: FIRST, restores_left: self.restores, images_left: self.images, ..State::default() }]
     }
 
-    fn actions(&self, state: &State, found: &mut Vec<Step>) {
+    fn actions(&self, state: &State, actions: &mut Vec<Step>) {
         if !state.broken.uniqueness {
-            steps(state, self, found);
+            steps(state, self, actions);
         }
     }
 
-    fn next_state(&self, before: &State, step: Step) -> Option<State> {
-        let mut state = *before;
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut state = *last;
         state.happen(step, self);
         reduce(&mut state, self);
-        (state != *before).then_some(state)
+        (state != *last).then_some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -43,9 +43,9 @@ pub fn reduce(state: &mut State, world: &World) {
         return;
     }
     loop {
-        let before = *state;
+        let last = *state;
         state.forget(world);
-        if *state == before {
+        if *state == last {
             return;
         }
         normalize(state, world);

@@ -117,16 +117,17 @@ impl<'a> At<'a> {
 
     fn repeated_claim(&self, new: Token) -> Option<Worker> {
         let is_repeated = |row: &Option<Row>| row.is_some_and(|row| same(row.token, new));
-        let found = self.registry.rows.iter().position(is_repeated).filter(|_| self.keeps(Rule::RepeatChangesNothing));
-        found.and_then(|worker| Worker::try_from(worker).ok())
+        let repeated =
+            self.registry.rows.iter().position(is_repeated).filter(|_| self.keeps(Rule::RepeatChangesNothing));
+        repeated.and_then(|worker| Worker::try_from(worker).ok())
     }
 
     fn claim(&mut self, new: Token, Choice { worker, until }: Choice) -> Answer {
-        let found = self.row(worker);
-        if let (Some(_), Some(Row { begins, granted, .. })) = (self.repeated_claim(new), found) {
+        let row = self.row(worker);
+        if let (Some(_), Some(Row { begins, granted, .. })) = (self.repeated_claim(new), row) {
             return Answer::Claimed { worker, begins, granted };
         }
-        let former = found.map_or(0, |row| if self.keeps(Rule::NextBeginsAtGrant) { row.granted } else { row.begins });
+        let former = row.map_or(0, |row| if self.keeps(Rule::NextBeginsAtGrant) { row.granted } else { row.begins });
         let begins = former.max(self.registry.not_before);
         self.write(worker, Row { token: new, begins, granted: until, is_current: true });
         Answer::Claimed { worker, begins, granted: until }
@@ -140,8 +141,8 @@ impl<'a> At<'a> {
         if !self.is_holder(held) {
             return Answer::Refused { must_stop: self.is_given_away(held) };
         }
-        let found = self.row(held.worker);
-        let begins = found.map_or(0, |row| row.begins);
+        let row = self.row(held.worker);
+        let begins = row.map_or(0, |row| row.begins);
         let token = if self.keeps(Rule::NewTokenWithRenewal) { new } else { held.tokens[0] };
         self.write(held.worker, Row { token, begins, granted: until, is_current: true });
         Answer::Renewed { granted: until }

@@ -43,9 +43,9 @@ impl Server {
             }
             None => {
                 // A choice among free workers alone, if no server claims its worker early.
-                let found = self.disk.file.filter(|file| file.is_own && world.early > 0);
+                let stored = self.disk.file.filter(|file| file.is_own && world.early > 0);
                 Some(Request::Claim {
-                    presented: found.map_or([0, 0], |file| file.lease.tokens),
+                    presented: stored.map_or([0, 0], |file| file.lease.tokens),
                     new: or_fresh(pending),
                 })
             }

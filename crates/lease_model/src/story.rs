@@ -8,21 +8,21 @@ use crate::world::{Beyond, World};
 
 /// The sentences, one for each step.
 pub fn tell(path: Vec<(State, Option<Step>)>, world: &World) -> Vec<String> {
-    path.into_iter().filter_map(|(before, step)| step.map(|step| sentence(&before, step, world))).collect()
+    path.into_iter().filter_map(|(state, step)| step.map(|step| sentence(&state, step, world))).collect()
 }
 
 fn name(server: usize) -> &'static str {
     ["A", "B", "C"][server]
 }
 
-fn sentence(before: &State, step: Step, world: &World) -> String {
+fn sentence(state: &State, step: Step, world: &World) -> String {
     match step {
-        Step::Tick => format!("The registry's clock shows {}.", before.now + 1),
+        Step::Tick => format!("The registry's clock shows {}.", state.now + 1),
         Step::Call { server, choice, fate } => {
-            let at = &before.servers[server];
+            let at = &state.servers[server];
             let request = at.request(world).expect("a request");
             let asks = format!("{} {}", name(server), asks(&request));
-            let answer = answers(served(before, &request, choice, world));
+            let answer = answers(served(state, &request, choice, world));
             match fate {
                 Fate::Answered => format!("{asks}: {answer}."),
                 Fate::AnswerLost => format!("{asks}: {answer}. The answer is lost."),
@@ -30,12 +30,12 @@ fn sentence(before: &State, step: Step, world: &World) -> String {
             }
         }
         Step::Arrive { late, choice } => {
-            let request = before.late[late].expect("a request");
-            let answer = answers(served(before, &request, choice, world));
+            let request = state.late[late].expect("a request");
+            let answer = answers(served(state, &request, choice, world));
             format!("A late request arrives, which {}: {answer}. Nobody hears it.", asks(&request))
         }
         Step::Issue { server, mark } => {
-            let Memory { next, lease, .. } = before.servers[server].memory;
+            let Memory { next, lease, .. } = state.servers[server].memory;
             let worker = lease.map_or(0, |lease| lease.worker);
             format!("{} issues {next} to {} of worker {worker}.", name(server), mark - 1)
         }
@@ -58,7 +58,7 @@ fn sentence(before: &State, step: Step, world: &World) -> String {
         | Step::Stop { server }
         | Step::Kill { server }
         | Step::Boot { server }
-        | Step::Image { server } => does(step, server, &before.servers[server]),
+        | Step::Image { server } => does(step, server, &state.servers[server]),
     }
 }
 

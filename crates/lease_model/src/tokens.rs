@@ -8,9 +8,9 @@ use crate::world::World;
 
 const COUNT: usize = FRESH as usize + 1;
 
-/// Where a token stands.
+/// What a token is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Role {
     /// In a row.
     Row,
     /// In what is to be written to a row, and compared with it if it is written already.
@@ -26,7 +26,7 @@ pub fn normalize(state: &mut State, world: &World) {
     }
     state.late.sort_by_key(|request| request.map(tokenless));
     let mut counts = [[0_u8; 3]; COUNT];
-    each(state, &mut |token, place| counts[usize::from(*token)][place as usize] += 1);
+    each(state, &mut |token, role| counts[usize::from(*token)][role as usize] += 1);
     // Without these rules, a token that is presented may come into a row, or the other way round.
     let needed = [Rule::NewTokenWithRenewal, Rule::NewTokenWithRelease, Rule::LeaseFileBeforeRelease];
     let stays = needed.iter().any(|&rule| !world.off.keeps(rule));
@@ -47,10 +47,10 @@ pub fn normalize(state: &mut State, world: &World) {
 
 /// The tokens that are in a row, or can come into one.
 fn tokens_of_rows(state: &State, world: &World) -> [bool; COUNT] {
-    let mut found = [false; COUNT];
+    let mut can_be_in_row = [false; COUNT];
     let registries = [Some(state.registry), state.backup];
     let rows = registries.into_iter().flatten().flat_map(|registry| registry.rows).flatten();
-    rows.for_each(|row| found[usize::from(row.token)] = true);
+    rows.for_each(|row| can_be_in_row[usize::from(row.token)] = true);
     let by_receipt = state.restores_left > 0 || state.registry.takes_receipts(world);
     // A renewal or a release writes its new token over one that is in the row.
     let mut changes: Vec<(Lease, Token)> = Vec::new();
@@ -59,30 +59,30 @@ fn tokens_of_rows(state: &State, world: &World) -> [bool; COUNT] {
         changes.extend(leases.clone().map(|lease| (lease, lease.tokens[1])));
         match server.memory.lease {
             Some(lease) => changes.push((lease, server.memory.pending)),
-            None => found[usize::from(server.memory.pending)] = true,
+            None => can_be_in_row[usize::from(server.memory.pending)] = true,
         }
     }
     changes.extend(state.image.and_then(|image| image.disk.file).map(|file| (file.lease, file.lease.tokens[1])));
     for request in state.late.iter().flatten() {
         match *request {
-            Request::Claim { new, .. } => found[usize::from(new)] = true,
+            Request::Claim { new, .. } => can_be_in_row[usize::from(new)] = true,
             Request::Renew { held, new } | Request::Release { held, new, .. } => changes.push((held, new)),
         }
     }
-    found[0] = false;
+    can_be_in_row[0] = false;
     loop {
-        let before = found;
+        let last = can_be_in_row;
         for (held, new) in &changes {
-            let is_presented = held.tokens.iter().any(|&token| found[usize::from(token)]);
-            found[usize::from(*new)] |= *new > 0 && (is_presented || by_receipt && held.has_receipt);
+            let is_presented = held.tokens.iter().any(|&token| can_be_in_row[usize::from(token)]);
+            can_be_in_row[usize::from(*new)] |= *new > 0 && (is_presented || by_receipt && held.has_receipt);
         }
-        if found == before {
-            return found;
+        if can_be_in_row == last {
+            return can_be_in_row;
         }
     }
 }
 
-fn each(state: &mut State, visit: &mut impl FnMut(&mut Token, Place)) {
+fn each(state: &mut State, visit: &mut impl FnMut(&mut Token, Role)) {
     of_registry(&mut state.registry, visit);
     if let Some(backup) = &mut state.backup {
         of_registry(backup, visit);
@@ -98,37 +98,37 @@ fn each(state: &mut State, visit: &mut impl FnMut(&mut Token, Place)) {
     }
 }
 
-fn of_registry(registry: &mut Registry, visit: &mut impl FnMut(&mut Token, Place)) {
+fn of_registry(registry: &mut Registry, visit: &mut impl FnMut(&mut Token, Role)) {
     for row in registry.rows.iter_mut().flatten() {
-        visit(&mut row.token, Place::Row);
+        visit(&mut row.token, Role::Row);
     }
 }
 
-fn of_lease(lease: &mut Lease, visit: &mut impl FnMut(&mut Token, Place)) {
+fn of_lease(lease: &mut Lease, visit: &mut impl FnMut(&mut Token, Role)) {
     for token in &mut lease.tokens {
-        visit(token, Place::Presented);
+        visit(token, Role::Presented);
     }
 }
 
-fn of_server(server: &mut Server, visit: &mut impl FnMut(&mut Token, Place)) {
+fn of_server(server: &mut Server, visit: &mut impl FnMut(&mut Token, Role)) {
     if let Some(file) = &mut server.disk.file {
         of_lease(&mut file.lease, visit);
     }
     if let Some(lease) = &mut server.memory.lease {
         of_lease(lease, visit);
     }
-    visit(&mut server.memory.pending, Place::New);
+    visit(&mut server.memory.pending, Role::New);
 }
 
-fn of_request(request: &mut Request, visit: &mut impl FnMut(&mut Token, Place)) {
+fn of_request(request: &mut Request, visit: &mut impl FnMut(&mut Token, Role)) {
     match request {
         Request::Claim { presented, new } => {
-            presented.iter_mut().for_each(|token| visit(token, Place::Presented));
-            visit(new, Place::New);
+            presented.iter_mut().for_each(|token| visit(token, Role::Presented));
+            visit(new, Role::New);
         }
         Request::Renew { held, new } | Request::Release { held, new, .. } => {
             of_lease(held, visit);
-            visit(new, Place::New);
+            visit(new, Role::New);
         }
     }
 }

@@ -40,8 +40,8 @@ impl Picture {
 
     /// A text from the bottom to the top, with its middle at a point.
     pub fn upward_text(&mut self, (x, y): Point, text: &str) {
-        let place = format_args!("translate({x:.1} {y:.1}) rotate(-90)");
-        self.element(format_args!(r#"<text class="middle" transform="{place}">{}</text>"#, escaped(text)));
+        let transform = format_args!("translate({x:.1} {y:.1}) rotate(-90)");
+        self.element(format_args!(r#"<text class="middle" transform="{transform}">{}</text>"#, escaped(text)));
     }
 
     /// A filled box.

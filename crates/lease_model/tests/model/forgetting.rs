@@ -40,15 +40,15 @@ fn compare(world: &World) -> (usize, usize) {
 /// Visits all states, and returns their fingerprints.
 fn reachable(world: &World, visit: impl Fn(&State)) -> HashSet<u64> {
     let mut todo = world.init_states();
-    let mut found: HashSet<_> = todo.iter().map(fingerprint).collect();
+    let mut fingerprints: HashSet<_> = todo.iter().map(fingerprint).collect();
     let mut steps = Vec::new();
     while let Some(state) = todo.pop() {
         visit(&state);
         world.actions(&state, &mut steps);
         let next = steps.drain(..).filter_map(|step| world.next_state(&state, step));
-        todo.extend(next.filter(|next| found.insert(fingerprint(next))));
+        todo.extend(next.filter(|next| fingerprints.insert(fingerprint(next))));
     }
-    found
+    fingerprints
 }
 
 fn fingerprint(state: &State) -> u64 {

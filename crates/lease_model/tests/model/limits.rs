@@ -19,25 +19,25 @@ const LIMITS: &[(&str, World)] = &[
     ),
 ];
 
-fn is_broken(found: &Findings, promise: &str) -> bool {
-    found.broken.iter().any(|&(name, _)| name == promise)
+fn is_broken(findings: &Findings, promise: &str) -> bool {
+    findings.broken.iter().any(|&(name, _)| name == promise)
 }
 
 pub fn trials() -> Vec<Trial> {
     let limits = LIMITS.iter().map(|(name, world)| trial(*name, || goes_wrong(world)));
     let noticed = trial("a_disk_that_goes_back_past_a_renewal_is_noticed_where_the_registry_is_reached", || {
         let world = World { end: 3, alone: false, ..IMAGES }.with(Beyond::RolledBackPastRenewal);
-        let found = explore::all(&world);
-        assert!(found.broken.is_empty(), "{:?}", found.broken);
-        format!("{} states in {:.1} s", found.states, found.took.as_secs_f64())
+        let findings = explore::all(&world);
+        assert!(findings.broken.is_empty(), "{:?}", findings.broken);
+        format!("{} states in {:.1} s", findings.states, findings.took.as_secs_f64())
     });
     let lost = World { end: 3, ..RESTORED }.with(Beyond::UnnoticedRestore);
     let told = trial("a_server_whose_worker_was_lost_and_given_away_issues_nothing_once_it_is_told", move || {
-        let found = explore::all(&lost);
-        assert!(is_broken(&found, UNIQUENESS) && !is_broken(&found, GIVEN_AWAY), "{:?}", found.broken);
+        let findings = explore::all(&lost);
+        assert!(is_broken(&findings, UNIQUENESS) && !is_broken(&findings, GIVEN_AWAY), "{:?}", findings.broken);
         let without = explore::all(&World { off: Off::only(Rule::StopsWhenGivenAway), ..lost });
         assert!(is_broken(&without, GIVEN_AWAY), "without the rule");
-        format!("{} states in {:.1} s", found.states, found.took.as_secs_f64())
+        format!("{} states in {:.1} s", findings.states, findings.took.as_secs_f64())
     });
     limits.chain([noticed, told]).collect()
 }

@@ -34,8 +34,8 @@ fn bounds() -> Bounds {
 fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static) -> Trial {
     let name = name.into();
     Trial::test(name.clone(), move || {
-        let found = work();
-        println!("\n{}: {found}", name.replace('_', " "));
+        let result = work();
+        println!("\n{}: {result}", name.replace('_', " "));
         Ok(())
     })
 }

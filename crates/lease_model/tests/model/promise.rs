@@ -72,16 +72,16 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn hold(world: &World) -> String {
-    let found = explore::all(world);
-    for (property, steps) in &found.broken {
+    let findings = explore::all(world);
+    for (property, steps) in &findings.broken {
         println!("\nNOT TRUE: {property}\n  {}", steps.join("\n  "));
     }
-    assert!(found.broken.is_empty(), "a promise does not hold");
-    assert!(found.unseen.is_empty(), "never seen: {:?}", found.unseen);
-    let seen = found.seen.iter().map(|property| format!("\n  seen: {property}")).collect::<String>();
+    assert!(findings.broken.is_empty(), "a promise does not hold");
+    assert!(findings.unseen.is_empty(), "never seen: {:?}", findings.unseen);
+    let seen = findings.seen.iter().map(|property| format!("\n  seen: {property}")).collect::<String>();
     format!(
         "{} states in {:.1} s, uniqueness and I1 to I4 hold in all of them{seen}",
-        found.states,
-        found.took.as_secs_f64()
+        findings.states,
+        findings.took.as_secs_f64()
     )
 }

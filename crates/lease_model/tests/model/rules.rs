@@ -78,9 +78,9 @@ fn stays_right(rule: Rule) -> String {
     let fits = |world: &World| rule != Rule::LeaseBesideMark || world.late < 2;
     let worlds = short.into_iter().chain(large.into_iter().filter(|world| bounds() == Bounds::Full && fits(world)));
     let states = worlds.map(|world| {
-        let found = explore::all(&World { is_symmetric: true, ..world.without(rule) });
-        assert!(found.broken.is_empty(), "{:?}", found.broken);
-        format!("\n  {} states in {:.1} s", found.states, found.took.as_secs_f64())
+        let findings = explore::all(&World { is_symmetric: true, ..world.without(rule) });
+        assert!(findings.broken.is_empty(), "{:?}", findings.broken);
+        format!("\n  {} states in {:.1} s", findings.states, findings.took.as_secs_f64())
     });
     states.collect()
 }
