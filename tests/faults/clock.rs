@@ -1,10 +1,10 @@
 //! Clocks that are set, stepped, strobed, or nowhere near the time.
 
-use super::fixture::{MAX_BORROW_MS, RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
+use super::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, server, signed};
 use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Report, Signal, Witness, issued_at, real_time, value};
+use testbed::{Cluster, Load, PATIENCE, RESERVE_AHEAD_MS, Report, Signal, Witness, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -87,9 +87,6 @@ pub const FAULTS: &[Fault] = &[
     Fault { row: 13, promise: "a_leap_second_goes_unnoticed_at_full_load", short: 1, full: 10, run: leap_seconds },
     Fault { row: 14, promise: "a_clock_that_strobes_goes_unnoticed", short: 4, full: 60, run: strobing },
 ];
-
-/// How long something may take that is sure to happen. Only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -255,7 +252,7 @@ fn a_day_ahead(rounds: usize) -> Evidence {
         let until = Instant::now() + Duration::from_secs(5);
         while Instant::now() < until {
             let ahead = signed(cluster.mark()) - signed(real_time());
-            assert!(ahead <= RESERVE_AHEAD_MS + 3_600_000, "the mark is {ahead} ms ahead");
+            assert!(ahead <= i64::from(RESERVE_AHEAD_MS) + 3_600_000, "the mark is {ahead} ms ahead");
             sleep(Duration::from_millis(50));
         }
         cluster.set_clock(0.0);

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Order, Report, Signal, Witness, issued_at, real_time};
+use testbed::{Cluster, Load, Order, PATIENCE, Report, Signal, Witness, issued_at, real_time};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 5, promise: "ids_stay_unique_when_the_power_is_cut", short: 5, full: 40, run: power_cut },
@@ -73,9 +73,6 @@ pub const FAULTS: &[Fault] = &[
         run: deleted_while_ahead,
     },
 ];
-
-/// How long something may take that is sure to happen. Only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a disk of its own, with marks that last for a moment only.
 fn server_with_disk() -> Cluster {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Report, Signal, Volume, Witness, error, skip, value};
+use testbed::{Builder, Cluster, PATIENCE, Report, Signal, Volume, Witness, error, skip, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -77,9 +77,6 @@ pub const FAULTS: &[Fault] = &[
         run: put_back,
     },
 ];
-
-/// How long a server may take to answer with an ID. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const ACCEPT: &str = "SELECT snowflake_accept_mark()";
 

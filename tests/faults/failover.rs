@@ -7,7 +7,7 @@ use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, error, issued_at, real_time, value, waits_for};
+use testbed::{Builder, Cluster, Load, PATIENCE, Report, Signal, error, issued_at, real_time, value, waits_for};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -255,7 +255,7 @@ fn let_the_mark_pass(primary: &Cluster) {
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper' AND {}",
         waits_for("SnowflakeKeeperMain")
     );
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let mut since = Instant::now();
     let mut mark = primary.mark();
     while since.elapsed() < KEEPER_SLEEPS || mark >= real_time() {

@@ -6,10 +6,6 @@ use std::panic::resume_unwind;
 use std::thread;
 use testbed::{Builder, Cluster, Report, Witness, default_layout};
 
-/// How far the durable mark of the testbed's servers runs ahead, and so how far one may be ahead of its clock after a
-/// crash.
-pub const RESERVE_AHEAD_MS: i64 = 500;
-
 /// How far a server may be ahead of its clock, whatever happens.
 pub const MAX_BORROW_MS: i64 = 5000;
 

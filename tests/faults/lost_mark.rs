@@ -9,7 +9,7 @@ use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, Volume, Witness, issued_at, real_time, value};
+use testbed::{Builder, Cluster, Load, PATIENCE, Report, Signal, Volume, Witness, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -69,9 +69,6 @@ pub const FAULTS: &[Fault] = &[
         run: |rounds| without_mark(rounds, CLONED),
     },
 ];
-
-/// How long the first ID may take to come. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How A's data directory becomes B's.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Report, Signal, Witness, default_layout, real_time, value};
+use testbed::{Cluster, Load, PATIENCE, Report, Signal, Witness, default_layout, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 9, promise: "a_clock_that_goes_back_and_forth_under_borrow", short: 1, full: 6, run: stepped_borrow },
@@ -313,7 +313,7 @@ fn borrowed_ticks(rounds: usize) -> Evidence {
         let all = Load::start(&cluster, 2, "SELECT snowflake_nextvals(20000)");
         let most = Load::start(&cluster, 2, "SELECT max(id) FROM snowflake_nextvals(100000) id");
         let mut client = cluster.connect();
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + PATIENCE;
         let lead = "(extract(epoch FROM lead) * 1000)::bigint";
         while status(&mut client, lead).parse::<i64>().expect("a lead") < MAX_BORROW * 9 / 10 {
             assert!(Instant::now() < until, "not ahead of the clock");

@@ -1,10 +1,10 @@
 //! Processes that end without warning, or that are not there.
 
-use super::fixture::{RESERVE_AHEAD_MS, assert_kept, assert_kept_without_errors, server, signed};
+use super::fixture::{assert_kept, assert_kept_without_errors, server, signed};
 use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, Report, Signal, Witness, real_time};
+use testbed::{Builder, Cluster, Load, PATIENCE, RESERVE_AHEAD_MS, Report, Signal, Witness, real_time};
 
 pub const FAULTS: &[Fault] = &[
     Fault { row: 1, promise: "ids_stay_unique_when_backends_are_killed", short: 10, full: 50, run: backends_killed },
@@ -54,9 +54,6 @@ pub const FAULTS: &[Fault] = &[
     Fault { row: 27, promise: "a_server_without_a_keeper_refuses_nothing", short: 2, full: 20, run: no_keeper },
 ];
 
-/// How long something may take that is sure to happen. Only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A server that issues IDs already: a new one waits, and would begin to wait anew at every crash.
 fn issuing(builder: Builder) -> Cluster {
     let cluster = server(builder);
@@ -86,7 +83,7 @@ fn backends_killed(rounds: usize) -> Evidence {
     assert!(report.outages() > 0, "the crashes were noticed");
     let evidence = assert_kept_without_errors(rounds, &report, 0);
     let lead = evidence.lead_ms.expect("a lead");
-    assert!(lead <= RESERVE_AHEAD_MS, "{lead} ms ahead");
+    assert!(lead <= RESERVE_AHEAD_MS.into(), "{lead} ms ahead");
     assert_many(evidence).crashes(rounds)
 }
 
@@ -135,7 +132,7 @@ fn quick_crashes(rounds: usize) -> Evidence {
     }
     witness.next_id().expect("an ID");
     let ahead = signed(cluster.mark()) - signed(real_time());
-    assert!(ahead <= RESERVE_AHEAD_MS, "the mark is {ahead} ms ahead");
+    assert!(ahead <= RESERVE_AHEAD_MS.into(), "the mark is {ahead} ms ahead");
     assert_kept_without_errors(rounds, &witness.report(), 0).crashes(rounds)
 }
 

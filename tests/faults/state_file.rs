@@ -6,7 +6,7 @@ use super::suite::{Evidence, Fault};
 use snowflake_core::mark::state_file::SLOT;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Load, Order, Report};
+use testbed::{Cluster, Load, Order, PATIENCE, Report};
 
 pub const FAULTS: &[Fault] = &[Fault {
     row: 42,
@@ -15,9 +15,6 @@ pub const FAULTS: &[Fault] = &[Fault {
     full: 2 * (SLOT + 1),
     run: cut_off,
 }];
-
-/// How long something may take that is sure to happen. Only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The process that writes dies in the middle of it, and all others with it. Each cut is tried twice, as
 /// there are two slots.

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, NoTls};
-use testbed::{Builder, Cluster, Load, hosted_script, project, test, value};
+use testbed::{Builder, Cluster, Load, PATIENCE, hosted_script, project, test, value};
 
 /// An application that uses what there is, with the functions in a schema of their own.
 const APPLICATION: &str = "CREATE TABLE orders (
@@ -80,7 +80,7 @@ fn hosted(worker: u32) -> (Cluster, Client, Client) {
 }
 
 fn wait_until(client: &mut Client, condition: &str) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while value(client, condition) != "t" {
         assert!(Instant::now() < deadline, "never true: {condition}");
         sleep(Duration::from_millis(50));

@@ -6,11 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread::spawn;
-use std::time::Duration;
-use testbed::{Cluster, Registry, Signal, error, need_hosts, test};
-
-/// Far longer than anything takes: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+use testbed::{Cluster, PATIENCE, Registry, Signal, error, need_hosts, test};
 
 /// A resolver that never answers.
 struct Resolver(UdpSocket);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Signal, StopOnDrop, error, mark_in, test};
+use testbed::{Builder, Cluster, PATIENCE, Signal, StopOnDrop, error, mark_in, test};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -119,7 +119,7 @@ fn of_two_servers_without_a_lock_the_first_to_notice_stops() {
     let message = "the durable mark belongs to another database cluster";
     assert_eq!(error(&mut second.connect(), NEXTVAL).message(), message);
     // Somebody accepts it all the same. Both may write at the same moment, and one of them fail by that for once.
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let accept = "SELECT snowflake_accept_mark(); SELECT snowflake_nextval()";
     while let Err(failure) = second.connect().batch_execute(accept) {
         assert!(Instant::now() < deadline, "the second one can't take it over: {failure:?}");
@@ -182,7 +182,7 @@ fn a_server_is_told_which_process_of_a_killed_one_has_its_directory() {
     assert!(in_use.message().ends_with(IN_USE), "{in_use:?}");
     let killed = Command::new("kill").args(["-KILL", process]).status();
     assert!(killed.expect("kill").success());
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while cluster.connect().batch_execute(NEXTVAL).is_err() {
         assert!(Instant::now() < deadline, "the lock has not ended with the process");
     }

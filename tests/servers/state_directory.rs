@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Signal, error, issued_at, real_time, record_in, test, value};
+use testbed::{Builder, Cluster, PATIENCE, Signal, error, issued_at, real_time, record_in, test, value};
 
 const NEXTVAL: &str = "SELECT snowflake_nextval()";
 
@@ -191,7 +191,7 @@ fn a_state_directory_that_is_swapped_under_a_running_server_is_refused() {
         fs::rename(&directory, &away).expect("a volume that goes away");
         cluster.make_directory("state");
         // The mark in use lasts for reserve_ahead, or longer where the disk is slow.
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         while client.batch_execute(NEXTVAL).is_ok() {
             assert!(Instant::now() < deadline, "IDs above a mark that nobody extends");
             sleep(Duration::from_millis(50));
@@ -264,7 +264,7 @@ fn an_older_file_in_the_place_of_the_mark_is_refused() {
     let mut client = cluster.connect();
     client.batch_execute(NEXTVAL).expect("an ID");
     let older = fs::read(directory.join("mark")).expect("the mark");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while record_in(&directory.join("mark")).revision < 10 {
         assert!(Instant::now() < deadline, "no mark is written");
         client.batch_execute(NEXTVAL).expect("an ID");
@@ -285,7 +285,7 @@ fn an_old_file_that_comes_back_after_it_was_lost_is_refused() {
     let (mut cluster, directory) = server_with_directory();
     let (file, old) = (directory.join("mark"), directory.join("old"));
     cluster.connect().batch_execute(NEXTVAL).expect("an ID");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while record_in(&file).revision < 10 {
         assert!(Instant::now() < deadline, "no mark is written");
         cluster.connect().batch_execute(NEXTVAL).expect("an ID");
@@ -317,7 +317,7 @@ fn the_marks_of_other_workers_are_kept_also_when_the_file_is_lost() {
     assert!(of_the_first > real_time() + 30_000, "the first worker is far ahead");
     cluster.configure("snowflake_pg.worker_id", 2);
     cluster.start();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let write_more = |revisions: u64| {
         let before = record_in(&file).revision;
         while record_in(&file).revision < before + revisions {

@@ -3,12 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, error, test, value};
+use testbed::{Builder, Cluster, Load, PATIENCE, error, test, value};
 
-/// What all servers have in common. A shorter reservation means a shorter wait before the first ID.
+/// What all servers have in common.
 fn builder() -> Builder {
-    let builder = Cluster::builder().worker(1).set("timezone", "UTC").set("snowflake_pg.sequence_start", "zero");
-    builder.set("snowflake_pg.start_margin", 0).set("snowflake_pg.reserve_ahead", "500ms")
+    Cluster::builder().worker(1).set("timezone", "UTC").set("snowflake_pg.sequence_start", "zero")
 }
 
 /// A server with the extension, after its first ID, and with nothing counted yet.
@@ -139,7 +138,7 @@ fn refusals_are_counted() {
 #[test]
 fn extensions_of_the_mark_are_counted() {
     let (_cluster, mut client) = server(builder().set("snowflake_pg.reserve_ahead", "100ms"));
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + PATIENCE;
     while number(&mut client, "mark_extensions") < 5 {
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
         assert!(Instant::now() < until, "the mark is not extended");

@@ -3,12 +3,12 @@
 use crate::disk::{Disk, install_library};
 use crate::host::{Host, children, give_away, make_private};
 use crate::installation::Installation;
+use crate::mark_in;
 use crate::overlay::Overlay;
 use crate::query::value;
 use crate::scratch::{Scratch, processes_in, send};
-use crate::state_file::mark_in;
 use crate::template;
-use crate::use_of::is_testing;
+use crate::test_run::is_testing;
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::UnixMs;
@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 pub(crate) const LIBRARY: &str = "faults.so";
 
 /// How long anything may take that is sure to happen. Far longer than it does: only to end a test that hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What servers of tests have that are not told otherwise: a new one issues its first ID after half a second, and not
-/// after two.
-const SHORT_WAITS: [(&str, &str); 2] = [("snowflake_pg.reserve_ahead", "500ms"), ("snowflake_pg.start_margin", "0")];
+/// How far the durable mark of a test's server runs ahead, unless the test sets that: a new server issues its first ID
+/// after half a second, rather than after two.
+pub const RESERVE_AHEAD_MS: u32 = 500;
 
 /// What a server is to be like.
 #[derive(Clone, Debug, Default)]
@@ -152,9 +152,11 @@ impl Builder {
         cluster.configure("dynamic_shared_memory_type", "mmap");
         cluster.configure("unix_socket_directories", cluster.host().display());
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
-        let short_waits = SHORT_WAITS.iter().filter(|_| is_testing() && is_preloaded && !self.with_defaults);
-        let short_waits = short_waits.map(|(name, value)| (*name, *value));
-        for (name, value) in short_waits.chain(self.settings.iter().map(|(name, value)| (&**name, &**value))) {
+        if is_testing() && is_preloaded && !self.with_defaults {
+            cluster.configure("snowflake_pg.reserve_ahead", RESERVE_AHEAD_MS);
+            cluster.configure("snowflake_pg.start_margin", 0);
+        }
+        for (name, value) in &self.settings {
             cluster.configure(name, value);
         }
     }
@@ -216,8 +218,8 @@ impl Cluster {
     pub fn configure(&self, name: &str, value: impl ToString) {
         let path = self.data().join("postgresql.conf");
         let line = format!("{name} = '{}'\n", value.to_string().replace('\'', "''"));
-        let before = fs::read_to_string(&path).expect("postgresql.conf");
-        fs::write(&path, before + &line).expect("postgresql.conf");
+        let lines = fs::read_to_string(&path).expect("postgresql.conf");
+        fs::write(&path, lines + &line).expect("postgresql.conf");
     }
 
     /// Starts the server, and waits until it answers.
@@ -296,10 +298,10 @@ impl Cluster {
     /// statement.
     pub fn reload(&self) {
         let loaded = || value(&mut self.connect(), "SELECT pg_conf_load_time()");
-        let before = loaded();
+        let last_loaded = loaded();
         send(self.postmaster.as_ref().expect("a running server").id(), Signal::HUP);
         let deadline = Instant::now() + PATIENCE;
-        while loaded() == before {
+        while loaded() == last_loaded {
             assert!(Instant::now() < deadline, "the server does not reload:\n{}", self.log());
             sleep(Duration::from_millis(5));
         }

@@ -1,7 +1,7 @@
 //! A disk under the state directory that obeys orders, and that forgets what was not flushed when its power is cut.
 
 use crate::host::give_away;
-use crate::state_file::mark_in;
+use crate::mark_in;
 use disk_faults_protocol::{DIRECTORY, HOME, Key, Order, Store};
 use snowflake_core::UnixMs;
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ impl Disk {
     /// For a server whose data directory will be this one. Has a directory of its own beside it.
     pub(crate) fn new(data: &Path) -> Self {
         // The names by which the system calls them: processes are asked what their open files are.
-        let beside = data.parent().and_then(|parent| parent.canonicalize().ok()).expect("the server's directory");
-        let home = beside.join("disk");
-        let directory = beside.join(data.file_name().expect("a data directory")).join("snowflake_pg");
+        let server = data.parent().and_then(|parent| parent.canonicalize().ok()).expect("the server's directory");
+        let home = server.join("disk");
+        let directory = server.join(data.file_name().expect("a data directory")).join("snowflake_pg");
         fs::create_dir(&home).expect("the disk's directory");
         give_away(&home);
         let disk = Self { store: Store::new(home.clone()), home, directory };

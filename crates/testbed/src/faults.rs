@@ -34,11 +34,11 @@ impl Cluster {
             .expect("a query");
         let victim: i32 = row.get(0);
         let starts = || self.log().matches("ready to accept connections").count();
-        let before = starts();
+        let last_start = starts();
         send(victim.cast_unsigned(), Signal::KILL);
         // Until the postmaster has noticed, it still accepts sessions, which it then ends.
         let deadline = Instant::now() + PATIENCE;
-        while starts() == before {
+        while starts() == last_start {
             assert!(Instant::now() < deadline, "the server does not come back:\n{}", self.log());
             sleep(Duration::from_millis(5));
         }

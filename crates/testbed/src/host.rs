@@ -1,7 +1,7 @@
 //! The machine that the servers run on: its users, processes and libraries.
 
 use crate::scratch::processes;
-use crate::skipped::skip;
+use crate::test_run::skip;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,10 +35,10 @@ impl Host {
         if let Some(name) = &self.name {
             script += &format!("hostname '{name}'\n");
         }
-        for (nth, (place, content)) in self.files.iter().enumerate() {
+        for (nth, (path, content)) in self.files.iter().enumerate() {
             let file = scratch.join(format!("of_host_{nth}"));
             fs::write(&file, content).expect("own file");
-            script += &format!("mount --bind '{}' '{place}'\n", file.display());
+            script += &format!("mount --bind '{}' '{path}'\n", file.display());
         }
         let mut command = Command::new("unshare");
         command.args(["--uts", "--mount", "--", "sh", "-c", &(script + "exec \"$@\""), "sh"]);
@@ -46,9 +46,9 @@ impl Host {
     }
 
     /// Has a file of the system for itself.
-    pub fn put(&mut self, place: &'static str, content: String) {
-        self.files.retain(|(other, _)| *other != place);
-        self.files.push((place, content));
+    pub fn put(&mut self, path: &'static str, content: String) {
+        self.files.retain(|(other, _)| *other != path);
+        self.files.push((path, content));
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         Ok(after_name.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or_default())
     };
-    processes().filter(|&pid| parent_of(pid).is_ok_and(|found| found == parent)).collect()
+    processes().filter(|&pid| parent_of(pid).is_ok_and(|its_parent| its_parent == parent)).collect()
 }
 
 /// The library that steps a process's clock, from Debian's package libfaketime.

@@ -1,7 +1,7 @@
 //! A private copy of the PostgreSQL installation, with the extension in it.
 
 use crate::scratch::Scratch;
-use crate::skipped::skip;
+use crate::test_run::skip;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -24,14 +24,12 @@ pub mod runner;
 mod scratch;
 #[cfg(feature = "runner")]
 mod shared;
-mod skipped;
-mod state_file;
 mod template;
-mod use_of;
+mod test_run;
 mod volume;
 mod wal_page;
 
-pub use cluster::{Builder, Cluster};
+pub use cluster::{Builder, Cluster, PATIENCE, RESERVE_AHEAD_MS};
 pub use disk::Disk;
 pub use disk_faults_protocol::Order;
 pub use faults::Frozen;
@@ -52,14 +50,17 @@ pub use rustix::process::Signal;
 pub use scratch::{processes_in, send, shield};
 #[cfg(feature = "runner")]
 pub use shared::{Database, lasting};
-pub use skipped::skip;
-pub use state_file::{mark_in, record_in};
+pub use test_run::skip;
 #[cfg(feature = "runner")]
 pub use testbed_macros::test;
 pub use volume::Volume;
 
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::record::Record;
+use snowflake_core::mark::state_file;
+use std::fs;
+use std::path::Path;
 
 /// The layout of servers that were not told another one.
 pub fn default_layout() -> Layout {
@@ -70,4 +71,14 @@ pub fn default_layout() -> Layout {
 pub fn issued_at(id: i64) -> UnixMs {
     assert!(id > 0, "{id} has wrapped");
     default_layout().issued_at(id.cast_unsigned())
+}
+
+/// The record in a state file.
+pub fn record_in(path: &Path) -> Record {
+    state_file::decode(&fs::read(path).expect("a state file")).expect("a whole record")
+}
+
+/// The durable mark in a state file.
+pub fn mark_in(path: &Path) -> UnixMs {
+    record_in(path).mark
 }

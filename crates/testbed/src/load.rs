@@ -94,9 +94,9 @@ impl Load {
     /// Waits until the clients have received so many IDs more.
     pub fn wait_for_some(&self, count: usize) {
         let received = || self.received.load(Ordering::Relaxed);
-        let (before, deadline) = (received(), Instant::now() + PATIENCE);
-        while received() < before + count {
-            assert!(Instant::now() < deadline, "no more IDs after {before}");
+        let (first, deadline) = (received(), Instant::now() + PATIENCE);
+        while received() < first + count {
+            assert!(Instant::now() < deadline, "no more IDs after {first}");
             sleep(Duration::from_millis(5));
         }
     }
@@ -153,9 +153,9 @@ impl Witness {
         let asked = (real_time(), Instant::now());
         let answer = session.query(query, &[]);
         let failure = answer.as_ref().err().and_then(|error| error.as_db_error()).cloned().map(Box::new);
-        let before = self.seen.ids.len();
+        let seen = self.seen.ids.len();
         self.seen.receive(asked, answer);
-        failure.map_or_else(|| Ok(self.seen.ids[before..].to_vec()), Err)
+        failure.map_or_else(|| Ok(self.seen.ids[seen..].to_vec()), Err)
     }
 
     pub fn next_id(&mut self) -> Result<i64, Box<DbError>> {
@@ -187,10 +187,10 @@ impl Received {
             return;
         };
         while !stop.load(Ordering::Relaxed) && !client.is_closed() {
-            let before = self.ids.len();
+            let seen = self.ids.len();
             let asked = (real_time(), Instant::now());
             self.receive(asked, client.query(query, &[]));
-            let received = self.ids.len() - before;
+            let received = self.ids.len() - seen;
             count.fetch_add(received, Ordering::Relaxed);
             if received == 0 {
                 // A server that refuses needs the processor for getting over it.

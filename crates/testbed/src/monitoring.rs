@@ -78,18 +78,19 @@ impl Exporter {
 
     /// Starts one for a server, which must have the role.
     pub fn start(cluster: &Cluster) -> Self {
-        let own = cluster.make_directory("exporter");
+        let directory = cluster.make_directory("exporter");
         // The servers' user can't read this project everywhere.
-        fs::copy(exporter_program(), own.join("exporter")).expect("a copy");
-        fs::copy(project().join("contrib/monitoring/postgres_exporter.yml"), own.join("queries")).expect("a copy");
+        fs::copy(exporter_program(), directory.join("exporter")).expect("a copy");
+        fs::copy(project().join("contrib/monitoring/postgres_exporter.yml"), directory.join("queries"))
+            .expect("a copy");
         let port = free_port();
         let mut command = cluster.foreign_command();
         command
             .arg(format!("DATA_SOURCE_NAME=host={} user={} dbname=postgres", cluster.host().display(), Self::ROLE))
-            .arg(own.join("exporter"))
-            .arg(format!("--extend.query-path={}", own.join("queries").display()))
+            .arg(directory.join("exporter"))
+            .arg(format!("--extend.query-path={}", directory.join("queries").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"));
-        Self(Served::start(&mut command, port, "/metrics", &own.join("log")))
+        Self(Served::start(&mut command, port, "/metrics", &directory.join("log")))
     }
 
     /// What Prometheus gets from it.

@@ -1,8 +1,8 @@
 //! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
 //! the time went.
 
-use crate::skipped::Skipped;
-use crate::{scratch, shared, use_of};
+use crate::test_run::{Skipped, set_testing};
+use crate::{scratch, shared};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     let mut arguments = Arguments::from_args();
     let chosen = arguments.filter.clone().unwrap_or_default();
     let filter = arguments.filter.take_if(|filter| filter.contains([' ', '|'])).unwrap_or_default();
-    use_of::set_testing();
+    set_testing();
     let threads = available_parallelism().map_or(1, usize::from) * TESTS_PER_PROCESSOR;
     let threads = threads.min(MOST_TESTS);
     arguments.test_threads.get_or_insert(threads);

@@ -1,6 +1,6 @@
 //! Temporary directories that are removed even when the process is interrupted.
 
-use crate::use_of::is_testing;
+use crate::test_run::is_testing;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -56,8 +56,8 @@ fn has_room(memory: &Path) -> bool {
     let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let available = available.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
     available.and_then(|kib| kib.parse::<u64>().ok()).is_some_and(|kib| kib * 1024 >= ENOUGH)
-        && statvfs(memory).is_ok_and(|found| {
-            found.f_bavail * found.f_frsize >= ENOUGH && !found.f_flag.contains(StatVfsMountFlags::NOEXEC)
+        && statvfs(memory).is_ok_and(|system| {
+            system.f_bavail * system.f_frsize >= ENOUGH && !system.f_flag.contains(StatVfsMountFlags::NOEXEC)
         })
 }
 

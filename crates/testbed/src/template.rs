@@ -89,8 +89,8 @@ fn give_identifier(data: &Path) {
     fs::write(path, control).expect("the control file");
 
     let wal = File::options().read(true).write(true).open(data.join(FIRST_WAL)).expect("WAL");
-    let mut found = [0; 8];
-    wal.read_exact_at(&mut found, IN_WAL).expect("WAL");
-    assert_eq!(found[..], original, "the system identifier in WAL");
+    let mut in_wal = [0; 8];
+    wal.read_exact_at(&mut in_wal, IN_WAL).expect("WAL");
+    assert_eq!(in_wal[..], original, "the system identifier in WAL");
     wal.write_all_at(&identifier, IN_WAL).expect("WAL");
 }

@@ -35,7 +35,7 @@ impl Volume {
     /// Two new directories, of which the file system says that they were made at the same time, unless it knows times
     /// too exactly.
     pub fn make_directories_at_once(&self) -> [PathBuf; 2] {
-        let born = |path: &PathBuf| fs::metadata(path).and_then(|found| found.created()).ok();
+        let born = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.created()).ok();
         let mut pairs = (0..1000).map(|pair| ["a", "b"].map(|name| self.make_directory(&format!("{name}{pair}"))));
         pairs
             .find(|[one, other]| born(one) == born(other))

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls, SimpleQueryMessage};
-use testbed::{Cluster, hosted_script, needed, project, test};
+use testbed::{Cluster, PATIENCE, hosted_script, needed, project, test};
 
 const CLIENTS: usize = 20;
 const INSERTS: usize = 200;
@@ -50,7 +50,7 @@ impl Pool {
     fn connect(cluster: &Cluster) -> Client {
         let mut config = Config::new();
         config.host_path(cluster.host().join("pool")).port(6432).user("postgres").dbname("postgres");
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             match config.connect(NoTls) {
                 Ok(client) => return client,

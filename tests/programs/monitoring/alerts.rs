@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Exporter, Prometheus, monitoring_program, project, test};
+use testbed::{Cluster, Exporter, PATIENCE, Prometheus, monitoring_program, project, test};
 
 fn rules() -> Vec<Value> {
     yaml("alerts.yml")["groups"][0]["rules"].as_array().expect("rules").clone()
@@ -82,7 +82,7 @@ fn a_real_prometheus_says_that_two_servers_have_one_worker_and_fills_every_panel
     }
     let exporters = servers.each_ref().map(Exporter::start);
     let prometheus = Prometheus::start(&exporters);
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while alerts(&prometheus, "firing").is_empty() {
         assert!(Instant::now() < deadline, "no alert: {:?}", query(&prometheus, "ALERTS"));
         sleep(Duration::from_millis(200));

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, Signal, processes_in, project, send};
-
-/// How long anything may take. Far longer than it does: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+use testbed::{Cluster, PATIENCE, Signal, processes_in, project, send};
 
 /// A running program. Dropping it kills it.
 pub struct Program(Child);

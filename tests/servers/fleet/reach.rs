@@ -6,11 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::spawn;
-use std::time::{Duration, Instant};
-use testbed::{test, value, waits_for};
-
-/// Far longer than anything takes: only to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::time::Instant;
+use testbed::{PATIENCE, test, value, waits_for};
 
 /// A port that accepts connections, and never answers.
 fn silent() -> (TcpListener, String) {

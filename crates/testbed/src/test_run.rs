@@ -1,0 +1,30 @@
+//! Whether this is a run of tests, and what a test says that cannot be run here.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static IS_TESTING: AtomicBool = AtomicBool::new(false);
+
+/// Whether this is a run of tests, whose servers are in memory and wait less. Examples and benchmarks are none.
+pub(crate) fn is_testing() -> bool {
+    IS_TESTING.load(Ordering::Relaxed)
+}
+
+/// To be called before the first server is made.
+#[cfg(feature = "runner")]
+pub(crate) fn set_testing() {
+    IS_TESTING.store(true, Ordering::Relaxed);
+}
+
+/// Why a test was not run.
+#[cfg(feature = "runner")]
+pub(crate) struct Skipped(pub String);
+
+/// Ends a test that cannot be run here: on this version of PostgreSQL, by this user, or without a program. The run counts
+/// it as ignored, and says why. Without a runner, a panic says so.
+pub fn skip(reason: impl Display) -> ! {
+    #[cfg(feature = "runner")]
+    std::panic::resume_unwind(Box::new(Skipped(reason.to_string())));
+    #[cfg(not(feature = "runner"))]
+    panic!("{reason}");
+}
