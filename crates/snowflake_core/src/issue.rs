@@ -2,7 +2,7 @@
 //!
 //! - [`generator`]: the last position issued, and how far the mark covers the next ones; [`policy`]: what happens when the
 //!   clock goes back or a tick is full; [`history`]: positions that past ticks have left over.
-//! - [`horizon`]: below which position no row can appear any more.
+//! - [`horizon`]: the position below which no row can appear any more.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
 
 pub mod forward_jump;

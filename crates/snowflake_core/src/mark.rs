@@ -41,11 +41,11 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Whether the mark is in WAL before it is on disk: `snowflake_pg.wal_mark`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMark {
-    /// It is not written there. One that is there counts.
+    /// Marks are not written to WAL. A mark that is there counts.
     Off,
-    /// It is. A failure is told, and IDs go on.
+    /// Marks are written to WAL. A failure is reported, and IDs continue.
     Prefer,
-    /// It is, and nothing is issued before synchronous standbys have it.
+    /// Marks are written to WAL, and no ID is issued before synchronous standbys have them.
     Require,
 }
 
@@ -56,7 +56,7 @@ crate::words!(WalMark {
 });
 
 impl WalMark {
-    /// Whether marks are written there.
+    /// Whether marks are written to WAL.
     pub fn is_written(self) -> bool {
         match self {
             Self::Off => false,
@@ -64,7 +64,7 @@ impl WalMark {
         }
     }
 
-    /// Whether nothing is issued without a mark there.
+    /// Whether no ID is issued without a mark in WAL.
     pub fn is_required(self) -> bool {
         match self {
             Self::Off | Self::Prefer => false,
@@ -73,7 +73,7 @@ impl WalMark {
     }
 }
 
-/// What a server is configured to.
+/// How a server is configured.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkSettings {
     /// The layout of the IDs.
@@ -90,10 +90,10 @@ pub struct MarkSettings {
     pub wal_mark: WalMark,
 }
 
-/// Why there is no mark, apart from what a storage has met.
+/// Why there is no mark, apart from errors of the storage.
 #[derive(Clone, Debug)]
 pub enum Refusal {
-    /// The clock is outside the layout, or the layout has no tick that is so late.
+    /// The clock is outside the layout, or the layout ends before the tick that is needed.
     Clock(UnixMs, TimeError),
     /// The grant of the lease ends before the tick that is needed.
     LeaseEnded,
@@ -101,14 +101,14 @@ pub enum Refusal {
     Replaced,
     /// The mark that was found does not tell where to begin.
     Conflict {
-        /// What does not fit.
+        /// Why it does not.
         conflict: MarkConflict,
         /// The record, if there is one.
         record: Option<Box<Record>>,
         /// The source of this server's IDs.
         identity: Box<Identity>,
     },
-    /// IDs would begin here, where the layout has ended.
+    /// IDs would begin after the end of the layout.
     LayoutEndsBefore {
         /// The layout.
         layout: Layout,
@@ -117,7 +117,7 @@ pub enum Refusal {
     },
 }
 
-/// The clocks, files and WAL of a server. A write that fails has left what was there before, or what was to be written.
+/// The clocks, files and WAL of a server. A write that fails leaves the old content or the new one.
 pub trait Storage {
     /// Why something could not be done.
     type Error: From<Refusal>;
@@ -129,29 +129,29 @@ pub trait Storage {
     fn worker(&self) -> Result<Worker, Self::Error>;
     /// What identifies this server with that worker and that directory.
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Self::Error>;
-    /// Whether this server has been a standby until it was promoted.
+    /// Whether this server is a promoted standby.
     fn was_standby(&self) -> bool;
     /// Where IDs of the lease begin; `None` for a worker that is not leased. An error while a lease is missing.
     fn lease(&self) -> Result<Option<LeaseStart>, Self::Error>;
     /// The grant of the lease; `UnixMs::MAX` for a worker that is not leased. An error if the worker may not be used.
     fn usable_until(&self) -> Result<UnixMs, Self::Error>;
 
-    /// The directory of the mark, as it is now.
+    /// The present directory of the mark.
     fn directory(&self) -> Result<Inode, Self::Error>;
     /// The record in the directory.
     fn read_record(&self) -> Result<Option<Record>, Self::Error>;
     /// Whether this error says that the record is damaged.
     fn is_damaged(error: &Self::Error) -> bool;
-    /// Flushes a record beside the last one. Returns the inode of the directory.
+    /// Flushes a record, and keeps the last one. Returns the inode of the directory.
     fn add_record(&mut self, record: &Record) -> Result<Inode, Self::Error>;
-    /// Flushes a record in the place of whatever is there. Returns the inode of the directory.
+    /// Flushes a record, and replaces whatever is there. Returns the inode of the directory.
     fn replace_record(&mut self, record: &Record) -> Result<Inode, Self::Error>;
 
     /// What the data directory knows of the record that it wrote last.
     fn read_life(&self) -> Result<Option<LastLife>, Self::Error>;
-    /// Flushes a life beside the last one, with the directory of its record.
+    /// Flushes a life with the directory of its record, and keeps the last one.
     fn prepare_life(&mut self, life: Life, directory: Inode) -> Result<(), Self::Error>;
-    /// Makes the life that was prepared the last one.
+    /// Makes the prepared life the last one.
     fn commit_life(&mut self) -> Result<(), Self::Error>;
     /// A random number, never 0.
     fn new_life(&mut self) -> u64;
@@ -162,42 +162,42 @@ pub trait Storage {
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, Self::Error>;
     /// Waits until synchronous standbys have what was written.
     fn wait_for_standbys(&mut self) -> Result<(), Self::Error>;
-    /// Flushes to WAL that IDs of a worker are issued whose marks are not there.
+    /// Flushes to WAL that a worker issues IDs without marks there.
     fn disown_in_wal(&mut self, worker: Worker) -> Result<(), Self::Error>;
-    /// Is told how each write to WAL came out, if IDs go on in any case.
+    /// Reports the outcome of each write to WAL, if IDs continue in any case.
     fn tell_of_wal(&mut self, failure: Option<Self::Error>);
 
     /// Signs the lock on the directory: this server issues IDs, or waits for its clock.
     fn sign(&mut self);
 }
 
-/// The mark of a server. All that changes it is called under the lock.
+/// The mark of a server. Callers that change it have the lock.
 #[derive(Debug)]
 pub struct Mark<'a, S> {
-    /// What the mark covers.
+    /// The generator whose timestamps the mark covers.
     generator: &'a Generator,
-    /// What the processes know of it.
+    /// What the processes know of the mark.
     state: &'a MarkState,
-    /// What the server is configured to.
+    /// How the server is configured.
     settings: MarkSettings,
-    /// Where it is kept.
+    /// Where the mark is kept.
     pub storage: S,
-    /// When the write to WAL began that the next write to disk belongs to.
+    /// When the write to WAL began, which the next write to disk completes.
     began_ms: Option<u64>,
 }
 
 /// Whether a call needs a further mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Another one extends it, or has done so.
+    /// Another call extends the mark, or has done so.
     None,
-    /// It is near. A failure becomes an error at the mark.
+    /// The mark is near. A failure becomes an error when the mark is reached.
     Early,
-    /// The tick is not below it.
+    /// The tick is not below the mark.
     Now,
 }
 
-/// What the tick of a call needs, which the generator does not cover or which is near the mark.
+/// Whether a call that has come near the mark, or to it, needs a further mark for this tick.
 pub fn need(generator: &Generator, tick: Tick) -> Need {
     if tick >= generator.covered_until() {
         Need::Now
@@ -286,7 +286,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         Extension { at: self.storage.monotonic_ms(), needed, step_ms }
     }
 
-    /// Takes a mark to WAL, if marks go there.
+    /// Writes a mark to WAL, if marks go there.
     fn log(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         self.began_ms = Some(self.storage.monotonic_ms());
         match self.settings.wal_mark {
@@ -317,8 +317,9 @@ impl<'a, S: Storage> Mark<'a, S> {
     /// Makes the first record of a life durable, and has the data directory keep that life. Returns the inode of the
     /// directory.
     ///
-    /// The record comes first, and names the life before, too: whenever the server dies, the two fit. If there is no room
-    /// for the new life, the record stays as it is: a server that is started again and again must not raise its mark.
+    /// The record comes first, and names the previous life, too: whenever the server dies, the two agree. If there is
+    /// no room for the new life, the record stays unchanged: a server that is started again and again must not raise
+    /// its mark.
     pub fn persist_first(
         &mut self,
         previous: Option<&Record>,
@@ -331,7 +332,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
-        // WAL knows of this life if it has a mark that is as high as this.
+        // WAL knows of this life if it has a mark as high as this one.
         let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
         let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
         // mutant: life-before-record
@@ -345,8 +346,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         Ok(written)
     }
 
-    /// Makes a record durable after the one that was found, with the next revision and with what is known to be in WAL.
-    /// Keeps how long that took, with WAL. Returns the inode of the directory.
+    /// Makes a record durable after the previous one, with the next revision and the mark that is known to be in WAL.
+    /// Remembers how long the write took, with WAL. Returns the inode of the directory.
     fn persist(&mut self, previous: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
         let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
         let state = self.state;
@@ -375,7 +376,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         self.generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
     }
 
-    /// The directory; an error if another one has replaced the one of the start.
+    /// The directory; an error if another one has replaced it since the start.
     fn check_directory(&self) -> Result<Inode, S::Error> {
         let directory = self.storage.directory()?;
         // mutant: swapped-directory

@@ -11,7 +11,7 @@ use crate::UnixMs;
 use crate::server::identity::Worker;
 use crate::server::lease::{Lease, LeaseStart, Location, Token};
 
-/// How long after a failure the registry is asked again, in milliseconds: from and up to.
+/// How long after a failure the registry is asked again, in milliseconds: at least and at most.
 const RETRY_MS: [u64; 2] = [1_000, 10_000];
 
 /// How long after the registry has refused to renew the lease it is asked again, in milliseconds.
@@ -22,24 +22,25 @@ const RETRY_REFUSED_MS: u64 = 60_000;
 pub struct Client {
     /// The lease in force.
     lease: Option<DurableLease>,
-    /// How long it was when it was granted.
+    /// How long the lease was when it was granted.
     term_ms: u64,
-    /// The token of the next claim. The same one is sent again if the answer is lost. No renewal has it: the registry would
-    /// not tell the two apart.
+    /// The token of the next claim. The same one is sent again if the answer is lost. No renewal has this token: the
+    /// registry could not tell the two apart.
     claim_token: Token,
-    /// The mark that the server has found at its start.
+    /// The mark that the server found at its start.
     mark_at_start: UnixMs,
-    /// Whether the registry has given the worker to another server. It is not asked again: in a failover it could forget.
+    /// Whether the registry has given the worker to another server. The registry is not asked again: in a failover it
+    /// could forget.
     has_lost_worker: bool,
     /// Whether it has refused the last renewal.
     is_superseded: bool,
     /// When the registry was asked last.
     last_ask: Option<u64>,
-    /// When it is asked again.
+    /// When the registry is asked again.
     next: u64,
-    /// How long it is not asked, even if IDs are needed.
+    /// How long the registry is not asked, even if IDs are needed.
     pause_ms: u64,
-    /// How many times in a row it was asked in vain.
+    /// How many attempts in a row have failed.
     failures: u32,
 }
 
@@ -70,7 +71,7 @@ impl Client {
         (!self.has_lost_worker).then_some(self.next)
     }
 
-    /// Has it asked at once.
+    /// Lets the registry be asked at once.
     pub fn hurry(&mut self, io: &impl Io) {
         self.next = io.monotonic_ms();
     }
@@ -80,12 +81,12 @@ impl Client {
         self.is_superseded
     }
 
-    /// The latest of what the clock shows, of the last timestamp issued, and of the mark that was found.
+    /// The latest of the clock's time, the last timestamp issued, and the mark at the start.
     pub fn latest(&self, io: &impl Io) -> UnixMs {
         io.latest(self.mark_at_start)
     }
 
-    /// Whether the registry is to be asked now: at the time, or when the lease is short.
+    /// Whether the registry is to be asked now: its time has come, or the lease is short.
     pub fn is_due(&self, io: &impl Io) -> bool {
         let now = io.monotonic_ms();
         let has_paused = self.last_ask.is_none_or(|asked| now - asked >= self.pause_ms);
@@ -109,8 +110,8 @@ impl Client {
         let Some(failure) = failure else {
             self.failures = 0;
             self.pause_ms = RETRY_MS[0];
-            // After a third of the lease. Servers that have started at once do not come back at once: up to a tenth earlier
-            // or later.
+            // After a third of the lease, up to a tenth earlier or later: servers that started together do not come
+            // back together.
             let spread = u64::try_from(self.lease.map_or(0, |lease| lease.tokens[0]) & 0xFFFF).unwrap_or(0);
             self.next = now + self.term_ms / 3 * (9 * 65536 + 2 * spread) / (10 * 65536);
             return;
@@ -120,7 +121,7 @@ impl Client {
         let pause = if self.is_superseded { RETRY_REFUSED_MS } else { twice_as_long.min(at_most) };
         self.failures = self.failures.saturating_add(1);
         self.next = now + pause;
-        // A registry that has answered will not answer otherwise so soon.
+        // A registry that has answered will not change its answer so soon.
         let has_answered = self.is_superseded || I::is_answer(failure);
         self.pause_ms = if has_answered { pause } else { pause.min(RETRY_MS[0]) };
     }
@@ -141,7 +142,7 @@ impl Client {
 
     /// Takes up the lease of a server that runs: the client before this one has ended.
     fn take_up<I: Io>(&mut self, io: &mut I, worker: Worker) -> Result<(), I::Failure> {
-        // The server runs: what is wrong there is not the client's.
+        // The server runs: a mark that cannot be read is not the client's problem.
         self.mark_at_start = io.read_stored_mark().map_or(0, |stored| stored.mark());
         let stored = DurableLease::read(io)?.filter(|lease| lease.worker == worker);
         let lease = stored.ok_or_else(|| io.lost_lease())?;
@@ -162,7 +163,7 @@ impl Client {
         }
         let mut session = io.connect(former.as_deref(), Occasion::Start { is_optional: false })?;
         let wish = io.wish()?;
-        // A number that people have given is theirs to give.
+        // People may give a number that they have configured.
         // mutant: original-avoided
         let original = if wish.worker.is_none() { stored.worker_of_original() } else { None };
         let claim = Claim { wish, token: self.claim_token, avoided: original };
@@ -184,8 +185,8 @@ impl Client {
         Ok(())
     }
 
-    /// Begins with a lease that the server had before; false if the registry does not renew it. Without the registry, while
-    /// the lease lasts: that is an error, too.
+    /// Begins with the lease that the server had; false if the registry does not renew it. While the lease lasts, the
+    /// server begins without the registry, too, which is an error all the same.
     fn resume<I: Io>(&mut self, io: &mut I, mut lease: DurableLease, start: LeaseStart) -> Result<bool, I::Failure> {
         let is_optional = self.latest(io) < lease.granted_until;
         let renewed = io.connect(Some(&lease), Occasion::Start { is_optional }).and_then(|mut session| {
@@ -240,14 +241,14 @@ impl Client {
                     io.tell(Event::Stopped(&lease, &failure));
                 }
                 if is_final || must_stop {
-                    // No start and no registry take it for this server's any more. It is used to its end.
+                    // No start and no registry accepts this lease any more. The server uses it to its end.
                     io.write_lease(&Lease { location: Location::NOWHERE, receipt: [0; 32], ..*lease })?;
                     self.has_lost_worker = self.lease.is_some();
                 }
                 Ok(Err(failure))
             }
             Renewal::Granted(Grant { until, receipt, revision }) => {
-                // The clock of a grant can have been another one: a grant is never shorter than before.
+                // Another clock can have granted this one: a grant is never shorter than the last one.
                 let granted_until = until.max(lease.granted_until);
                 let tokens = [lease.tokens[1]; 2];
                 let renewed = DurableLease::write(io, Lease { tokens, granted_until, receipt, revision, ..*lease })?;
@@ -266,9 +267,9 @@ impl Client {
     /// At a planned stop: lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the
     /// lease ends.
     ///
-    /// Only to a registry that answers: the lease is lowered before it is told, and cannot be raised again, as another
-    /// server may have the worker by then. Where it does not answer, the server keeps its lease, as in a crash: the next
-    /// start may have to do without the registry, too.
+    /// Only if the registry answers: the lease is lowered before the registry is told, and cannot be raised again, as
+    /// another server may have the worker by then. If the registry does not answer, the server keeps its lease, as in a
+    /// crash: the next start may have to do without the registry, too.
     pub fn release(&mut self, io: &mut impl Io) {
         let Some(held) = self.lease.filter(|_| self.failures == 0) else { return };
         let Ok(mut session) = io.connect(Some(&held), Occasion::Release) else {
@@ -286,7 +287,7 @@ impl Client {
         match io.release(&mut session, &held, &lowered, self.latest(io)) {
             Ok(Grant { until: granted_until, receipt, revision }) => {
                 io.tell(Event::Released(&held));
-                // So that the next start can tell whether the registry was put back to before the release.
+                // With it, the next start can tell whether the registry was put back to before the release.
                 // mutant: release-receipt
                 let _ = io.write_lease(&Lease { tokens: [tokens[1]; 2], granted_until, receipt, revision, ..lowered });
             }

@@ -1,6 +1,6 @@
 //! Who may issue IDs.
 //!
-//! - [`identity`]: the worker, the directory and the layout of a server, by which it knows its own mark.
+//! - [`identity`]: the worker, the directory and the layout of a server, by which it recognizes its own mark.
 //! - [`number_source`]: where its worker ID comes from, so that a fleet can share one configuration.
 //! - [`lease`]: a worker that a registry has granted for a time.
 //! - [`fleet`]: which servers could issue the same IDs.

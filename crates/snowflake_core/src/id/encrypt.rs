@@ -1,8 +1,8 @@
 //! IDs for outsiders: a keyed permutation of all IDs, which hides time, server and volume.
 //!
-//! Format-preserving encryption by [FF1](https://doi.org/10.6028/NIST.SP.800-38G) with AES, as NIST SP 800-38G has it,
-//! without a tweak. An ID of 63 bits is seven numerals of nine bits (radix 512), the highest bits first. So the result
-//! has 63 bits, too, and no cycle is walked.
+//! Format-preserving encryption by [FF1](https://doi.org/10.6028/NIST.SP.800-38G) with AES, as NIST SP 800-38G
+//! specifies it, without a tweak. An ID of 63 bits is seven numerals of nine bits (radix 512), the highest bits first.
+//! So the result has 63 bits, too, and no cycle is walked.
 
 use crate::MAX_ID;
 use aes::{Aes128, Aes192, Aes256};
@@ -135,7 +135,7 @@ mod tests {
             .iter()
             .flat_map(|key| [0, 1_541_815_603_606_036_480, MAX_ID].map(|id| key.encrypt(id)))
             .collect();
-        // As another implementation of the standard gives them, on OpenSSL's AES.
+        // From another implementation of the standard, on OpenSSL's AES.
         let expected = [
             [7_849_785_169_413_606_952, 6_115_967_562_509_901_395, 4_438_349_276_594_934_301],
             [894_655_043_979_805_617, 4_791_189_215_397_869_967, 8_067_131_994_225_679_806],

@@ -252,7 +252,7 @@ impl Layout {
         self.sequence.max() + 1
     }
 
-    /// Whether the IDs of a tick follow one another, one greater than the other.
+    /// Whether the IDs of a tick are consecutive numbers.
     pub const fn sequence_is_lowest(&self) -> bool {
         self.sequence.shift() == 0
     }

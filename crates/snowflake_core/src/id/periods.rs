@@ -1,9 +1,9 @@
 //! Periods of time, for partitions by ranges of the ID.
 //!
-//! Periods are in UTC, whatever the time zone of a session is, so that all callers get the same ones:
+//! Periods are in UTC, whatever the time zone of a session is, so all callers get the same periods:
 //!
-//! - of N months: calendar months, every Nth counted from January 2000, so that 3 are the quarters of a year;
-//! - of any other length: counted from Monday 2001-01-01T00:00:00Z, so that weeks begin on Monday and days at midnight.
+//! - Periods of N months begin with every Nth calendar month from January 2000 on, so 3 are the quarters of a year.
+//! - Other periods are counted from Monday 2001-01-01T00:00:00Z, so weeks begin on Monday and days at midnight.
 
 use crate::UnixMs;
 use crate::id::layout::Layout;
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Monday 2001-01-01T00:00:00Z, in Unix seconds: the origin in PostgreSQL's examples of date_bin().
 const ORIGIN: i128 = 978_307_200;
 
-/// One past the greatest bigint: the bits from here on are a negative one's.
+/// One past the greatest bigint. From here on, the bits are a negative bigint's.
 pub const NEGATIVE: u64 = 1 << 63;
 
 /// How long a period is.
@@ -67,7 +67,7 @@ fn date(at: UnixMs) -> Option<Date> {
     Some(Timestamp::from_millisecond(at.try_into().ok()?).ok()?.to_zoned(TimeZone::UTC).date())
 }
 
-/// The IDs of the period of `now`, and of each of the `ahead` following ones, in a layout whose IDs sort by time. A
+/// The IDs of the period of `now`, and of each of the next `ahead` periods, in a layout whose IDs sort by time. A
 /// period is cut at the epoch and at the end of the layout, down to an empty range. If a period begins after the end,
 /// the error is when the last tick begins.
 pub fn ids(layout: &Layout, every: Every, now: UnixMs, ahead: u32) -> Result<Vec<Range<u64>>, UnixMs> {
@@ -82,7 +82,7 @@ pub fn ids(layout: &Layout, every: Every, now: UnixMs, ahead: u32) -> Result<Vec
         .collect()
 }
 
-/// The parts of a range that are not in any of these, which must be in ascending order and apart.
+/// The parts of a range that no covered range has. Those must ascend and be apart.
 pub fn uncovered(wanted: Range<u64>, covered: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut from = wanted.start;
@@ -95,7 +95,7 @@ pub fn uncovered(wanted: Range<u64>, covered: &[Range<u64>]) -> Vec<Range<u64>> 
     parts
 }
 
-/// What the name of a partition ends with that begins at a point in time: its second in UTC, as briefly as can be:
+/// The end of the name of a partition that begins at a point in time: the time in UTC, as short as it can be:
 /// `20260101`, `20260101_0600` or `20260101_060001`.
 pub fn suffix(begin: UnixMs) -> String {
     let Some(at) = begin.try_into().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()) else {

@@ -6,14 +6,14 @@
 //! |---|---|---|---|---|
 //! | `base62` | `0-9A-Za-z`, or any other 62 | up to 11 | | `97DKMHa` |
 //! | `base58` | Bitcoin's, or any other 58 | up to 11 | | `EbvGpiV` |
-//! | `crockford32` | `0-9A-Z` without I, L, O, U | 13 | that of the numbers | `00000F280001A` |
-//! | `hex` | `0-9a-f` | 16 | that of the numbers | `000000789000002a` |
+//! | `crockford32` | `0-9A-Z` without I, L, O, U | 13 | as the numbers | `00000F280001A` |
+//! | `hex` | `0-9a-f` | 16 | as the numbers | `000000789000002a` |
 //!
-//! Byte order is that of PostgreSQL's collation "C". English and most other languages sort these digits the same; some
-//! do not: Danish has AA after Z, Estonian Z after S.
+//! Byte order is the order of PostgreSQL's collation "C". English and most other languages sort these digits the same;
+//! some do not: Danish has AA after Z, Estonian Z after S.
 //!
-//! The crates for base62 and base58 either know their own alphabets only, or write byte strings in place of numbers, so
-//! they are what the tests compare with.
+//! The crates for base62 and base58 know only their own alphabets, or write byte strings instead of numbers. So only
+//! the tests use them, to compare.
 
 use crate::MAX_ID;
 use std::fmt;
@@ -38,10 +38,10 @@ pub enum Encoding {
 pub struct UnknownEncoding;
 
 impl Encoding {
-    /// All there are.
+    /// All encodings.
     pub const ALL: [Self; 4] = [Self::Base62, Self::Base58, Self::Crockford32, Self::Hex];
 
-    /// What it is called in SQL.
+    /// Its name in SQL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Base62 => "base62",
@@ -60,8 +60,7 @@ impl Encoding {
         }
     }
 
-    /// How many characters a text has at least. As many as 63 bits need, where the order of texts is to be that of
-    /// numbers.
+    /// The least number of characters: as many as 63 bits need, if texts are to sort as the numbers do.
     const fn width(self) -> usize {
         match self {
             Self::Base62 | Self::Base58 => 1,
@@ -102,13 +101,13 @@ impl fmt::Display for Encoding {
 /// Why a text is no alphabet. Positions count characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlphabetError {
-    /// The encoding has one alphabet, which is a part of what it is.
+    /// The encoding has only one alphabet.
     #[error("Only base62 and base58 can have an alphabet of choice")]
     Fixed,
-    /// It has a wrong number of characters.
+    /// The alphabet has a wrong number of characters.
     #[error("The alphabet has {length} characters, and {needed} are needed")]
     Length {
-        /// How many it has.
+        /// How many characters it has.
         length: usize,
         /// How many digits the encoding has.
         needed: usize,
@@ -146,7 +145,7 @@ pub enum TextError {
         position: usize,
         /// The character.
         character: char,
-        /// Of what it is no digit.
+        /// The encoding that has no such digit.
         encoding: Encoding,
     },
     /// A number above [`MAX_ID`].
@@ -169,13 +168,13 @@ impl From<Encoding> for Notation<'static> {
 }
 
 impl<'a> Notation<'a> {
-    /// An encoding with an alphabet of choice: as many different visible ASCII characters as the usual one has.
+    /// An encoding with a custom alphabet: as many different visible ASCII characters as the usual one has.
     pub fn with_alphabet(encoding: Encoding, alphabet: &'a str) -> Result<Self, AlphabetError> {
         if matches!(encoding, Encoding::Crockford32 | Encoding::Hex) {
             return Err(AlphabetError::Fixed);
         }
         for (at, character) in alphabet.char_indices() {
-            // Everything before is ASCII, so that its bytes are its characters.
+            // All characters so far are ASCII, so each is one byte.
             let position = at + 1;
             if !character.is_ascii_graphic() {
                 return Err(AlphabetError::NotVisible { position, character });
@@ -191,7 +190,7 @@ impl<'a> Notation<'a> {
         Ok(Self { encoding, alphabet })
     }
 
-    /// Its digits, from that of 0 on: ASCII, and all different.
+    /// Its digits, beginning with the digit 0: ASCII, and all different.
     pub const fn alphabet(&self) -> &'a str {
         self.alphabet
     }

@@ -14,22 +14,22 @@
 
 use crate::MAX_ID;
 
-/// Where the 4 bits of the version begin, and what they are: 8.
+/// Where the 4 bits of the version begin, and their value.
 const VERSION: (u32, u128) = (76, 8);
 
-/// Where the 2 bits of the variant begin, and what they are: that of RFC 9562.
+/// Where the 2 bits of the variant begin, and their value: RFC 9562's.
 const VARIANT: (u32, u128) = (62, 0b10);
 
-/// How many bits after the ID's last ones are 0.
+/// How many bits after the ID are 0.
 const PADDING_BITS: u32 = 58;
 
 /// Why a UUID holds no ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {
-    /// The variant is another one.
+    /// The variant is not RFC 9562's.
     #[error("Its variant is not that of RFC 9562")]
     Variant,
-    /// The version is another one.
+    /// The version is not 8.
     #[error("Its version is {0}, and that of an ID is 8")]
     Version(u8),
     /// The bits after the ID are not 0.
@@ -50,7 +50,7 @@ pub fn from_id(id: u64) -> u128 {
         | (id & 0xf) << PADDING_BITS
 }
 
-/// The ID, from 0 to [`MAX_ID`], of a UUID that [`from_id`] gave.
+/// The ID, from 0 to [`MAX_ID`], of a UUID that [`from_id`] made.
 pub fn to_id(uuid: u128) -> Result<u64, UuidError> {
     let bits = |(shift, _): (u32, u128), width: u32| uuid >> shift & ((1 << width) - 1);
     if bits(VARIANT, 2) != VARIANT.1 {

@@ -63,9 +63,9 @@ pub struct Generator {
     /// The highest tick that the clock showed, and that was issued, before it went back; 0 if it never has. Raised by
     /// callers that find that.
     highest_clock: AtomicU64,
-    /// How many bits these are.
+    /// How many bits the sequence has.
     sequence_bits: u32,
-    /// On cache lines of its own, as it is written only when a tick opens or closes.
+    /// Counts, on cache lines of their own, since they are written only when a tick opens or closes.
     counters: Counters,
     /// Positions of closed ticks that were never issued.
     history: History,
@@ -110,7 +110,7 @@ impl Generator {
         Self::with_ticks_per_second(sequence_bits, 1000)
     }
 
-    /// A generator with ticks of another length. It only matters to what is counted in a second.
+    /// A generator with ticks of another length. Their length matters only to counts per second.
     pub fn with_ticks_per_second(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             // Tick 0 looks used up, so that no caller joins it before the start.
@@ -202,14 +202,14 @@ impl Generator {
         self.state.load(Ordering::Acquire)
     }
 
-    /// Gives no position of the history up to `last` any more, which [`last_position`](Self::last_position) has
-    /// returned. A caller that was given one before has happened before.
+    /// Closes the history up to `last`, which [`last_position`](Self::last_position) has returned: no position of it is
+    /// taken any more. Whatever a caller did before it took one has happened.
     pub fn close_history(&self, last: Position) {
-        // What its own tick has left over when it is closed is above it.
+        // What the tick of `last` has left over when it is closed is above `last`.
         self.history.raise_floor((last >> self.sequence_bits).saturating_sub(1));
     }
 
-    /// The least position of the history that [`take`](Self::take) may give; `None` if it only takes in order.
+    /// The least position of the history that [`take`](Self::take) may take; `None` if it only takes in order.
     pub fn least_of_history(&self, snapshot: Snapshot, now: Tick, policy: &Policy) -> Option<Position> {
         let may = policy.clock_regression.reads_history() && now < snapshot.state >> self.sequence_bits;
         may.then_some(now << self.sequence_bits)
@@ -274,7 +274,7 @@ impl Generator {
         None
     }
 
-    /// What there is before the clock is read.
+    /// The state before the clock is read.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { state: self.state.load(Ordering::Relaxed), clock: self.clock.load(Ordering::Relaxed) }
     }
@@ -283,7 +283,7 @@ impl Generator {
     /// of ticks.
     pub fn observe_clock(&self, snapshot: Snapshot, now: Tick) -> Option<Tick> {
         if now < snapshot.clock {
-            // Not what it showed when no ID was issued.
+            // Not a time for which no ID was issued.
             self.highest_clock.fetch_max(snapshot.clock.min(self.last_tick()), Ordering::Relaxed);
         }
         let first = now != snapshot.clock
@@ -297,8 +297,8 @@ impl Generator {
         self.take_at_least(1, snapshot, now, want, policy)
     }
 
-    /// Takes exactly `want` positions, at most as many as a tick has. A tick with less room is full for this call, and
-    /// what is left of the history is not for it.
+    /// Takes exactly `want` positions, at most as many as a tick has. A tick with less room counts as full, and the
+    /// history is not used.
     #[cold]
     pub fn take_block(&self, snapshot: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
         self.take_at_least(want, snapshot, now, want, policy)

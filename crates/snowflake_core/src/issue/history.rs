@@ -2,7 +2,7 @@
 //!
 //! A tick is closed when the generator's state moves past it, once and for good. Only the caller that moves the state
 //! enters the tick here, and the ticks that it skips. After that, positions of the tick are taken by compare-and-swap
-//! on its entry. So no position is taken twice. Nothing is taken of a tick without an entry. Entries are lost if a
+//! on its entry. So no position is taken twice. Nothing is taken from a tick without an entry. Entries are lost if a
 //! process that closes a tick is slower than a whole turn of the ring. That costs positions only.
 
 use crate::Tick;
@@ -16,8 +16,8 @@ const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
 /// The ring. It has no pointers, so that processes can share it.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Nothing is taken of this tick and earlier ones. Raised at the start, since they may have been issued before, by an
-    /// advance, and by readers of the horizon.
+    /// Nothing is taken from this tick and earlier ones. Raised at the start, since they may have been issued before,
+    /// by an advance, and by readers of the horizon.
     floor: AtomicU64,
     /// `tick << (sequence_bits + 1) | used`, for a tick whose first `used` positions are taken or skipped. Entered by
     /// the caller that closes the tick (Release), and raised by callers that take positions.
@@ -35,7 +35,7 @@ impl History {
         self.floor.fetch_max(tick, Ordering::AcqRel);
     }
 
-    /// The last tick of which nothing is taken.
+    /// The last tick from which nothing is taken.
     pub fn floor(&self) -> Tick {
         self.floor.load(Ordering::Acquire)
     }
@@ -59,7 +59,7 @@ impl History {
     /// Takes up to `want` positions of a tick, and returns the numbers of the first and the last; `None` if it has none
     /// left or no entry.
     pub fn take(&self, sequence_bits: u32, tick: Tick, want: u32) -> Option<(u64, u64)> {
-        // Written, so that whoever raises the floor after this sees what the caller has done before.
+        // A write, so a reader that raises the floor after it sees what the caller did before.
         // mutant: history-floor-written
         if tick <= self.floor.fetch_max(0, Ordering::AcqRel) {
             return None;

@@ -1,4 +1,4 @@
-//! Below which position no row can appear any more.
+//! The position below which no row can appear any more.
 //!
 //! The rows of a transaction appear when it commits, in whatever order transactions commit. So a reader that has seen
 //! an ID can miss a smaller one, of a transaction that commits later. The *horizon* is the position below which every
@@ -7,15 +7,15 @@
 //! Each transaction has an [`Entry`]. It enters a lower bound of its positions there before it takes the first one, and
 //! clears it when its rows have become visible. A reader reads the state of the generator first, and the entries next.
 //! If the state shows a position as taken, its entry was made before, and is seen: the compare-and-swap that takes a
-//! position is a Release, and the reader's look at the state is an Acquire. All other positions are above the state, but
-//! for those of the [history](crate::issue::policy::ClockRegression::History). The reader closes the history up to the state
-//! before it reads the entries, and a transaction that has been given a position before has entered it.
+//! position is a Release, and the reader's look at the state is an Acquire. All other positions are above the state,
+//! except those from the [history](crate::issue::policy::ClockRegression::History). The reader closes the history up to
+//! the state before it reads the entries, and a transaction that has taken a position before has entered it.
 
 use crate::Position;
 use crate::issue::generator::Generator;
 use crate::issue::sync::{AtomicU64, Ordering};
 
-/// No transaction.
+/// The bound of no transaction.
 const NONE: Position = Position::MAX;
 
 /// The first position of a transaction that has not ended, or a bound below it.
@@ -38,14 +38,14 @@ impl Entry {
 
     /// Raises the bound to the first position. Only if no other process shares the entry.
     pub fn settle(&self, first: Position) {
-        // Release: a reader that sees this sees the rows of the transaction before.
+        // Release: a reader that sees this sees the rows of the previous transaction.
         self.0.store(first, Ordering::Release);
     }
 
-    /// Lowers the bound. To be called before a position below those in order may be taken:
+    /// Lowers the bound. To be called before a position of the history may be taken:
     /// [`least_of_history`](Generator::least_of_history).
     pub fn lower(&self, least: Position) {
-        // Relaxed: the history publishes it before it gives a position.
+        // Relaxed: the history publishes it before a position is taken from it.
         self.0.fetch_min(least, Ordering::Relaxed);
     }
 
@@ -85,7 +85,7 @@ impl Horizon {
         generator: &Generator,
         least_entered: impl FnOnce() -> Result<Option<Position>, E>,
     ) -> Result<Position, E> {
-        // In this order.
+        // The state first, and the entries next.
         // mutant: state-before-entries
         let last = generator.last_position();
         // mutant: history-closed

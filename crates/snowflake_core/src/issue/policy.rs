@@ -30,8 +30,8 @@ pub enum SequenceExhaustion {
 }
 
 /// The first number of a tick, so that `id % n` is not skewed at low load: if all ticks had one ID with number 0, all
-/// IDs would be multiples of the size of the sequence. What is below the first number is not used. So a tick begins the
-/// lower, the more IDs the tick before had, and a saturated server reaches the full rate of the layout.
+/// IDs would be multiples of the size of the sequence. Numbers below the first one are not used. So the more IDs the
+/// last tick had, the lower a tick begins, and a saturated server reaches the layout's full rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceStart {
     /// 0.
@@ -42,7 +42,7 @@ pub enum SequenceStart {
     Rotate,
 }
 
-/// All of it together.
+/// The policies of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// When the clock has gone back.
@@ -55,11 +55,11 @@ pub struct Policy {
     pub max_borrow: Tick,
 }
 
-// What is asked of a policy is a `match` over all values, so that a new one does not compile before each question was
+// Each question about a policy is a `match` over all values, so a new value does not compile until every question was
 // answered for it.
 
 impl ClockRegression {
-    /// Whether IDs go on while the clock is behind the last of them.
+    /// Whether IDs continue while the clock is behind the last of them.
     pub fn may_borrow(self) -> bool {
         match self {
             Self::Borrow | Self::History => true,
@@ -112,7 +112,7 @@ impl Policy {
 }
 
 impl SequenceStart {
-    /// The first number of a tick of `size` numbers, the `nth` to be opened, after a tick that has issued so many.
+    /// The first number of a tick of `size` numbers, the `nth` to be opened, after a tick with so many IDs.
     pub(crate) fn first_number(self, tick: Tick, nth: u64, size: u64, issued: u64) -> u64 {
         match self {
             Self::Zero => 0,
@@ -122,13 +122,13 @@ impl SequenceStart {
     }
 }
 
-/// The share of a tick that is too little to expect more of the next one.
+/// A tick that has issued one in so many of its numbers had few IDs.
 const LITTLE: u64 = 16;
 
-/// How many numbers a tick of `size` numbers can begin with, after a tick that has issued so many.
+/// How many numbers a tick of `size` numbers can begin with, after a tick with so many IDs.
 ///
-/// Of a small tick all, since `n` shards need `n` of them; else a quarter. But there is room for twice as many IDs as
-/// the tick before had, unless those were few.
+/// A small tick can begin with each of them, since `n` shards need `n`; a larger one with a quarter of them. But it
+/// keeps room for twice as many IDs as the last tick had, unless those were few.
 fn starts(size: u64, issued: u64) -> u64 {
     let most = (size / 4).max(128).min(size);
     let few = (size / LITTLE).max(1);

@@ -2,13 +2,13 @@
 
 use crate::UnixMs;
 
-/// How long until the keeper looks again, in milliseconds. While nobody asks for IDs, the mark may come nearer, but not as
-/// near as where a backend extends it.
+/// How long until the keeper looks again, in milliseconds. While nobody asks for IDs, the mark may come nearer, but not
+/// so near that a backend would extend it.
 pub const fn period_ms(reserve_ahead_ms: u64, is_in_use: bool) -> u64 {
     reserve_ahead_ms * if is_in_use { 4 } else { 5 } / 8
 }
 
-/// Whether a quarter of the reservation is used up, by the latest of what the clock shows and of what was issued.
+/// Whether a quarter of the reservation is used up. `latest` is the later of the clock's time and the last timestamp.
 pub const fn is_due(mark: UnixMs, latest: UnixMs, reserve_ahead_ms: u64) -> bool {
     mark.saturating_sub(latest) < reserve_ahead_ms * 3 / 4
 }
@@ -25,18 +25,18 @@ pub enum Work {
 /// What the keeper remembers. Times are of a monotonic clock, in milliseconds.
 #[derive(Debug, Default)]
 pub struct KeeperSchedule {
-    /// How many IDs had been issued when it looked last.
+    /// How many IDs had been issued when it last looked.
     issued: u64,
-    /// When it found last that IDs had been issued.
+    /// When it last found that IDs had been issued.
     used: Option<u64>,
     /// When it looks again.
     next: Option<u64>,
-    /// Whether IDs were issued since it had looked before.
+    /// Whether IDs were issued between its last two looks.
     is_in_use: bool,
 }
 
 impl KeeperSchedule {
-    /// What to do now, when so many IDs were issued.
+    /// What to do now, when this many IDs have been issued.
     pub fn wake(&mut self, now: u64, issued: u64, is_started: bool, is_wanted: bool, keep_warm_ms: u64) -> Work {
         self.is_in_use = issued != self.issued;
         if self.is_in_use {
@@ -54,7 +54,7 @@ impl KeeperSchedule {
         Work::Look
     }
 
-    /// How long to sleep after that.
+    /// How long to sleep after a look, in milliseconds.
     pub fn pause(&mut self, now: u64, reserve_ahead_ms: u64) -> u64 {
         let period = period_ms(reserve_ahead_ms, self.is_in_use);
         self.next = Some(now + period);

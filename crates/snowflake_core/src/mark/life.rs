@@ -1,7 +1,7 @@
 //! What a data directory remembers of the record that it wrote last.
 //!
-//! A state directory can be exchanged, and a state file can be an old copy. Both look as after a restart. So each life
-//! of the generator has a random number. The record has it, and so does this file in the data directory, 88 bytes:
+//! A state directory can be exchanged, and a state file can be an old copy. Both look like a restart. So each life of
+//! the generator has a random number. The record has it, and so does this file in the data directory, 88 bytes:
 //!
 //! ```text
 //!   0               8       12      16              24              32              40
@@ -37,7 +37,7 @@ pub const LENGTH: usize = 88;
 pub struct Life {
     /// Its random number.
     pub number: u64,
-    /// Its records have greater revisions, and all records that were written here before do not.
+    /// The records of this life have greater revisions, and no earlier record here has.
     pub revision: u64,
     /// The data center and the worker of its IDs.
     pub worker: Worker,
@@ -72,7 +72,7 @@ impl LastLife {
     }
 }
 
-/// The bytes of the file, whose inode is this, with the state directory.
+/// The bytes of the file with this inode, for this state directory.
 pub fn encode(life: Life, file: Inode, directory: Inode) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -85,8 +85,8 @@ pub fn encode(life: Life, file: Inode, directory: Inode) -> [u8; LENGTH] {
     bytes
 }
 
-/// Reads the file, whose inode is this; `None` if it was written by another data directory, or is damaged: then it
-/// says nothing.
+/// Reads the file with this inode; `None` if it was written by another data directory, or is damaged: then it says
+/// nothing.
 pub fn decode(bytes: &[u8], file: Inode, state_directory: Inode) -> Option<LastLife> {
     let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
     let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();

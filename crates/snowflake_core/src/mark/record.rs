@@ -3,7 +3,7 @@
 use crate::UnixMs;
 use crate::server::identity::{Identity, Worker};
 
-/// How many workers beside the present one have a mark of their own in a record. More share one mark.
+/// How many workers beside the present one have a mark of their own in a record. All others share one mark.
 pub const OTHER_WORKERS: usize = 18;
 
 /// The durable mark of a server, who wrote it, and the marks of the workers that the server had before.
@@ -13,16 +13,16 @@ pub struct Record {
     pub revision: u64,
     /// A random number, new whenever the generator starts. Not 0.
     pub life: u64,
-    /// The number of the life before, by the data directory that wrote this; 0 if it did not know any.
+    /// The number of the previous life, as the data directory that wrote this knew it; 0 if it knew none.
     pub previous_life: u64,
-    /// Every timestamp issued is below it.
+    /// Every timestamp issued is below this mark.
     pub mark: UnixMs,
-    /// The mark in WAL for this worker, as its writer knew it; 0 if none. A higher one in WAL is of somebody who has
-    /// continued from there. A lower one is of an older state of WAL.
+    /// The mark in WAL for this worker, as its writer knew it; 0 if none. If WAL has a higher one, somebody has
+    /// continued from there. If it has a lower one, WAL is at an older state.
     pub logged: UnixMs,
     /// The source of these IDs.
     pub identity: Identity,
-    /// What is known of other workers.
+    /// The marks of other workers.
     pub others: OtherMarks,
 }
 
@@ -37,12 +37,12 @@ impl Record {
         self.others.highest().max(self.mark)
     }
 
-    /// Whether the life with this number wrote this record, or was the one before.
+    /// Whether the life with this number wrote this record, or came right before the one that did.
     pub fn continues(&self, life: u64) -> bool {
         self.life == life || self.previous_life == life
     }
 
-    /// What a worker keeps of others when it begins to write where this record is.
+    /// The marks of others that a worker keeps in its first record after this one.
     pub fn others_for(&self, worker: Worker) -> OtherMarks {
         let mut others = self.others;
         if worker != self.identity.worker {
@@ -67,7 +67,7 @@ impl OtherMarks {
         Self { unlisted: mark, ..Self::default() }
     }
 
-    /// The marks of the workers in a list, and the one of all that are not in it.
+    /// The marks of listed workers, and one mark for all others.
     pub fn new(listed: impl IntoIterator<Item = (Worker, UnixMs)>, unlisted: UnixMs) -> Self {
         let mut marks = Self::all_at(unlisted);
         listed.into_iter().for_each(|(worker, mark)| marks.insert(worker, mark));
@@ -89,7 +89,7 @@ impl OtherMarks {
         self.listed().find(|&(listed, _)| listed == worker).map_or(self.unlisted, |(_, mark)| mark)
     }
 
-    /// The highest mark of any of them.
+    /// The highest mark of any worker.
     pub fn highest(&self) -> UnixMs {
         self.listed().map(|(_, mark)| mark).max().unwrap_or(0).max(self.unlisted)
     }

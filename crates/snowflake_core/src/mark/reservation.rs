@@ -24,20 +24,21 @@ pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u6
 /// An extension of the mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extension {
-    /// When it was, in milliseconds of a monotonic clock.
+    /// When it happened, in milliseconds of a monotonic clock.
     pub at: u64,
     /// The timestamp that needed it.
     pub needed: UnixMs,
-    /// By how much it passed that timestamp, in milliseconds.
+    /// How far it passed that timestamp, in milliseconds.
     pub step_ms: u64,
 }
 
-/// By how much the next extension should pass the timestamp that needs it: it is `needed` and `at`, and the step is 0.
+/// How far the next extension should pass the timestamp that needs it. `next` has that timestamp and its time, and a
+/// step of 0.
 ///
-/// If timestamps are used up at least twice as fast as the clock goes, callers would wait for the disk again and again:
-/// each step is then twice as long as the one before. Up to `reserve_ahead`, and not past `now` plus `borrow_ms`, where
-/// IDs would be refused after a crash. That is `max_borrow` where full ticks are borrowed, and else 0: a server that
-/// crashes again and again must not be driven ahead of its clock.
+/// If timestamps are used up at least twice as fast as the clock runs, callers would wait for the disk again and again.
+/// Each step is then twice as long as the last one, up to `reserve_ahead`, but not past `now` plus `borrow_ms`, where
+/// IDs would be refused after a crash. `borrow_ms` is `max_borrow` if full ticks are borrowed, and 0 otherwise:
+/// repeated crashes must not drive a server ahead of its clock.
 pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: u64, borrow_ms: u64) -> u64 {
     let used = next.needed.saturating_sub(last.needed);
     let is_fast = last.step_ms > 0 && used > next.at.saturating_sub(last.at).saturating_mul(2);

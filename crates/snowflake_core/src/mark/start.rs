@@ -29,7 +29,7 @@ impl Plan {
     }
 }
 
-/// How a start came out.
+/// The outcome of a start.
 #[derive(Clone, Copy, Debug)]
 pub enum Begin {
     /// Nothing may be issued before this time.
@@ -40,10 +40,10 @@ pub enum Begin {
     At {
         /// Where, and why.
         point: StartPoint,
-        /// Whether that was told before, since the server had to wait.
+        /// Whether the server has reported that before, since it had to wait.
         was_pending: bool,
-        /// Whether the file system has put another directory in the place of the one with the mark that was found, as an
-        /// overlay does with one of its lower layer.
+        /// Whether the file system has replaced the directory of the mark by a copy, as an overlay does with a
+        /// directory of its lower layer.
         was_copied_up: bool,
     },
 }
@@ -67,10 +67,10 @@ impl<S: Storage> Mark<'_, S> {
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let start_not_before = self.state.start_not_before.load(Relaxed);
         if point.reason.relies_on_clock() && start_not_before > 0 {
-            // A mark that has come meanwhile counts, too.
+            // A mark that has appeared meanwhile counts, too.
             point.floor = start_not_before.max(known).max(context.wal.map_or(0, |wal| wal.common));
         }
-        // Not by the clock, and not by what this server has issued.
+        // Past the end, although neither the clock nor this server's IDs are.
         let is_pushed = point.floor > known;
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
@@ -78,8 +78,8 @@ impl<S: Storage> Mark<'_, S> {
         Ok(Plan { identity, now, record, last_life, point })
     }
 
-    /// What matters at a start of this worker, apart from the record. What is wrong with WAL is told when marks are written
-    /// there, unless they must go there.
+    /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
+    /// written there, unless they must go there.
     pub fn context(
         &self,
         worker: Worker,
@@ -91,7 +91,8 @@ impl<S: Storage> Mark<'_, S> {
             Err(failure) if self.settings.wal_mark.is_required() => return Err(failure),
             wal => wal.unwrap_or_else(|_| InWal::unreadable()),
         };
-        // Not what this server itself has written there in a start that then has failed: each would begin further ahead.
+        // Without what this server itself wrote there in a start that then failed: each start would begin further
+        // ahead.
         let [previous, logged] = [0, 1].map(|i| self.state.unfinished_start[i].load(Relaxed));
         if logged > 0 && wal.mark == Some(logged) {
             wal.mark = Some(previous).filter(|&mark| mark > 0);
@@ -100,8 +101,8 @@ impl<S: Storage> Mark<'_, S> {
         Ok(StartContext { now, start_margin_ms, wal: Some(wal), was_standby, last_life, lease })
     }
 
-    /// Under the lock: the grant that a server does with which gives the rest of its lease back, when it was granted so much.
-    /// `None` if it cannot tell what was issued: it has not begun, and its mark is lost or damaged.
+    /// Under the lock: the lowest grant that a server needs if it gives the rest of its lease back, and at most the
+    /// present one. `None` if it cannot tell what was issued: it has not begun, and its mark is lost or damaged.
     pub fn lowest_grant(&self, lease: &Lease, granted_until: UnixMs) -> Result<Option<UnixMs>, S::Error> {
         let reached = if self.generator.is_started() {
             Some(self.settings.layout.time_of(self.generator.covered_until()))
@@ -113,9 +114,9 @@ impl<S: Storage> Mark<'_, S> {
 
     /// Under the lock: starts the generator above everything that this server may have issued before.
     ///
-    /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the right
-    /// one, with the right mark, may come back. For the same reason a server without a mark waits until its clock has
-    /// passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so that it waits again
+    /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the
+    /// right one, with the right mark, may come back. For the same reason a server without a mark waits until its clock
+    /// has passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so it waits again
     /// after a crash.
     pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
         let (plan, layout, state) = (self.plan(|_| now)?, self.settings.layout, self.state);
@@ -138,8 +139,9 @@ impl<S: Storage> Mark<'_, S> {
             return Err(Refusal::LeaseEnded.into());
         }
         let others = record.map_or_else(OtherMarks::default, |record| record.others_for(identity.worker));
-        // A server that is promoted later must know that WAL does not have the mark. Not before this server has a record,
-        // without which it would be such a server itself; and nothing is issued yet, so that failures do not add up.
+        // A server that is promoted later must know that WAL does not have the mark. This server writes its record
+        // first, without which it would take itself for such a server. Nothing is issued yet, so failures do not add
+        // up.
         if !self.goes_through_wal() && !self.is_disowned_in_wal(identity.worker) {
             let written = self.persist_first(record.as_ref(), layout.time_of(first), identity, others, last_life)?;
             self.storage.disown_in_wal(identity.worker)?;
@@ -165,29 +167,30 @@ impl<S: Storage> Mark<'_, S> {
         Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&identity.directory) })
     }
 
-    /// Whether WAL says that IDs of a worker are issued whose marks are not there. A page of something else says so, too: it
-    /// tells nobody of any mark.
+    /// Whether WAL says that a worker issues IDs without marks there. A page that is not ours says so, too: it has no
+    /// mark for anybody.
     fn is_disowned_in_wal(&self, worker: Worker) -> bool {
         let is_told = |wal: InWal| wal.is_unknown && wal.layout == Some(self.settings.layout);
         self.storage.read_wal(worker).map_or(true, is_told)
     }
 
-    /// Under the lock: keeps in WAL that this server was refused since nothing is there. When it is started again, it does
-    /// not know that it was promoted.
+    /// Under the lock: records in WAL that this server was refused because WAL has no mark. After a restart, it no
+    /// longer knows that it was promoted.
     pub fn remember_refusal(&mut self) -> Result<(), S::Error> {
         let worker = self.storage.worker()?;
         let is_unwritten = self.storage.read_wal(worker).is_ok_and(|wal| wal.is_unwritten());
         if is_unwritten { self.storage.disown_in_wal(worker) } else { Ok(()) }
     }
 
-    /// Whether there is no certain mark, and the start margin has not passed; or one that was reset to far ahead.
+    /// Whether the server must wait: it has no certain mark and the start margin has not passed, or its mark was reset
+    /// to far ahead.
     fn is_pending(&self, plan: &Plan) -> bool {
         let start_not_before = self.state.start_not_before.load(Relaxed);
         let has_to_wait = start_not_before == 0 || plan.now < start_not_before;
         plan.now < self.state.reset_not_before.load(Relaxed) || plan.point.reason.relies_on_clock() && has_to_wait
     }
 
-    /// Takes the first mark to WAL. What an attempt has written there that has failed afterwards is not written again.
+    /// Writes the first mark to WAL, unless a start that failed afterwards has written it.
     fn log_first(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         let [previous, logged] = &self.state.unfinished_start;
         let already_logged = logged.load(Relaxed);

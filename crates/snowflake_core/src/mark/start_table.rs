@@ -1,8 +1,8 @@
 //! Where a server begins, given the record that it finds.
 //!
 //! IDs continue at a mark that this server has written itself. But data directories are copied, rewound, restored and
-//! promoted, and state directories are exchanged, so that the mark may be another server's or an old one. [`decide`]
-//! has the whole table.
+//! promoted, and state directories are exchanged, so the mark may be another server's or an old one. [`decide`] has the
+//! whole table.
 
 use crate::UnixMs;
 use crate::id::layout::Layout;
@@ -19,9 +19,9 @@ pub struct StartContext {
     pub now: UnixMs,
     /// See [`crate::mark::reservation::start_margin_ms`].
     pub start_margin_ms: u64,
-    /// What WAL says of this worker; `None` where that does not count, since the registry knows.
+    /// What WAL says of this worker; `None` if that does not count, since the registry knows.
     pub wal: Option<InWal>,
-    /// Whether this server has been a standby until it was promoted.
+    /// Whether this server is a promoted standby.
     pub was_standby: bool,
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
@@ -35,11 +35,11 @@ pub struct StartContext {
 pub struct StartPoint {
     /// The first timestamp that may be issued.
     pub floor: UnixMs,
-    /// Why it is this one.
+    /// Why IDs begin there.
     pub reason: StartReason,
 }
 
-/// What has happened, by the record that was found.
+/// What has happened, as far as the record tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartReason {
     /// The server was stopped or has crashed.
@@ -48,19 +48,19 @@ pub enum StartReason {
     Promotion,
     /// The record has no certain mark of this worker, but WAL has one.
     WalMark,
-    /// The record is this server's, and WAL has a mark of which its writer did not know: a write was cut off between WAL
+    /// The record is this server's, and WAL has a mark that its writer did not know: a write was cut off between WAL
     /// and the record, or another server has continued from here.
     Continued,
     /// The record is this server's, and the mark in WAL is below the one that its writer knew: WAL or its page was lost,
     /// and somebody may have continued from there.
     WalSetBack,
-    /// The record is this server's, and has come to another directory than the one in which it was written. It may be
-    /// a copy that was made too early.
+    /// The record is this server's, but was written in another directory. It may be a copy that was made too early.
     Moved,
     /// The record is newer than what this data directory wrote last: the data directory is back at an earlier state, or
     /// another server has written here meanwhile.
     NewerRecord,
-    /// This data directory did not write the record, which is in its place: it was restored, or moved here.
+    /// The record is in the directory where it was written, but by another data directory: this one was restored, or
+    /// moved here.
     Restored,
     /// The record is another worker's: the worker was changed, or the data directory came from another node.
     OtherWorker,
@@ -94,16 +94,17 @@ pub enum MarkConflict {
     /// WAL does not have the mark of the server that had the worker before: its page says so, or the server was promoted and
     /// finds nothing there.
     NotInWal,
-    /// The layout has changed, so that new IDs could equal old ones.
+    /// The layout has changed, so new IDs could equal old ones.
     OtherLayout,
-    /// By what is in WAL, a server of this cluster has issued IDs in this layout, so that new IDs could equal them.
+    /// WAL says that a server of this cluster has issued IDs in this layout, which new IDs could equal.
     OtherLayoutInWal(Layout),
 }
 
-/// Above everything that the writer of this mark can have issued, and servers with right clocks, and above the mark in
-/// WAL, which can be a little behind. The margin is added to the clock and to the mark in WAL, not to the mark in the
-/// record, so that repeated promotions that leave a record do not push a server further and further ahead. Those that
-/// end between WAL and the record do: what they have left in WAL cannot be told from another server's mark.
+/// A time above everything that the writer of this mark, or a server with a right clock, can have issued, and above the
+/// mark in WAL, which can be a little behind. The margin is added to the clock and to the mark in WAL, not to the mark
+/// in the record, so repeated promotions that leave a record do not push a server further and further ahead. Promotions
+/// that end between WAL and the record do: the mark that they have left in WAL cannot be told from another server's
+/// mark.
 pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
     context.now.max(in_wal(context)).saturating_add(context.start_margin_ms).max(mark)
 }
@@ -145,16 +146,17 @@ fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
 /// | found | same | same | unknown | same | same | same | begins above the start margin |
 /// | found | same | same | this record, here | any | same | same | begins at the mark |
 ///
-/// In the last row, a mark in WAL that is above the record, and that its writer did not know, is of a write that was cut
-/// off before the record, or of somebody who has continued from there: IDs begin there. If the mark in WAL is below the
-/// one that the writer knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion. If IDs were issued
-/// without a mark in WAL since, it was another server: refused.
+/// In the last row, WAL can have a mark above the record that its writer did not know. A write was cut off before the
+/// record, or somebody has continued from there: IDs begin there. If the mark in WAL is below the one that the writer
+/// knew, or gone, WAL is not the one that it wrote to: IDs begin as after a promotion. If IDs were issued without a
+/// mark in WAL since, it was another server: refused.
 ///
-/// Another layout, in the record or in WAL, is the last conflict: to a server that may be a copy beside its original,
-/// that has to be said.
+/// Another layout, in the record or in WAL, is the last conflict: a server that may be a copy beside its original must
+/// be told that first.
 ///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
-/// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker does, too.
+/// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker matters,
+/// too.
 pub fn decide(
     record: Option<&Record>,
     identity: &Identity,
@@ -185,7 +187,7 @@ pub fn decide(
     {
         return Err(MarkConflict::OtherLayoutInWal(layout));
     }
-    // IDs of one server ascend, also if it was another worker before.
+    // IDs of one server ascend, even if it had another worker before.
     let had = context.lease.and(record).filter(|record| is_here(record, identity)).map_or(0, |record| record.mark);
     Ok(StartPoint { floor: start.floor.max(begins).max(had), ..start })
 }
@@ -216,7 +218,7 @@ fn decide_by_record(
     let wal = context.wal.filter(|_| !matches!(context.lease, Some(LeaseStart::Continued(_))));
     let is_after_another = wal.is_some_and(|wal| wal.mark.is_none());
     let is_unknown = wal.is_some_and(|wal| wal.is_unknown);
-    // Not of a page that cannot be read.
+    // A page that cannot be read does not say so.
     let is_disowned = is_unknown && wal.is_some_and(|wal| wal.layout.is_some());
     let Some(record) = record else {
         let is_unwritten = context.was_standby && wal.is_some_and(|wal| wal.is_unwritten());
@@ -285,8 +287,8 @@ fn is_here(record: &Record, identity: &Identity) -> bool {
     writer.system_identifier == identity.system_identifier && writer.directory.same_inode(&identity.directory)
 }
 
-/// The mark after a DBA has vouched that no other server issues these IDs, and what is known of other workers then;
-/// `None` if new IDs could equal old ones because the layout has changed, unless that is `forced`.
+/// The mark after a DBA has vouched that no other server issues these IDs, and the marks of other workers then; `None`
+/// if new IDs could equal old ones because the layout has changed, unless that is `forced`.
 pub fn accept(
     record: Option<&Record>,
     identity: &Identity,
@@ -303,7 +305,7 @@ pub fn accept(
     let mark = above_start_margin(known, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
     let is_above = |layout: &Layout, highest| lowest(&identity.layout, mark) >= lowest(layout, highest);
-    // What is in WAL is this worker's alone: others can have come further, up to the margin.
+    // The mark in WAL is this worker's alone: others can have come further, up to the margin.
     let above = record.is_none_or(|record| is_above(&record.identity.layout, known))
         && wal_layout.is_none_or(|layout| is_above(&layout, mark));
     // Marks of the old layout mean nothing in the new one, but IDs at or above this one are above all old ones.

@@ -18,7 +18,7 @@ pub struct MarkState {
     last_writes_ms: [AtomicU64; 2],
     /// The last [`Extension`].
     extension: [AtomicU64; 3],
-    /// The inode of the directory, since the generator has started.
+    /// The inode of the directory, from the start of the generator on.
     directory: [AtomicU64; 2],
     /// The revision of the record that was written last.
     pub(super) revision: AtomicU64,
@@ -30,12 +30,12 @@ pub struct MarkState {
     pub(super) write_failed: AtomicBool,
     /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none.
     pub(super) in_wal: AtomicU64,
-    /// The mark in WAL before a start that has failed, and the one that this has written there; 0 for none.
+    /// The mark in WAL before a start that failed, and the mark that this start wrote there; 0 for none.
     pub(super) unfinished_start: [AtomicU64; 2],
 }
 
 impl MarkState {
-    /// The time before which nothing is issued, of a server that waits for it; 0 if none does.
+    /// The time before which this server issues nothing; 0 if it does not wait.
     pub fn not_before(&self) -> UnixMs {
         self.start_not_before.load(Relaxed).max(self.reset_not_before.load(Relaxed))
     }
@@ -45,7 +45,7 @@ impl MarkState {
         self.reset_not_before.load(Relaxed) > 0
     }
 
-    /// Lets nothing be issued before this time, after a reset of the mark by hand; 0 is at once.
+    /// Lets nothing be issued before this time, after a reset of the mark by hand; 0 ends the wait.
     pub fn wait_after_reset(&self, until: UnixMs) {
         self.reset_not_before.store(until, Relaxed);
     }

@@ -1,14 +1,14 @@
 //! The bytes of the state file, which keeps a [`Record`].
 //!
 //! The file has two *slots* of 512 bytes, at 0 and at 4096, and is 8192 bytes long; the rest is 0. A record with an
-//! even revision is in the first slot, one with an odd revision in the second. So each write of the file leaves the
-//! record before it untouched. A new file has the same record in both slots, once as the revision before.
+//! even revision is in the first slot, one with an odd revision in the second. So each write leaves the previous record
+//! untouched. A new file has the same record in both slots, once with the previous revision.
 //!
 //! ```text
 //!   0               8       12      16              24              32              40
 //!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┐
 //!   │ "SNOWFLAK"    │version│time-  │ revision      │ number of the │ number of the │   integers are
-//!   │               │   3   │line   │               │ life          │ life before   │   little-endian
+//!   │               │   3   │line   │               │ life          │ previous life │   little-endian
 //!   ├───────────────┼───────┴───────┼───────────────┼───────────────┼───────┬───────┤
 //!   │ mark, Unix ms │ system        │ inode of the  │ its birth,    │ worker        │
 //!   │               │ identifier    │ directory     │ Unix ns, or 0 │               │
@@ -16,14 +16,14 @@
 //!   │ layout, spelled out, padded with zeros: "t41 w10 s12 unit=1ms epoch=2010-11-…" │   100 bytes
 //!   ├───────┬───────────────┬───────────────┬───────────────┬───────────────────────┤
 //!   │ how   │ mark of the   │ worker        │ its mark      │ …                     │   from 180, 192;
-//!   │ many  │ workers below │               │               │                       │   18 workers at most
+//!   │ many  │ unlisted      │               │               │                       │   18 workers at most
 //!   ├───────┴───────┼───────┬───────┬───────┴───────┬───────┴───────────────────────┘
 //!   480             488     500     504             512
 //!   │ mark in WAL   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
 //! ```
 //!
-//! The mark of the workers below is that of all workers without an entry. Marks are points in time and not positions,
-//! so that they keep their meaning when the layout changes. The layout is [flat](Layout::flat).
+//! The mark of the unlisted counts for every worker without an entry. Marks are points in time and not positions, so
+//! they keep their meaning when the layout changes. The layout is [flat](Layout::flat).
 //!
 //! # A write that was cut off
 //!
@@ -49,7 +49,7 @@ const LOGGED: usize = 480;
 const CHECKSUM: usize = 500;
 const END_REVISION: usize = 504;
 
-/// Length of a slot in bytes; what a disk writes as one.
+/// Length of a slot in bytes, which a disk writes as a whole.
 pub const SLOT: usize = 512;
 
 /// Length of the file in bytes.
@@ -72,7 +72,7 @@ pub enum Damage {
     /// Too short or too long.
     #[error("The file has {0} bytes, expected {LENGTH}")]
     Length(usize),
-    /// The checksum is not that of the bytes.
+    /// The checksum does not match the bytes.
     #[error("The file has checksum {stored:08X}, expected {expected:08X}")]
     Checksum {
         /// The checksum of the bytes.
@@ -215,7 +215,7 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
     })
 }
 
-/// The layout, and the mark if that layout can come to it.
+/// The layout, and the mark, which must not be after the end of the layout.
 fn layout_and_mark(layout: &[u8], mark: UnixMs) -> Result<(Layout, UnixMs), Damage> {
     let layout = String::from_utf8_lossy(layout);
     let layout = layout.trim_end_matches('\0');

@@ -1,4 +1,4 @@
-//! What a server finds in its state directory that leases its worker, before the registry has answered.
+//! The mark in the state directory of a server that leases its worker, before the registry has answered.
 
 use super::{Mark, Storage};
 use crate::UnixMs;
@@ -7,10 +7,10 @@ use crate::mark::start_table::{StartContext, decide};
 use crate::server::identity::{Identity, Worker};
 use crate::server::lease::{Lease, LeaseStart};
 
-/// A record, or none, and all that decides what it is good for, but for WAL.
+/// A record, or none, and everything except WAL that decides what it is good for.
 #[derive(Clone, Debug)]
 pub struct StoredMark {
-    /// The source of this server's IDs, but for the worker.
+    /// The source of this server's IDs, except the worker.
     identity: Identity,
     record: Option<Record>,
     is_damaged: bool,
@@ -40,7 +40,7 @@ impl<S: Storage> Mark<'_, S> {
 }
 
 impl StoredMark {
-    /// What a new server finds.
+    /// The mark of a new server: none.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         let layout = "flat".parse().expect("a preset");
@@ -51,21 +51,21 @@ impl StoredMark {
         Self { identity, record: None, is_damaged: false, context }
     }
 
-    /// The mark of this server, of whichever worker; 0 if it has none, or a damaged one, which counts when it is repaired.
+    /// The mark of this server, for whichever worker; 0 if there is none, or if it is damaged: it counts once it is
+    /// repaired.
     pub fn mark(&self) -> UnixMs {
         self.record.filter(|record| self.is_here(record)).map_or(0, |record| record.mark)
     }
 
-    /// All IDs of this server have timestamps below; `None` if that is not known, since the mark that it has written is lost,
-    /// damaged or not here.
+    /// Every timestamp that this server has issued is below this; `None` if its mark is lost, damaged or not here.
     pub fn reached(&self) -> Option<UnixMs> {
         let record = self.record.filter(|record| self.is_here(record));
         let has_written = self.is_damaged || self.context.last_life.is_some();
         record.map(|record| record.mark).or_else(|| (!has_written).then_some(0))
     }
 
-    /// Where a server begins with a lease of its own; `None` if it cannot go on with that, since its mark is lost, damaged or
-    /// not its own.
+    /// Where a server begins with the lease that it has; `None` if it cannot use it, since its mark is lost, damaged or
+    /// another server's.
     pub fn start_of_lease(&self, lease: &Lease) -> Option<LeaseStart> {
         if self.is_damaged {
             return None;
@@ -80,7 +80,8 @@ impl StoredMark {
         start.is_ok_and(|start| !start.reason.relies_on_clock()).then_some(LeaseStart::Continued(lease.begins))
     }
 
-    /// A worker that this server must not have, since it seems to be a copy or a promoted standby of one that has it.
+    /// A worker that this server must not have, since it seems to be a copy or a promoted standby of a server that has
+    /// it.
     pub fn worker_of_original(&self) -> Option<Worker> {
         let record = self.record?;
         let worker = record.identity.worker;

@@ -5,7 +5,7 @@
 //! ```text
 //!   0               8       12      16              24                     96
 //!   ┌───────────────┬───────┬───────┬───────────────┬──────────────────────┐
-//!   │ "SNOWMARK"    │version│entries│ mark of other │ layout, as text,     │   integers are
+//!   │ "SNOWMARK"    │version│entries│ mark of all   │ layout, as text,     │   integers are
 //!   │               │   1   │       │ workers, or 0 │ filled with zeros    │   little-endian
 //!   ├───────┬───────┼───────┴───────┼───────────────┴──────────────────────┘
 //!   │ worker        │ its mark      │ … 16 bytes each                          the checksum is of
@@ -14,23 +14,23 @@
 //!   └───────┘
 //! ```
 //!
-//! A mark of 0 is of a worker whose IDs were issued without a mark here. The worker of all ones stands for every worker that
-//! is not listed.
+//! A mark of 0 says that the worker has issued IDs without a mark here. The worker whose bits are all 1 stands for
+//! every worker that is not listed.
 
 use crate::UnixMs;
 use crate::id::layout::Layout;
 use crate::server::identity::Worker;
 use std::collections::BTreeMap;
 
-/// The number of the file of this page, in the directory `global`. Below those that PostgreSQL gives to files when a
-/// cluster runs, and above those of its shared catalogs (access/transam.h: FirstNormalObjectId, FirstUnpinnedObjectId), so
-/// that no other file gets it.
+/// The number of the file of this page, in the directory `global`. It is below the numbers that PostgreSQL gives to
+/// files when a cluster runs, and above its shared catalogs' (access/transam.h: FirstNormalObjectId,
+/// FirstUnpinnedObjectId), so no other file gets it.
 pub const FILE: u32 = 16111;
 
 const MAGIC: [u8; 8] = *b"SNOWMARK";
-/// In the place of a mark: how far the worker has come is not known here.
+/// Instead of a mark: how far the worker has come is not known here.
 const UNKNOWN: UnixMs = 0;
-/// In the place of a worker: every worker that is not listed.
+/// Instead of a worker: every worker that is not listed.
 const OTHERS: Worker = Worker::MAX;
 const VERSION: u32 = 1;
 const COMMON: usize = 16;
@@ -42,7 +42,7 @@ const CHECKSUM: usize = 4;
 /// What is on the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalPage {
-    /// Every timestamp of a worker that was issued is below its mark, as far as WAL was received; or [`UNKNOWN`].
+    /// Every timestamp that a worker has issued is below its mark, as far as WAL was received; or [`UNKNOWN`].
     marks: BTreeMap<Worker, UnixMs>,
     /// A mark that counts for every worker; 0 if there is none.
     common: UnixMs,
@@ -53,9 +53,9 @@ pub struct WalPage {
 /// What the page says of one worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InWal {
-    /// Its mark; `None` if it has none there.
+    /// The worker's mark; `None` if WAL has none.
     pub mark: Option<UnixMs>,
-    /// Whether its IDs were issued without a mark there, so that WAL does not know how far it has come.
+    /// Whether the worker issued IDs without a mark in WAL, which does not know how far it has come.
     pub is_unknown: bool,
     /// A mark that counts for every worker; 0 if there is none.
     pub common: UnixMs,
@@ -64,7 +64,7 @@ pub struct InWal {
 }
 
 impl InWal {
-    /// What a page says that cannot be read.
+    /// What an unreadable page says.
     pub fn unreadable() -> Self {
         Self { is_unknown: true, ..Self::default() }
     }
@@ -94,16 +94,16 @@ impl WalPage {
         }
     }
 
-    /// Raises the mark of a worker to this one, or to one above what is there: whoever finds a mark that another server
-    /// knows must see that there were more since. If there is no room for so many bytes, the lowest mark of another worker
-    /// is left out, and counts for all that are not listed.
+    /// Raises the mark of a worker to this one, or to one above the present mark: a server that knows the present mark
+    /// must see that there were more since. If the page outgrows its room, the lowest mark of another worker is left
+    /// out, and counts for every worker.
     pub fn raise(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
         // mutant: mark-rises-in-wal
         self.set(worker, mark.max(self.look_up(worker).highest().saturating_add(1)), layout, room);
     }
 
-    /// Removes the mark of a worker, whose IDs are issued without one from now on. Whoever takes the worker over must know
-    /// that they were: a worker that is not on the page has never issued any.
+    /// Removes the mark of a worker that issues IDs without one from now on. The server that takes the worker over must
+    /// know that: a worker that is not on the page has never issued any.
     pub fn disown(&mut self, worker: Worker, layout: Layout, room: usize) {
         self.set(worker, UNKNOWN, layout, room);
     }
@@ -113,7 +113,7 @@ impl WalPage {
         self.layout = Some(layout);
         self.marks.insert(worker, mark);
         while self.length() > room && self.marks.len() > 1 {
-            // What is not known cannot be left out, except all of it.
+            // Unknown marks cannot be left out one by one, only all together.
             let others = self.marks.iter().filter(|&(&other, _)| other != worker && other != OTHERS);
             let Some((&lowest, &mark)) = others.min_by_key(|&(_, &mark)| (mark == UNKNOWN, mark)) else { break };
             self.marks.remove(&lowest);
@@ -129,7 +129,7 @@ impl WalPage {
         ENTRIES + self.marks.len() * ENTRY + CHECKSUM
     }
 
-    /// The bytes of it.
+    /// The bytes of the page.
     pub fn encode(&self) -> Vec<u8> {
         let layout = self.layout.map(|layout| layout.to_string()).unwrap_or_default();
         assert!(layout.len() <= LAYOUT.len(), "no layout is that long: {layout}");
@@ -147,8 +147,8 @@ impl WalPage {
         bytes
     }
 
-    /// Reads bytes, which other bytes may follow; `None` if they are not of such a page, or of another version, or
-    /// damaged. Then they say nothing.
+    /// Reads bytes, which other bytes may follow; `None` if they are no such page, or another version, or damaged. Then
+    /// they say nothing.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));

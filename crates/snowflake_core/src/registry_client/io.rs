@@ -1,4 +1,4 @@
-//! What a registry client has around it.
+//! What a registry client works with: clocks, files, the server and the registry.
 
 use crate::UnixMs;
 use crate::mark::StoredMark;
@@ -6,12 +6,12 @@ use crate::server::identity::Worker;
 use crate::server::lease::{Lease, LeaseStart, Location, Token};
 use std::ops::Deref;
 
-/// A lease that is on disk: only reading and writing it there make one. Only such a one may be used.
+/// A lease that is on disk: only reading or writing it there makes one. No other lease may be used.
 #[derive(Clone, Copy, Debug)]
 pub struct DurableLease(Lease);
 
 impl DurableLease {
-    /// The one in the state directory.
+    /// The lease in the state directory.
     pub(super) fn read<I: Io>(io: &I) -> Result<Option<Self>, I::Failure> {
         Ok(io.read_lease()?.map(Self))
     }
@@ -40,7 +40,7 @@ pub enum Occasion {
         /// Whether it can begin without an answer.
         is_optional: bool,
     },
-    /// The lease is to be longer.
+    /// The lease is to be extended.
     Renewal,
     /// The server stops as planned.
     Release,
@@ -49,25 +49,25 @@ pub enum Occasion {
 /// Which worker a server is configured to lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// The one that it is to have; `None` if any of its data center will do.
+    /// The worker that it is to have; `None` if any worker of its data center will do.
     pub worker: Option<Worker>,
     /// The least worker of its data center.
     pub least: Worker,
-    /// The greatest one.
+    /// The greatest worker of its data center.
     pub greatest: Worker,
 }
 
 impl Wish {
-    /// Whether it is for this worker.
+    /// Whether this worker will do.
     pub(super) fn is_for(self, worker: Worker) -> bool {
         self.worker.is_none_or(|wanted| wanted == worker) && (self.least..=self.greatest).contains(&worker)
     }
 }
 
-/// What is asked for a worker.
+/// A request for a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// What the server is configured to.
+    /// The worker that the server is configured to lease.
     pub wish: Wish,
     /// The token of the new lease.
     pub token: Token,
@@ -80,7 +80,7 @@ pub struct Claim {
 pub struct Grant {
     /// Timestamps below this time.
     pub until: UnixMs,
-    /// The proof of it.
+    /// The proof of the grant.
     pub receipt: [u8; 32],
     /// The state of the registry.
     pub revision: u64,
@@ -93,27 +93,27 @@ pub struct Claimed {
     pub worker: Worker,
     /// Where its IDs begin.
     pub start: LeaseStart,
-    /// Where they end.
+    /// Where its IDs end.
     pub grant: Grant,
 }
 
-/// What comes of a renewal.
+/// The outcome of a renewal.
 #[derive(Debug)]
 pub enum Renewal<F> {
     /// It was granted.
     Granted(Grant),
     /// The server does not have the worker any more.
     Refused {
-        /// What the registry has said.
+        /// The registry's answer.
         failure: F,
-        /// Whether it will never have it again, whatever becomes of the registry.
+        /// Whether the server will never have the worker again, whatever happens to the registry.
         is_final: bool,
-        /// Whether another server has it for the same time, so that this one must issue nothing more.
+        /// Whether another server has the worker for the same time, so this one must stop issuing IDs.
         must_stop: bool,
     },
 }
 
-/// What is to be logged.
+/// An event to be logged.
 #[derive(Debug)]
 pub enum Event<'a, F> {
     /// A worker was leased.
@@ -134,7 +134,7 @@ pub enum Event<'a, F> {
     Unheard(&'a Lease),
 }
 
-/// The clocks, the files, the server and the registry that a client has to do with.
+/// The clocks, files, server and registry of a client.
 pub trait Io {
     /// Why something could not be done.
     type Failure;
@@ -143,8 +143,8 @@ pub trait Io {
 
     /// What a monotonic clock shows, in milliseconds.
     fn monotonic_ms(&self) -> u64;
-    /// The latest of what the clock shows, of the last timestamp issued, and of this mark before the generator's start: what
-    /// a grant must be beyond.
+    /// The latest of the clock's time and the last timestamp issued or, before the generator's start, this mark. A
+    /// grant must be later.
     fn latest(&self, mark_at_start: UnixMs) -> UnixMs;
     /// `snowflake_pg.registry_lease`, in milliseconds.
     fn lease_ms(&self) -> u64;
@@ -159,7 +159,7 @@ pub trait Io {
     fn unlock(&mut self);
     /// Where this server runs; `None` if that is not known.
     fn location(&self) -> Option<Location>;
-    /// What is in the state directory.
+    /// The mark in the state directory.
     fn read_stored_mark(&mut self) -> Result<StoredMark, Self::Failure>;
     /// The lease in the state directory.
     fn read_lease(&self) -> Result<Option<Lease>, Self::Failure>;
@@ -172,7 +172,7 @@ pub trait Io {
     fn lost_lease(&self) -> Self::Failure;
     /// Lets the server begin.
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart);
-    /// Lets the running server go on.
+    /// Lets the running server use a longer lease.
     fn extend(&mut self, lease: &DurableLease);
     /// Lowers the grant to [what was issued](crate::mark::Mark::lowest_grant), so that the mark is not extended any more.
     /// Returns it; `None` if it cannot tell, or if that takes too long.
@@ -184,7 +184,7 @@ pub trait Io {
 
     /// Connects to the registry, presents the lease, and compares the clocks.
     fn connect(&mut self, lease: Option<&Lease>, occasion: Occasion) -> Result<Self::Session, Self::Failure>;
-    /// Leases a worker; the one of the lease that the server had, if that is free.
+    /// Leases a worker: the worker of the lease that the server had, if it is free.
     fn claim(
         &mut self,
         session: &mut Self::Session,
@@ -192,14 +192,14 @@ pub trait Io {
         claim: &Claim,
         latest: UnixMs,
     ) -> Result<Claimed, Self::Failure>;
-    /// Extends a lease, which has the other one of its tokens from then on.
+    /// Extends a lease, which then has the other one of its tokens.
     fn renew(
         &mut self,
         session: &mut Self::Session,
         lease: &Lease,
         latest: UnixMs,
     ) -> Result<Renewal<Self::Failure>, Self::Failure>;
-    /// Ends a lease early: it is the lowered one from then on.
+    /// Ends a lease early, which then is the lowered one.
     fn release(
         &mut self,
         session: &mut Self::Session,
@@ -207,7 +207,7 @@ pub trait Io {
         lowered: &Lease,
         latest: UnixMs,
     ) -> Result<Grant, Self::Failure>;
-    /// Whether the clock is too far from the registry's for a start, by the last answer.
+    /// Whether, at the last answer, the clock was too far from the registry's for a start.
     fn must_not_start(&self) -> bool;
     /// Whether the registry has answered, although with this failure.
     fn is_answer(failure: &Self::Failure) -> bool;

@@ -6,7 +6,7 @@ use crate::server::identity::Worker;
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Which running server it is: the same number for one that is listed twice.
+    /// The number of the running server, which is the same for a server that is listed twice.
     pub server: usize,
     /// PostgreSQL's system identifier, which all copies of a database cluster share.
     pub system_identifier: i64,
@@ -22,30 +22,30 @@ pub struct Member {
     pub clock: Clock,
 }
 
-/// A clock, compared with that of the server that asks.
+/// A clock, compared with the clock of the server that asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// How far it is ahead, in milliseconds.
     pub ahead_ms: i64,
-    /// By how much that can be wrong.
+    /// The largest error of that difference, in milliseconds.
     pub error_ms: u64,
 }
 
-/// What is wrong with a server, beside another one.
+/// A problem between a server and another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// These servers have its data center and its worker.
     SameWorker(Vec<usize>),
     /// It is a standby that would issue the IDs of this server after a promotion, and the mark does not go through WAL.
     Standby(usize),
-    /// Its layout is not that of this server.
+    /// Its layout is not this server's.
     OtherLayout(usize),
-    /// Its clock is ahead of that of this server, by so many milliseconds; behind if negative.
+    /// Its clock is ahead of this server's by so many milliseconds; behind if negative.
     ClockApart(usize, i64),
 }
 
-/// What is wrong with each server, in their order; a server that has not answered is `None`. Servers are named by their
-/// place in the list.
+/// The problems of each server, in the order of the list; a server that has not answered is `None`. Problems name
+/// servers by their index in it.
 pub fn compare(members: &[Option<Member>], max_clock_offset_ms: u64) -> Vec<Vec<Problem>> {
     let known: Vec<_> = members.iter().enumerate().filter_map(|(at, member)| Some((at, member.as_ref()?))).collect();
     let mut problems = vec![Vec::new(); members.len()];
@@ -53,7 +53,7 @@ pub fn compare(members: &[Option<Member>], max_clock_offset_ms: u64) -> Vec<Vec<
         problems[at].extend(same_worker(member, &known));
         problems[at].extend(other_layout(member, &known));
     }
-    // The servers whose clocks agree with one another. Of two clocks that are apart, the first is right, so that one
+    // The servers whose clocks agree with one another. Of two clocks that are apart, the first counts as right, so one
     // wrong clock is one problem.
     let mut agree: Vec<(usize, Clock)> = Vec::new();
     for &(at, member) in &known {
@@ -66,8 +66,8 @@ pub fn compare(members: &[Option<Member>], max_clock_offset_ms: u64) -> Vec<Vec<
     problems
 }
 
-/// The servers that could issue the same IDs as this one. Each is named once, and a standby that may have the worker
-/// of its primary is none.
+/// The servers that could issue the same IDs as this one. Each is named once, and a standby that may have its primary's
+/// worker is not one of them.
 fn same_worker(member: &Member, known: &[(usize, &Member)]) -> Vec<Problem> {
     let (mut duplicates, mut problems, mut named) = (Vec::new(), Vec::new(), vec![member.server]);
     for &(at, other) in known {

@@ -1,11 +1,11 @@
-//! Who issues IDs and writes a durable mark: so that a server tells its own mark from another one's.
+//! Who issues IDs and writes a durable mark: so a server can tell its own mark from another server's.
 
 use crate::id::layout::Layout;
 
-/// The number of a server, as a [flat layout](Layout::flat) has it: what tells its IDs from those of others.
+/// The number of a server, as a [flat layout](Layout::flat) has it, which tells its IDs from other servers'.
 pub type Worker = u64;
 
-/// Identifies a directory or a file among its copies. Without the device number and the host's name, since a volume may
+/// Identifies a directory or a file among its copies. It has no device number and no host's name, since a volume may
 /// move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
@@ -17,7 +17,7 @@ pub struct Inode {
 
 impl Inode {
     /// Whether this is the same directory or file. A copy is created later than its original. Only two that are made
-    /// one right after the other can have the same time of birth, since a clock of the kernel's ticks a hundred times a
+    /// right after each other can have the same time of birth, since the kernel's clock for it ticks a hundred times a
     /// second.
     pub fn same_inode(&self, other: &Self) -> bool {
         let same_number = self.number == other.number;
@@ -38,7 +38,7 @@ pub struct Identity {
     pub timeline: u32,
     /// The directory of the mark.
     pub directory: Inode,
-    /// Whose IDs they are.
+    /// The worker of the IDs.
     pub worker: Worker,
     /// The flat layout of the IDs.
     pub layout: Layout,

@@ -1,18 +1,19 @@
 //! A lease: a worker that a registry has granted to a server, for IDs with timestamps below a time.
 //!
-//! Whoever gets the worker next begins at that time or later. So two servers that both believe to have a worker never
-//! issue the same ID, whatever their clocks show.
+//! The next server with the worker begins at that time or later. So two servers that both believe they have a worker
+//! never issue the same ID, whatever their clocks show.
 //!
-//! A server keeps its lease in a file in the state directory, beside the mark. A copy of the file is not a lease, nor is
-//! the file on another machine: its original may issue IDs. [`decode`] knows it by its inode, and [`Lease::location`] tells
-//! a block-level copy. The registry alone tells an old state of the file: each renewal leaves another token.
+//! A server keeps its lease in a file in the state directory, beside the mark. A copy of the file is not a lease, nor
+//! is the file on another machine: its original may issue IDs. [`decode`] recognizes a copy by its inode, and
+//! [`Lease::location`] recognizes a block-level copy. Only the registry recognizes an old state of the file: each
+//! renewal leaves another token.
 //!
 //! ```text
 //!   0               8       12      16                              32
 //!   ┌───────────────┬───────┬───────┬───────────────────────────────┐
 //!   │ "SNOWLEAS"    │version│   0   │ token                         │   integers are little-endian
 //!   ├───────────────┴───────┴───────┼───────────────┬───────────────┤
-//!   │ token before                  │ granted until │ revision of   │   Unix ms
+//!   │ token of the next renewal     │ granted until │ revision of   │   Unix ms
 //!   │                               │               │ the registry  │
 //!   ├───────┬───────┬───────────────┼───────────────┴───────────────┤
 //!   │data   │worker │ device of the │ boot of the machine           │   64
@@ -36,13 +37,13 @@ const CHECKED: usize = 160;
 /// Length of the file in bytes.
 pub const LENGTH: usize = 164;
 
-/// A secret that only the holder of a lease has; another one after each renewal.
+/// A secret that only the holder of a lease has. It changes with each renewal.
 pub type Token = u128;
 
-/// The machine, since it was started, and a directory on it.
+/// A boot of a machine, and a directory on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// What the kernel calls a boot: a random number.
+    /// The kernel's random number for the boot.
     pub boot: u128,
     /// The number of the device of the state directory.
     pub device: u64,
@@ -60,12 +61,12 @@ impl Location {
 pub struct Lease {
     /// The worker.
     pub worker: Worker,
-    /// The token of the grant, and the one of a renewal whose answer has not come, which the registry can have instead;
-    /// the same one twice if there is none.
+    /// The token of the grant, and the token of a renewal whose answer has not come, which the registry can have
+    /// instead; the same token twice if there is no such renewal.
     pub tokens: [Token; 2],
     /// Where IDs of this lease began.
     pub begins: UnixMs,
-    /// Every timestamp issued is below it.
+    /// Every timestamp issued is below this time.
     pub granted_until: UnixMs,
     /// What proves to a registry that was restored that it has granted this.
     pub receipt: [u8; 32],
@@ -96,13 +97,13 @@ impl LeaseStart {
     }
 }
 
-/// How long before its end a server may claim a lease of its own anew, and how far beyond a restore of the registry a grant
-/// must reach that counts, in milliseconds: `snowflake_registry.margin()`.
+/// `snowflake_registry.margin()`, in milliseconds: how long before the end of its own lease a server may claim it
+/// again, and how far a grant must reach beyond a restore of the registry to count.
 pub const fn margin_ms(lease_ms: u64) -> u64 {
     if lease_ms < 600_000 { lease_ms / 10 } else { 60_000 }
 }
 
-/// The mark of a worker that may be used until this time may not be above this one, which is the beginning of a tick.
+/// The highest mark of a worker that may be used until this time. It is the beginning of a tick.
 pub fn limit(layout: &Layout, usable_until: UnixMs) -> UnixMs {
     match layout.tick_at(usable_until) {
         Ok(tick) => layout.time_of(tick),
@@ -111,7 +112,7 @@ pub fn limit(layout: &Layout, usable_until: UnixMs) -> UnixMs {
     }
 }
 
-/// The bytes of the file, whose inode is this.
+/// The bytes of the file with this inode.
 pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -133,7 +134,7 @@ pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
     bytes
 }
 
-/// Reads the file, whose inode is this; `None` if it is a copy, or damaged: then it says nothing.
+/// Reads the file with this inode; `None` if it is a copy, or damaged: then it says nothing.
 pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
     let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
     let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();

@@ -33,9 +33,9 @@ pub enum NumberSource {
     Unset,
     /// The configuration.
     Number(u64),
-    /// The host's name, and this is added.
+    /// The number at the end of the host's name, plus this one.
     HostName(u64),
-    /// A variable in the environment, and this is added.
+    /// The number at the end of a variable in the environment, plus this one.
     Environment(String, u64),
     /// A file with this path.
     File(String),
@@ -59,13 +59,13 @@ pub enum SourceError {
     /// There is no number after the plus sign.
     #[error("\"+\" must be followed by a number, as in \"hostname+100\"")]
     Offset,
-    /// It is no name of a variable.
+    /// The name of the variable is invalid.
     #[error("\"{0}\" is not the name of an environment variable")]
     Variable(String),
     /// The path is relative.
     #[error("\"{0}\" is not an absolute path")]
     RelativePath(String),
-    /// It is no network.
+    /// The network is invalid.
     #[error("\"{0}\" is not an IPv4 network, as \"10.20.0.0/22\" is")]
     Network(String),
     /// Bits are set behind the prefix.
@@ -82,10 +82,10 @@ pub enum SourceError {
     TooLarge,
 }
 
-/// Why what the host has gives no number.
+/// Why the host's name, variable, file or address has no number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoNumber {
-    /// There is none at its end, or only one that is a part of something longer.
+    /// There is no number at its end, or one that may be a part of something longer.
     #[error("does not end with a number after \"-\", \".\" or a word of letters")]
     NotAtEnd,
     /// It ends with an address.
@@ -100,7 +100,7 @@ pub enum NoNumber {
     /// The server has no such address.
     #[error("No IPv4 address of this host is in network {0}")]
     NoAddressIn(Network),
-    /// It has several.
+    /// The server has several such addresses.
     #[error("This host has several IPv4 addresses in network {network}: {}", list(.addresses))]
     SeveralIn {
         /// The network.
@@ -179,7 +179,7 @@ impl fmt::Display for NumberSource {
     }
 }
 
-/// A text without what follows its plus sign, and that number, or 0.
+/// The text before a plus sign, and the number after it, or 0.
 fn split_offset(text: &str) -> Result<(&str, u64), SourceError> {
     match text.split_once('+') {
         None => Ok((text, 0)),
@@ -211,12 +211,12 @@ fn number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|&number| all_digits && number <= GREATEST)
 }
 
-/// The number of a host, plus `offset`: the one at the end of its name, up to the first dot.
+/// The number of a host, plus `offset`: the number at the end of its name, up to the first dot.
 pub fn number_of_host(name: &str, offset: u64) -> Result<u64, NoNumber> {
     number_at_end(name.split('.').next().unwrap_or_default(), offset)
 }
 
-/// The number of a variable in the environment, plus `offset`: its value, or the one at the end of it.
+/// The number of a variable in the environment, plus `offset`: its value, or the number at the end of its value.
 pub fn number_of_variable(value: &str, offset: u64) -> Result<u64, NoNumber> {
     if value.is_empty() || value.contains(|c: char| !c.is_ascii_digit()) {
         return number_at_end(value, offset);

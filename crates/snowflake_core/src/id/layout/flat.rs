@@ -1,7 +1,7 @@
-//! Servers have one number, whatever a layout makes of it.
+//! A server has one number, however a layout splits it.
 //!
-//! Twitter's data center 11 and worker 26 are the same bits as worker 378 of `flat`. So all that a server keeps, compares and
-//! leases is in the words of a layout without data centers. A server can go from one of two such layouts to the other.
+//! Twitter's data center 11 and worker 26 are the same bits as worker 378 of `flat`. So everything that a server keeps,
+//! compares and leases is in terms of a layout without data centers. A server can switch between two such layouts.
 
 use super::{Field, FieldKind, Layout};
 
@@ -30,7 +30,7 @@ impl Layout {
         (server >> self.worker.bits, server & self.worker.max())
     }
 
-    /// Whose ID it is.
+    /// The server that issued an ID.
     pub const fn server_of(&self, id: u64) -> u64 {
         self.flatten(self.datacenter.get(id), self.worker.get(id))
     }

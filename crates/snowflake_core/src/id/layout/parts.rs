@@ -52,7 +52,7 @@ impl Layout {
         }
     }
 
-    /// The ID of a point in time, somewhere in its tick, and of numbers. A field that the layout does not have holds
+    /// The ID with the tick of a point in time, and with these numbers. A field that the layout does not have holds
     /// only 0.
     pub fn pack(&self, issued_at: UnixMs, datacenter: i64, worker: i64, sequence: i64) -> Result<u64, PartsError> {
         let tick = self.tick_at(issued_at)?;
@@ -69,7 +69,7 @@ impl Layout {
         self.field_bits(FieldKind::Tag, tag)
     }
 
-    /// A number at its place in an ID.
+    /// The bits of a field in an ID that has this number.
     pub(super) fn field_bits(&self, kind: FieldKind, value: i64) -> Result<u64, OutOfRange> {
         let field = self.field(kind);
         u64::try_from(value)

@@ -29,7 +29,7 @@ impl Preset {
 /// Twitter's epoch, 2010-11-04T01:42:54.657Z.
 const TWITTER_EPOCH: UnixMs = 1_288_834_974_657;
 
-/// 2024-01-01T00:00:00Z, of layouts that were first published here.
+/// 2024-01-01T00:00:00Z, the epoch of layouts that were first published here.
 const SNOWFLAKE_PG_EPOCH: UnixMs = 1_704_067_200_000;
 
 /// 2025-11-26T19:13:15Z.
@@ -91,7 +91,7 @@ pub static PRESETS: &[Preset] = &[
         source: "snowflake_pg: below 2^53, so exact as a number of JavaScript's",
     },
     Preset {
-        // As its code has it. In its documentation, the IDs of January 2024 have node and counter the other way round.
+        // From its code. In its documentation, the IDs of January 2024 have node and counter the other way round.
         name: "pgedge",
         fields: &[(Timestamp, 41), (Worker, 10), (Sequence, 12)],
         tick_ms: 1,
@@ -131,7 +131,7 @@ pub static PRESETS: &[Preset] = &[
         source: "ClickHouse/ClickHouse, src/Functions/generateSnowflakeID.cpp",
     },
     Preset {
-        // As the library has it by default. The counter begins at a random number.
+        // The library's default. The counter begins at a random number.
         name: "tsid",
         fields: &[(Timestamp, 42), (Worker, 10), (Sequence, 12)],
         tick_ms: 1,

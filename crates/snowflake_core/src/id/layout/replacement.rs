@@ -1,15 +1,15 @@
-//! What to set in the place of a layout by which no ID can be issued.
+//! The layout to set instead of one that cannot issue IDs.
 
 use super::parse::layout_of;
 use super::{FieldKind, Layout, PRESETS, TimeError, display_unit};
 use crate::{UnixMs, display_time};
 use std::fmt;
 
-/// A layout by which IDs can be issued, in the place of one by which they cannot. Its [`Display`](fmt::Display) form says
-/// what is the same and what is not: `Its IDs have the same bits until 2084-09-06T15:47:35.551Z.`
+/// A layout that can issue IDs, instead of one that cannot. Its [`Display`](fmt::Display) form says what is the same
+/// and what is not: `Its IDs have the same bits until 2084-09-06T15:47:35.551Z.`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// What to set.
+    /// The layout to set.
     pub layout: Layout,
     difference: Difference,
 }
@@ -17,17 +17,17 @@ pub struct Replacement {
 /// How IDs of the two layouts differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Difference {
-    /// They do not, until the one that can be issued ends.
+    /// They do not, until the replacement ends.
     Nothing,
-    /// The timestamp is at another place.
+    /// The timestamp is the highest field.
     Order,
-    /// The timestamp begins later.
+    /// The epoch is later.
     Epoch,
 }
 
 impl Layout {
-    /// A layout by which IDs can be issued at this time, as like this one as there can be. `None` if they can be issued
-    /// by this one, or if there is no such layout.
+    /// The layout most like this one that can issue IDs at this time. `None` if this one can, or if there is no such
+    /// layout.
     pub fn replacement(&self, now: UnixMs) -> Option<Replacement> {
         let has_ended = |layout: &Self| matches!(layout.tick_at(now), Err(TimeError::AfterEnd { .. }));
         if self.check_issuing().is_ok() && !has_ended(self) {
@@ -51,14 +51,14 @@ impl Layout {
         (!has_ended(&layout)).then_some(Replacement { layout, difference: Difference::Epoch })
     }
 
-    /// What to say of the [flat layout](Self::flat) to somebody whose worker is too great.
+    /// The hint for a worker that is too great: the [flat layout](Self::flat) has greater ones.
     pub fn flat_layout_hint(&self) -> Option<String> {
         let flat = Some(self.flat()).filter(|flat| flat != self)?;
         let (text, last) = (flat.short_text(), flat.worker.max());
         Some(format!("Layout \"{text}\" has the same bits, and workers 0 to {last}."))
     }
 
-    /// The shortest text of the layout: its name, or its fields and what is not as by default.
+    /// The shortest text of the layout: its name, or its fields and the settings that are not the default.
     pub fn short_text(&self) -> String {
         if let Some(preset) = PRESETS.iter().find(|preset| preset.layout() == *self) {
             return preset.name.to_owned();

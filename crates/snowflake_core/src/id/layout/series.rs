@@ -35,9 +35,9 @@ pub struct Series {
     fixed: u64,
     /// The sequence's bits of a position.
     sequence_mask: u64,
-    /// How far they are shifted,
+    /// How far the sequence's bits are shifted.
     sequence_shift: u32,
-    /// and the tick's, which is never less.
+    /// How far the tick's bits are shifted, which is never less.
     tick_shift: u32,
 }
 
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// The position of an ID among those of its worker.
+    /// The position of an ID among all IDs of its worker.
     pub const fn position(&self, id: u64) -> Position {
         self.timestamp.get(id) << self.sequence.bits() | self.sequence.get(id)
     }
@@ -68,7 +68,7 @@ impl Layout {
             fixed: bits(FieldKind::Datacenter, datacenter)? | bits(FieldKind::Worker, worker)?,
             sequence_mask: self.sequence.max(),
             sequence_shift: self.sequence.shift(),
-            // The timestamp is the highest field, so the bits below it are at least those of the sequence.
+            // The timestamp is the highest field, so at least the sequence's bits are below it.
             tick_shift: self.timestamp.shift() - self.sequence.bits(),
         })
     }

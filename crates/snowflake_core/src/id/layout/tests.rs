@@ -17,7 +17,7 @@ fn known_answers() -> impl Iterator<Item = [&'static str; 7]> {
     lines.map(|line| line.split('\t').collect::<Vec<_>>().try_into().expect(line))
 }
 
-/// An ID as a bigint has it: those of 64 bits can be negative.
+/// An ID as a bigint: an ID of 64 bits can be negative.
 fn id_of(text: &str) -> u64 {
     text.parse::<i64>().expect("a bigint").cast_unsigned()
 }

@@ -23,7 +23,7 @@ pub(super) struct Counters {
     borrowed_from: AtomicU64,
     /// IDs issued from the history. Written by the callers that take them.
     history: AtomicU64,
-    /// The most IDs with timestamps of one second, of those seconds that are over.
+    /// The most IDs with timestamps of one second, among seconds that have ended.
     busiest_second: AtomicU64,
     /// How many IDs had been issued when the second of the open tick began.
     issued_before_second: AtomicU64,
@@ -50,7 +50,7 @@ pub struct Counts {
 }
 
 impl Counters {
-    /// For a generator that has issued nothing, and whose tick 0 looks used up.
+    /// The counters of a generator that has issued nothing, and whose tick 0 looks used up.
     pub(super) fn new(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
@@ -81,8 +81,8 @@ impl Counters {
         self.count_borrowed(from);
     }
 
-    /// Counts a closed tick, whose last position issued is `last`. The new tick has skipped the numbers below that of
-    /// `first`.
+    /// Counts a closed tick, whose last position issued is `last`. The new tick has skipped the numbers below
+    /// `first`'s.
     pub(super) fn close(&self, last: Position, first: Position, exhausted: bool) {
         let closed = self.numbered(last).wrapping_sub(self.numbered(first) - 1);
         self.issued.fetch_add(closed, Ordering::Relaxed);
@@ -102,25 +102,25 @@ impl Counters {
         self.ticks.load(Ordering::Relaxed)
     }
 
-    /// How many IDs the tick of `state`, the last position issued, has given; many if it was skipped to, or is just being
-    /// opened.
+    /// How many IDs the tick of `state`, the last position issued, has issued; many if an advance has skipped to it, or
+    /// if it is just being opened.
     pub(super) fn issued_in_open_tick(&self, state: Position) -> u64 {
         (state + 1).saturating_sub(self.opened.load(Ordering::Relaxed))
     }
 
-    /// `first` was issued ahead of the clock.
+    /// Records that `first` was issued ahead of the clock.
     pub(super) fn record_borrowed(&self, first: Position) {
         if self.tick_of(self.borrowed_from.load(Ordering::Relaxed)) != self.tick_of(first) {
             self.borrowed_from.store(first, Ordering::Relaxed);
         }
     }
 
-    /// So many IDs came from the history.
+    /// Counts IDs from the history.
     pub(super) fn count_history(&self, ids: u64) {
         self.history.fetch_add(ids, Ordering::Relaxed);
     }
 
-    /// What was issued, up to and with this position.
+    /// The counts up to this position.
     pub(super) fn read(&self, state: Position) -> Counts {
         // Several loads: a tick that closes between them is counted wrongly for one reading.
         let history = self.history.load(Ordering::Relaxed);
@@ -141,15 +141,14 @@ impl Counters {
         self.busiest_second.store(0, Ordering::Relaxed);
     }
 
-    /// How many IDs were issued in order, when the open tick has given so many, with those left out at its start.
+    /// How many IDs were issued in order, when the open tick has issued so many, with the numbers skipped at its start.
     fn in_order(&self, numbered: u64) -> u64 {
         let issued = self.issued.load(Ordering::Relaxed).wrapping_add(numbered);
         // Below 0 only for a moment in which the first tick is being opened.
         issued.cast_signed().max(0).cast_unsigned()
     }
 
-    /// A second is over, and so many IDs have been issued. Two callers can only do this at once if one was stopped for a
-    /// second.
+    /// Ends a second, after so many IDs in all. Two callers can do this at once only if one was stopped for a second.
     fn count_second(&self, issued: u64) {
         let issued_before = self.issued_before_second.swap(issued, Ordering::Relaxed);
         self.busiest_second.fetch_max(issued.saturating_sub(issued_before), Ordering::Relaxed);
@@ -169,7 +168,7 @@ impl Counters {
         if self.tick_of(from) == self.tick_of(last) { (last + 1).saturating_sub(from) } else { 0 }
     }
 
-    /// How many IDs a tick has given when its last one is at this position, with those left out at its start.
+    /// How many IDs a tick has issued when its last one is at this position, with the numbers skipped at its start.
     fn numbered(&self, position: Position) -> u64 {
         (position & ((1 << self.sequence_bits) - 1)) + 1
     }

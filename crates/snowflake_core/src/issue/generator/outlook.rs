@@ -1,4 +1,4 @@
-//! What the next call will meet, without making it.
+//! What the next call would return, without making it.
 
 use super::{Generator, Outcome, Snapshot};
 use crate::Tick;
@@ -23,8 +23,8 @@ impl Generator {
     }
 }
 
-/// What a caller must do whose next ID would have this tick, at the time `now`; `None` if it may take it. The clock has
-/// shown `highest` before it went back, and is `clock_lag` behind the timestamps issued.
+/// What a caller must do before it may take an ID of this tick at the time `now`; `None` if it may take one at once.
+/// The clock has shown `highest` before it went back, and is `clock_lag` behind the timestamps issued.
 pub(super) fn held_back(policy: &Policy, tick: Tick, now: Tick, highest: Tick, clock_lag: Tick) -> Option<Outcome> {
     let regressed = now < highest;
     let allowed = policy.allowed_lead(regressed, clock_lag);

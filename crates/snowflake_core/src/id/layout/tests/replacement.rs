@@ -1,8 +1,8 @@
-//! The layout that a message names in the place of one by which no ID can be issued.
+//! The layout that a message names instead of one that cannot issue IDs.
 
 use super::*;
 
-/// In what follows, the clock shows this.
+/// What the clock shows in these tests.
 const NOW: &str = "2026-11-25T12:00:00Z";
 
 #[test]
