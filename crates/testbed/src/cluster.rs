@@ -79,7 +79,7 @@ impl Builder {
         self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
     }
 
-    /// The defaults of the extension, where a test is about them, and not the short waits of the testbed.
+    /// The extension's defaults instead of the testbed's short waits, for tests that are about them.
     pub fn with_defaults(mut self) -> Self {
         self.with_defaults = true;
         self
@@ -97,16 +97,16 @@ impl Builder {
         self
     }
 
-    /// With checksums of pages, which are initdb's default from PostgreSQL 18 on.
+    /// Checksums of pages, which are initdb's default from PostgreSQL 18 on.
     pub fn checksums(mut self) -> Self {
         self.checksums = true;
         self
     }
 
-    /// Of the version from which tests upgrade: see [`Installation::old`].
+    /// The version from which tests upgrade: see [`Installation::old`].
     pub fn old(mut self) -> Self {
         self.old = true;
-        // pg_upgrade wants it to be the same.
+        // pg_upgrade wants both servers to have checksums, or neither.
         self.checksums()
     }
 
@@ -117,7 +117,7 @@ impl Builder {
         cluster
     }
 
-    /// A server without a data directory, which somebody else is to make and run.
+    /// A server without a data directory, which the caller makes and runs.
     pub fn bare(&self) -> Cluster {
         let installation = if self.old { Installation::old() } else { Installation::shared() };
         let directory = Scratch::new("snowflake-");
@@ -145,10 +145,10 @@ impl Builder {
         cluster
     }
 
-    /// Writes what this server is to be like into the end of its postgresql.conf.
+    /// Appends these settings to the server's postgresql.conf.
     pub(crate) fn configure(&self, cluster: &Cluster) {
         cluster.configure("listen_addresses", "");
-        // In the data directory, so that a killed server leaves nothing behind.
+        // In the data directory, so a killed server leaves nothing behind.
         cluster.configure("dynamic_shared_memory_type", "mmap");
         cluster.configure("unix_socket_directories", cluster.host().display());
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
@@ -163,7 +163,7 @@ impl Builder {
 }
 
 impl Cluster {
-    /// A server that is to be set up further.
+    /// A server that is to be described further.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -187,7 +187,7 @@ impl Cluster {
     }
 
     /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is
-    /// in another layer. False where that can't be done, as by anybody but root.
+    /// in another layer. False if that can't be done, as by anybody except root.
     pub fn overlay(&mut self) -> bool {
         let [upper, work] = ["upper", "work"].map(|name| self.make_directory(name));
         self.overlay = Overlay::new(self.data(), upper, work);
@@ -227,7 +227,7 @@ impl Cluster {
         self.try_start().unwrap_or_else(|log| panic!("the server does not start:\n{log}"));
     }
 
-    /// Starts the server; an error is what its log says.
+    /// Starts the server; the error is its log.
     pub fn try_start(&mut self) -> Result<(), String> {
         assert!(self.postmaster.is_none(), "started twice");
         let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
@@ -277,14 +277,14 @@ impl Cluster {
         [vec![postmaster], children(postmaster)].concat()
     }
 
-    /// Backends outlive a killed postmaster until they notice; a new one does not start before. It does not wait for
-    /// the logging collector and for commands of the server's.
+    /// Backends outlive a killed postmaster until they notice; a new one does not start before. A new one does not wait
+    /// for the logging collector and for the server's commands.
     fn wait_for_orphans(&self, postmaster: u32) {
         let deadline = Instant::now() + PATIENCE;
         let is_backend = |pid| {
             let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            // A process that ends has no line any more while it still gives up the shared memory. A new one has not
-            // given itself a title yet.
+            // A process that ends has no line any more while it still has the shared memory. A new one has no title
+            // yet.
             let program = line.split('\0').next().unwrap_or_default();
             let is_servers = program.is_empty() || program.ends_with("/postgres") || program.starts_with("postgres: ");
             pid != postmaster && is_servers && !line.contains("logger")
@@ -307,8 +307,8 @@ impl Cluster {
         }
     }
 
-    /// Sets the clock of a server that has its own: seconds to add to the real time. The server has had time to notice
-    /// then, for which it may take a millisecond.
+    /// Sets the clock of a server that has its own: seconds to add to the real time. When this returns, the server has
+    /// had time to notice, which may take a millisecond.
     pub fn set_clock(&self, offset: f64) {
         // Replaced as a whole: the server may read it at any moment.
         let new = self.directory.path().join("clock.new");

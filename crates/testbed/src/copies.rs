@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const LIFE: &str = "snowflake_pg.life";
 
 impl Builder {
-    /// A copy of a running server, made by pg_basebackup. Not started; when it is, it is no standby.
+    /// A copy of a running server, made by pg_basebackup. Not started, and no standby.
     pub fn backup_of(self, source: &Cluster) -> Cluster {
         let cluster = self.bare();
         cluster.back_up(source);
@@ -35,7 +35,7 @@ impl Builder {
         cluster
     }
 
-    /// What pg_upgrade makes of a stopped server, which was built as [`Builder::old`]. Not started.
+    /// The server that pg_upgrade makes from a stopped one, which was built as [`Builder::old`]. Not started.
     pub fn upgrade_of(mut self, old: &Cluster) -> Cluster {
         self.checksums = true;
         let new = self.create();
@@ -59,8 +59,8 @@ impl Cluster {
         run(backup.arg("--pgdata").arg(self.data()));
     }
 
-    /// Empties the data directory of a stopped server, and fills it again by a new base backup of another one. Keeps
-    /// its configuration.
+    /// Empties the data directory of a stopped server, and fills it again with a base backup of another one. Keeps its
+    /// configuration.
     pub fn clone_anew(&self, source: &Cluster) {
         self.preserve_configuration(|| {
             self.empty();
@@ -78,7 +78,8 @@ impl Cluster {
         }
     }
 
-    /// Keeps the data directory of a stopped server as a snapshot of its volume does: the file of lives with its inode.
+    /// Keeps the data directory of a stopped server as a snapshot of its volume would: the file of lives with its
+    /// inode.
     pub fn snapshot(&self) -> PathBuf {
         let snapshot = self.host().join("snapshot");
         run(Command::new("cp").arg("-a").arg(self.data()).arg(&snapshot));
@@ -94,7 +95,7 @@ impl Cluster {
         run(Command::new("cp").arg("-a").arg(snapshot.join(".")).arg(self.data()));
     }
 
-    /// Does something that replaces postgresql.conf, and puts the old one back.
+    /// Runs something that replaces postgresql.conf, and puts the old one back.
     fn preserve_configuration(&self, replace: impl FnOnce()) {
         let configuration = self.data().join("postgresql.conf");
         let ours = fs::read(&configuration).expect("postgresql.conf");
@@ -106,7 +107,7 @@ impl Cluster {
     pub fn follow(&mut self, primary: &Cluster) {
         fs::write(self.data().join("standby.signal"), "").expect("a standby");
         self.configure("primary_conninfo", format!("host={} user=postgres", primary.host().display()));
-        // A standby that has lost its primary may sleep so long before it notices that it is promoted.
+        // A standby that has lost its primary may sleep that long before it notices its promotion.
         self.configure("wal_retrieve_retry_interval", "100ms");
         self.start();
         primary.wait_until("SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming')");
@@ -123,7 +124,7 @@ impl Cluster {
         self.wait_until(&format!("SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn"));
     }
 
-    /// Waits until a standby has replayed everything that its primary, which has been shut down, has left behind.
+    /// Waits until a standby has replayed everything from its primary, which has been shut down.
     pub fn wait_for_replay_of(&self, stopped: &Cluster) {
         let output = self.command("pg_controldata").arg(stopped.data()).output().expect("pg_controldata");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -132,9 +133,9 @@ impl Cluster {
         self.wait_until(&format!("SELECT pg_last_wal_replay_lsn() > '{end}'::pg_lsn"));
     }
 
-    /// Turns a stopped server back to where it can follow another one, by pg_rewind. Keeps its configuration.
+    /// Rewinds a stopped server by pg_rewind to where it can follow another one. Keeps its configuration.
     pub fn rewind(&self, source: &Cluster) {
-        // One that has just been promoted names its new timeline in its control file by the next checkpoint.
+        // A server that has just been promoted has its new timeline in its control file after the next checkpoint.
         source.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
         self.preserve_configuration(|| {
             let mut rewind = self.command("pg_rewind");
@@ -143,7 +144,7 @@ impl Cluster {
         });
     }
 
-    /// Archives WAL in a directory of its own from the next start on.
+    /// Archives WAL in a directory of this server, from its next start on.
     pub fn archive(&self) {
         let archive = self.make_directory("archive");
         self.configure("archive_mode", "on");
@@ -156,8 +157,7 @@ impl Cluster {
         self.wait_until(&format!("SELECT coalesce(last_archived_wal >= '{segment}', false) FROM pg_stat_archiver"));
     }
 
-    /// Starts a backup from which a point in time is recovered by another server's archive, and waits until it is a
-    /// primary.
+    /// Starts a backup that recovers to a point in time from another server's archive, and waits until it is a primary.
     pub fn recover(&mut self, source: &Cluster, until: &str) {
         fs::write(self.data().join("recovery.signal"), "").expect("a recovery");
         self.configure("archive_mode", "off");
@@ -168,7 +168,7 @@ impl Cluster {
         self.wait_until("SELECT NOT pg_is_in_recovery()");
     }
 
-    /// Restores what pg_dump makes of another server's database.
+    /// Restores a dump of another server's database.
     pub fn restore_dump_of(&self, source: &Cluster) {
         let file = self.host().join("dump");
         let mut dump = self.command("pg_dump");

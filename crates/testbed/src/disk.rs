@@ -18,7 +18,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// For a server whose data directory will be this one. Has a directory of its own beside it.
+    /// The disk of a server with this data directory. The disk has a directory beside it.
     pub(crate) fn new(data: &Path) -> Self {
         // The names by which the system calls them: processes are asked what their open files are.
         let server = data.parent().and_then(|parent| parent.canonicalize().ok()).expect("the server's directory");
@@ -36,7 +36,7 @@ impl Disk {
         [format!("{DIRECTORY}={}", self.directory.display()), format!("{HOME}={}", self.home.display())]
     }
 
-    /// From now on the disk does this.
+    /// Orders the disk to do this from now on.
     pub fn obey(&self, order: Order) {
         self.store.give(order).expect("the disk's order");
     }
@@ -52,7 +52,7 @@ impl Disk {
         Some(mark_in(&self.store.path(&mark)))
     }
 
-    /// Leaves of the state directory what the power being cut leaves: what was flushed. To be called when no process is
+    /// Leaves in the state directory what a power cut would leave: what was flushed. To be called when no process is
     /// left that could write.
     pub(crate) fn forget_what_was_not_flushed(&self) {
         let Some(flushed) = self.flushed_entries() else {
@@ -70,7 +70,7 @@ impl Disk {
         }
     }
 
-    /// The entries of the state directory, as they were flushed; `None` if it itself was not.
+    /// The entries of the state directory, as they were flushed; `None` if the directory itself was not.
     fn flushed_entries(&self) -> Option<BTreeMap<String, Key>> {
         let key = |path: &Path| Key::of(&fs::metadata(path).ok()?).ok();
         let data = key(self.directory.parent()?).expect("the data directory");

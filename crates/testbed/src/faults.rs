@@ -15,8 +15,8 @@ impl Cluster {
         self.stop(Signal::KILL);
     }
 
-    /// Cuts the power of a server that has its own disk: every process ends at once, and of the state directory only
-    /// what was flushed is left.
+    /// Cuts the power of a server that has its own disk: every process ends at once, and the state directory has only
+    /// what was flushed.
     pub fn cut_power(&mut self) {
         self.kill_all();
         self.disk().forget_what_was_not_flushed();
@@ -52,7 +52,7 @@ impl Cluster {
     }
 }
 
-/// A server whose processes stand still. They go on when this is dropped, so that the server can be stopped.
+/// A server whose processes stand still. They continue when this is dropped, so the server can be stopped.
 pub struct Frozen<'a> {
     _cluster: &'a Cluster,
     processes: Vec<u32>,

@@ -15,12 +15,12 @@ pub(crate) fn running_as_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// The host that a server believes to run on.
+/// The host that a server believes it runs on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
-    /// Its name, if it has one of its own.
+    /// Its own name, if it has one.
     pub name: Option<String>,
-    /// Files of the system that it has for itself: where, and what is in them.
+    /// Its own files of the system: their paths and contents.
     pub files: Vec<(&'static str, String)>,
 }
 
@@ -45,28 +45,28 @@ impl Host {
         command
     }
 
-    /// Has a file of the system for itself.
+    /// Gives the host a file of the system of its own.
     pub fn put(&mut self, path: &'static str, content: String) {
         self.files.retain(|(other, _)| *other != path);
         self.files.push((path, content));
     }
 }
 
-/// Whether servers can have hosts of their own, as by root.
+/// Whether servers can have hosts of their own, which root can give them.
 pub fn can_name_hosts() -> bool {
     let host = Host { name: Some("pg-3".to_owned()), ..Host::default() };
     let named = host.command(Path::new("")).args(["uname", "-n"]).output();
     named.is_ok_and(|named| named.stdout == b"pg-3\n")
 }
 
-/// A test with hosts of its own is skipped where there can be none.
+/// Skips a test that needs hosts of its own if there can be none.
 pub fn need_hosts() {
     if !can_name_hosts() {
         skip("only root can give servers hosts of their own");
     }
 }
 
-/// Makes the servers' user the owner of a file or directory; for anybody but root it is that already.
+/// Makes the servers' user the owner of a file or directory; unless root runs this, it is the owner already.
 pub(crate) fn give_away(path: &Path) {
     if !running_as_root() {
         return;

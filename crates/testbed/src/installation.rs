@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
 
-/// A copy of PostgreSQL's programs, and links to everything else but the extension, which `make install` puts in.
+/// A copy of PostgreSQL's programs, and links to everything else except the extension, which `make install` adds.
 ///
 /// PostgreSQL finds its files relative to its programs, so a tree of the same shape anywhere works as an installation.
 /// Removed when the last user drops it.
@@ -35,8 +35,8 @@ impl Installation {
         Self::once(&SHARED, source)
     }
 
-    /// The one of servers that are to be upgraded: of the PostgreSQL that `SNOWFLAKE_PG_OLD_CONFIG` names, with the
-    /// extension of `SNOWFLAKE_PG_OLD_LIBRARY`; without these, the same.
+    /// The installation of servers that are to be upgraded: the PostgreSQL that `SNOWFLAKE_PG_OLD_CONFIG` names, with
+    /// the extension of `SNOWFLAKE_PG_OLD_LIBRARY`; without these, the shared one.
     pub fn old() -> Arc<Self> {
         static OLD: Mutex<Weak<Installation>> = Mutex::new(Weak::new());
         let [pg_config, extension] = ["SNOWFLAKE_PG_OLD_CONFIG", "SNOWFLAKE_PG_OLD_LIBRARY"].map(std::env::var_os);
@@ -45,7 +45,7 @@ impl Installation {
     }
 
     fn once(made: &Mutex<Weak<Self>>, source: impl FnOnce() -> Source) -> Arc<Self> {
-        // A test that failed while it held the lock has done no harm to the rest.
+        // A test that failed while it had the lock has done no harm to others.
         let mut made = made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         made.upgrade().unwrap_or_else(|| {
             let new = Arc::new(Self::new(&source()));
@@ -119,7 +119,7 @@ pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Where the scripts are that are installed: `SNOWFLAKE_PG_SOURCES`, or the project.
+/// The directory of the scripts that are installed: `SNOWFLAKE_PG_SOURCES`, or the project.
 pub fn sources() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_SOURCES").map_or_else(project, PathBuf::from)
 }
@@ -135,17 +135,17 @@ pub fn library() -> PathBuf {
         .map_or_else(|| project().join("target/release/libsnowflake_pg.so"), PathBuf::from)
 }
 
-/// The path with which pg_config answers, that of `PG_CONFIG` or in the PATH.
+/// The path that pg_config prints: `PG_CONFIG`'s, or the one in the PATH.
 pub fn pg_config(question: &str) -> PathBuf {
     answer(&chosen_pg_config(), question)
 }
 
-/// A file of this machine's; a test that needs it is skipped where it is missing.
+/// A file of this machine; a test that needs it is skipped if it is missing.
 pub fn needed(file: PathBuf) -> PathBuf {
     if file.exists() { file } else { skip(format_args!("there is no {}", file.display())) }
 }
 
-/// A test of an extension of PostgreSQL's own is skipped where that is missing.
+/// Skips a test of one of PostgreSQL's extensions if that is missing.
 pub fn need_extension(name: &str) {
     needed(pg_config("--sharedir").join("extension").join(format!("{name}.control")));
 }
@@ -157,7 +157,7 @@ pub fn postgresql() -> u32 {
     digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{version}"))
 }
 
-/// A test of what came with this major version is skipped on older ones.
+/// Skips a test on major versions before this one.
 pub fn need_postgresql(major: u32) {
     if postgresql() < major {
         skip(format_args!("it came with PostgreSQL {major}"));

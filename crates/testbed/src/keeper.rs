@@ -1,4 +1,4 @@
-//! What the keeper of a server is about.
+//! What the keeper of a server is doing.
 
 use crate::cluster::{Cluster, PATIENCE};
 use crate::load::sleep_past;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PROCESS: &str = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
 
 impl Cluster {
-    /// Waits until the keeper sleeps, and would do so until a backend asks for it.
+    /// Waits until the keeper sleeps until a backend wakes it.
     pub fn wait_until_keeper_rests(&self) {
         let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
         let process = value(&mut client, PROCESS);
@@ -27,7 +27,7 @@ impl Cluster {
     }
 }
 
-/// Whether a process waits for its latch, and for no time: in `epoll_wait()`, whose fourth argument is -1.
+/// Whether a process waits for its latch without a time limit: in `epoll_wait()`, whose fourth argument is -1.
 fn sleeps_without_end(process: &str) -> bool {
     let path = format!("/proc/{process}/syscall");
     let call = fs::read_to_string(&path);

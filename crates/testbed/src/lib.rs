@@ -1,8 +1,9 @@
 //! Throwaway PostgreSQL servers with the extension installed: for tests, the demonstration and benchmarks.
 //!
-//! Nothing is installed into the system, and nothing is left behind but templates in `target`. Each server runs from a
-//! private copy of the PostgreSQL installation, in a temporary directory, on Unix sockets only, and stops when its
-//! [`Cluster`] is dropped or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user `postgres`.
+//! Nothing is installed into the system, and nothing is left behind except templates in `target`. Each server runs from
+//! a private copy of the PostgreSQL installation, in a temporary directory, on Unix sockets only, and stops when its
+//! [`Cluster`] is dropped or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user
+//! `postgres`.
 
 mod cluster;
 mod copies;
@@ -62,12 +63,12 @@ use snowflake_core::mark::state_file;
 use std::fs;
 use std::path::Path;
 
-/// The layout of servers that were not told another one.
+/// The layout of servers that have no other configured.
 pub fn default_layout() -> Layout {
     "flat".parse().expect("a preset")
 }
 
-/// When an ID of that layout says that it was issued.
+/// The timestamp of an ID of that layout.
 pub fn issued_at(id: i64) -> UnixMs {
     assert!(id > 0, "{id} has wrapped");
     default_layout().issued_at(id.cast_unsigned())

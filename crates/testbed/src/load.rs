@@ -1,7 +1,7 @@
 //! Clients that ask for IDs and keep every one they receive, and the oracle that judges them.
 //!
 //! What counts is what a client has received, whether or not its transaction was ever committed. Rows in a table would
-//! not do: a crash takes those that give evidence with it.
+//! not do: a crash takes the evidence with it.
 
 use crate::cluster::{Cluster, PATIENCE};
 use postgres::error::DbError;
@@ -38,7 +38,7 @@ struct Received {
     arrivals: Vec<Arrival>,
     /// How long the server took for one answer, at most.
     longest: Duration,
-    /// Times the server was not there.
+    /// How often the server was not there.
     outages: usize,
     /// Errors of the server, by SQLSTATE and message.
     errors: BTreeMap<String, usize>,
@@ -86,7 +86,7 @@ impl Load {
         Self { stop, received, clients }
     }
 
-    /// Waits until the clients have received some thousand IDs more, so that not all were on their way already.
+    /// Waits until the clients have received some thousand IDs more, which were not all on their way already.
     pub fn wait_for_ids(&self) {
         self.wait_for_some(5000);
     }
@@ -108,14 +108,14 @@ impl Load {
     }
 }
 
-/// The clients of a test that has failed would look for its server for ever.
+/// If the test has failed, its clients would look for its server for ever.
 impl Drop for Load {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// Ends the threads of a scope also when their test fails: it would wait for them for ever.
+/// Ends the threads of a scope even if their test fails, which would wait for them for ever.
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -132,17 +132,17 @@ impl Witness {
         witness
     }
 
-    /// In a new session from now on.
+    /// Opens a new session for the next calls.
     pub fn connect(&mut self, cluster: &Cluster) {
         self.session = Some(cluster.connect());
     }
 
-    /// In this session from now on.
+    /// Uses this session for the next calls.
     pub fn take_over(&mut self, session: Client) {
         self.session = Some(session);
     }
 
-    /// Its session, for what returns no IDs.
+    /// Its session, for statements that return no IDs.
     pub fn session(&mut self) -> &mut Client {
         self.session.as_mut().expect("a session")
     }
@@ -193,7 +193,7 @@ impl Received {
             let received = self.ids.len() - seen;
             count.fetch_add(received, Ordering::Relaxed);
             if received == 0 {
-                // A server that refuses needs the processor for getting over it.
+                // A server that refuses needs the processor to recover.
                 sleep(Duration::from_millis(1));
             }
         }
@@ -213,7 +213,7 @@ impl Received {
                 }
             }
             Err(error) => match error.as_db_error() {
-                // 57P is the server going down; another end of the session has no code at all.
+                // 57P means that the server goes down; a session that ends otherwise has no code at all.
                 Some(error) if !error.code().code().starts_with("57P") => {
                     *self.errors.entry(format!("{} {}", error.code().code(), error.message())).or_default() += 1;
                 }
@@ -257,12 +257,12 @@ impl Report {
     /// How many IDs were received more than once.
     pub fn duplicates(&self) -> usize {
         let mut all: Vec<_> = self.received().collect();
-        // Not sort_unstable(): each client's are sorted already, which this makes use of.
+        // Not sort_unstable(): each client's IDs are sorted already, which sort() makes use of.
         all.sort();
         all.windows(2).filter(|pair| pair[0] == pair[1]).count()
     }
 
-    /// How many IDs were not greater than the one before them, as one client received them.
+    /// How many IDs were not greater than the previous ID of their client.
     pub fn inversions(&self) -> usize {
         let inverted = |client: &Received| client.ids.windows(2).filter(|pair| pair[0] >= pair[1]).count();
         self.clients.iter().map(inverted).sum()
@@ -306,8 +306,8 @@ impl Report {
         self.largest_lead_ms_by(layout, |_, _| offset_ms)
     }
 
-    /// How far a timestamp was ahead where the clock was set meanwhile: `offset_ms` says how far it was from the real
-    /// one, at most, between two real times.
+    /// How far a timestamp was ahead if the clock was set meanwhile: `offset_ms` says how far it was from the real one,
+    /// at most, between two real times.
     pub fn largest_lead_ms_by(&self, layout: &Layout, offset_ms: impl Fn(UnixMs, UnixMs) -> i64) -> i64 {
         let signed = |ms: UnixMs| i64::try_from(ms).expect("this age");
         let lead = |&Arrival { last, asked, arrived }: &Arrival| {
@@ -316,7 +316,7 @@ impl Report {
         self.clients.iter().flat_map(|client| &client.arrivals).map(lead).max().unwrap_or(0)
     }
 
-    /// The promises that hold in every row of every test: IDs were received, none twice, and each client's in order.
+    /// The promises that every row of every test keeps: IDs were received, none twice, and each client's in order.
     pub fn assert_unique_and_ordered(&self) {
         assert!(self.ids() > 0, "no ID was received: {:?}", self.errors());
         assert_eq!((self.duplicates(), self.inversions()), (0, 0), "duplicates and inversions of {} IDs", self.ids());

@@ -36,7 +36,7 @@ struct Served {
 }
 
 impl Served {
-    /// Runs it, until it answers on this path.
+    /// Starts it, and waits until it answers on this path.
     fn start(command: &mut Command, port: u16, path: &str, log: &Path) -> Self {
         let output = fs::File::create(log).expect("a log");
         command.stdin(Stdio::null()).stdout(output.try_clone().expect("the log")).stderr(output);
@@ -51,7 +51,7 @@ impl Served {
         served
     }
 
-    /// What it answers, if that is a success.
+    /// Its answer, if that is a success.
     fn get(&self, path: &str) -> Option<String> {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         write!(connection, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
@@ -159,7 +159,7 @@ pub fn with_all_chosen(query: &str) -> String {
 
 /// A port that nobody uses.
 ///
-/// Not one that the system would choose, from 32768 on: a client that connects could get the same one in between.
+/// It is below 32768: from there on, the system could give the same port to a client that connects in between.
 pub fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let port = || {

@@ -13,7 +13,7 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Layers above a directory. `None` where they can't be mounted, as by anybody but root.
+    /// Layers above a directory. `None` if they can't be mounted, as by anybody except root.
     pub(crate) fn new(lower: PathBuf, upper: PathBuf, work: PathBuf) -> Option<Self> {
         let overlay = Self { lower, upper, work };
         let works = running_as_root()

@@ -1,4 +1,4 @@
-//! Programs that run as a server of its own would run them: as its user, by its clock and on its disk.
+//! Programs that run as a server would run them: as its user, by its clock and on its disk.
 
 use crate::cluster::{Cluster, LIBRARY};
 use crate::host::{UNPRIVILEGED, faketime, running_as_root};
@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 impl Cluster {
-    /// A command for psql on this server, silent but for results and errors.
+    /// A command for psql on this server, silent except for results and errors.
     pub fn psql(&self) -> Command {
         let mut psql = Command::new(self.installation.program("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--username=postgres", "--dbname=postgres", "--host"]).arg(self.host());
         psql
     }
 
-    /// Where this server is, for clients that are told by libpq's environment variables.
+    /// The environment variables of libpq that lead clients to this server.
     pub fn environment(&self) -> [(&str, &OsStr); 3] {
         let text = OsStr::new("postgres");
         [("PGHOST", self.host().as_os_str()), ("PGUSER", text), ("PGDATABASE", text)]
@@ -59,7 +59,7 @@ impl Cluster {
     /// Variables with which a program of PostgreSQL's has the clock and the disk of this server.
     pub fn preloaded(&self) -> Vec<String> {
         let mut variables = Vec::new();
-        // Ours first: it has to stand before libfaketime.
+        // Ours comes first: it must be before libfaketime.
         let mut preloaded = vec![self.directory.path().join(LIBRARY)];
         if self.own_clock {
             // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
@@ -90,7 +90,7 @@ impl Cluster {
         self.single_user_under(&[], statements)
     }
 
-    /// Runs them with PostgreSQL's program under another one: valgrind, for example.
+    /// Runs the statements with PostgreSQL's program under another one: valgrind, for example.
     pub fn single_user_under(&self, runner: &[&str], statements: &str) -> String {
         assert!(self.postmaster.is_none(), "a running server");
         let mut command = self.command_under(runner, "postgres");

@@ -1,4 +1,4 @@
-//! What queries answer, as tests compare it.
+//! Answers to queries, in the form that tests compare.
 
 use postgres::Client;
 use postgres::error::DbError;
@@ -29,8 +29,8 @@ pub fn plan(client: &mut Client, explain: &str) -> String {
     rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
 }
 
-/// The condition that a row of `pg_stat_activity` shows this wait event of the extension. Before PostgreSQL 17, events of
-/// extensions have no names.
+/// A condition that is true if a row of `pg_stat_activity` shows this wait event of the extension. Before PostgreSQL
+/// 17, events of extensions have no names.
 pub fn waits_for(event: &str) -> String {
     let name =
         format!("CASE WHEN current_setting('server_version_num')::int < 170000 THEN 'Extension' ELSE '{event}' END");

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
-/// The table that they write and read: `written`, with IDs.
+/// The table `written`, with IDs, which they write and read.
 const TABLE: &str = "CREATE TABLE written (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
 
 /// How a reader finds new rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// `id > $last`, as readers do who know nothing of other transactions.
+    /// `id > $last`, as readers do that know nothing of other transactions.
     Naive,
-    /// `id > $last AND id < $horizon`, with the horizon of a statement before.
+    /// `id > $last AND id < $horizon`, with the horizon from the previous statement.
     Horizon,
     /// `snowflake_poll()`.
     Poll,
@@ -31,7 +31,7 @@ pub struct Traffic {
     readers: Vec<(Reader, JoinHandle<Vec<i64>>)>,
 }
 
-/// What a reader has seen of the rows that are in the table at last.
+/// What a reader has seen of the rows in the final table.
 #[derive(Debug)]
 pub struct Seen {
     pub reader: Reader,
@@ -41,7 +41,7 @@ pub struct Seen {
     pub missed: usize,
     /// Rows that it has read more than once.
     pub repeated: usize,
-    /// Rows that it has read before one with a smaller ID.
+    /// Rows that it has read before a row with a smaller ID.
     pub out_of_order: usize,
     /// Rows that it has read, and that are not in the table.
     pub vanished: usize,
@@ -102,7 +102,7 @@ impl Traffic {
     }
 }
 
-/// Works in one session after the other until it has done all, over all crashes of the server.
+/// Works in one session after the other until all is done, whatever crashes of the server.
 fn sessions(
     config: &Config,
     stop: &AtomicBool,
@@ -116,7 +116,7 @@ fn sessions(
     }
 }
 
-/// Transactions of a few rows, which end in all ways, some time after they have drawn their IDs.
+/// Transactions of a few rows, which end in every way, some time after they have drawn their IDs.
 fn write(client: &mut Client, stop: &AtomicBool) -> Result<(), postgres::Error> {
     let pause = |at_most| sleep(Duration::from_micros(fastrand::u64(0..at_most)));
     while !stop.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Runs the tests of a program, more at a time than there are processors, as most of a test is waiting; then shows where
-//! the time went.
+//! Runs the tests of a program, more at a time than there are processors, since tests mostly wait; then shows where the
+//! time went.
 
 use crate::test_run::{Skipped, set_testing};
 use crate::{scratch, shared};
@@ -18,7 +18,7 @@ const TESTS_PER_PROCESSOR: usize = 4;
 /// How many at most: servers that are shared have a hundred connections.
 const MOST_TESTS: usize = 32;
 
-/// A test that runs for longer hangs. In full, a test may take as long as it likes, and so may one that runs only by what
+/// A test that runs for longer hangs. A full run has no limit, nor has a test that runs only by the command that
 /// prepares it.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -39,9 +39,9 @@ pub struct Test {
 pub enum Kind {
     /// Beside others.
     Plain,
-    /// Beside others, but not beside another one of this kind, since they share what has room for one.
+    /// Beside others, but not beside another one of this kind: both would need something that there is only once.
     Alone,
-    /// Only by what the text says, which prepares what it needs.
+    /// Only by the command that this text names, which prepares what the test needs.
     By(&'static str),
 }
 
@@ -53,7 +53,7 @@ impl Test {
     }
 }
 
-/// What the tests with the attribute are called.
+/// The names of the tests with the attribute.
 pub fn names() -> impl Iterator<Item = String> {
     inventory::iter::<Test>.into_iter().map(|test| test.name().to_owned())
 }
@@ -78,7 +78,7 @@ impl Case {
         &self.name
     }
 
-    /// One that returns what is wrong.
+    /// A test that returns what is wrong.
     pub fn fallible(
         name: impl Into<String>,
         kind: Kind,
@@ -103,7 +103,8 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     let mut cases: Vec<_> = cases.into_iter().collect();
     let given = cases.len();
     cases.extend(attributed);
-    // The linker's order is nobody's. Those that wait for each other come last: they would keep others from beginning.
+    // The linker's order means nothing. Tests that wait for each other come last: they would keep others from
+    // beginning.
     cases[given..].sort_by(|one, other| one.name.cmp(&other.name));
     cases.sort_by_key(|case| matches!(case.kind, Kind::Alone));
     cases.retain(|case| filter.split('|').any(|words| words.split(' ').all(|word| case.name.contains(word))));
@@ -125,14 +126,14 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
     conclusion.exit_code()
 }
 
-/// Whether tests are to show their promises as often as these deserve, and not in their short form.
+/// Whether tests run in full, and not in their short form.
 pub fn in_full() -> bool {
     std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full")
 }
 
 type Times = Mutex<Vec<(String, Duration)>>;
 
-/// Those that run now, and since when.
+/// The tests that run now, and since when.
 static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
 fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
@@ -176,7 +177,7 @@ fn end_if_one_hangs() {
     }
 }
 
-/// The parts, and the slowest tests. The seconds of a part are those of its tests, of which many run at a time.
+/// Prints the parts, and the slowest tests. A part's seconds are the sum of its tests', of which many run at a time.
 fn show(times: &mut [(String, Duration)], took: Duration) {
     if times.len() < 2 {
         return;

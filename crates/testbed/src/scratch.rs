@@ -14,10 +14,10 @@ use tempfile::TempDir;
 /// that is closed, or by SIGTERM; processes that run in it are killed then.
 pub struct Scratch(Option<TempDir>);
 
-/// Whether something else is to handle Ctrl-C at the moment.
+/// Whether something else handles Ctrl-C at the moment.
 static SHIELDED: AtomicBool = AtomicBool::new(false);
 
-/// Leaves Ctrl-C to what is being run: to psql, which cancels a query by it.
+/// Leaves Ctrl-C to the program that runs: psql cancels a query by it.
 pub fn shield<T>(run: impl FnOnce() -> T) -> T {
     SHIELDED.store(true, Ordering::Relaxed);
     let result = run();
@@ -31,11 +31,11 @@ fn live() -> MutexGuard<'static, Vec<PathBuf>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A directory of this process, in which all others are. Those of processes that were killed are removed.
+/// A directory of this process, in which all others are. The directories of processes that were killed are removed.
 ///
-/// In memory for tests, unless `TMPDIR` says where, or little fits there. Each server is a thousand files, and a disk's
-/// file system takes longer to make them than the server to run: ext4 looks at each inode that was deleted in the last
-/// minutes. Benchmarks and examples have the disk that users have.
+/// In memory for tests, unless `TMPDIR` names a directory, or memory has little room. Each server is a thousand files,
+/// and a disk's file system takes longer to make them than the server to run: ext4 looks at each inode that was deleted
+/// in the last minutes. Benchmarks and examples use a disk, as users do.
 static PARENT: LazyLock<PathBuf> = LazyLock::new(|| {
     const PREFIX: &str = "snowflake-tests.";
     let memory = Path::new("/dev/shm");
@@ -50,7 +50,7 @@ static PARENT: LazyLock<PathBuf> = LazyLock::new(|| {
     parent.join(format!("{PREFIX}{}", std::process::id()))
 });
 
-/// Whether programs can be run there, and far more fits than the servers of a run have at a time.
+/// Whether programs can be run there, and there is room for far more servers than a run has at a time.
 fn has_room(memory: &Path) -> bool {
     const ENOUGH: u64 = 8 << 30;
     let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -62,7 +62,7 @@ fn has_room(memory: &Path) -> bool {
 }
 
 impl Scratch {
-    /// A new directory whose name begins so.
+    /// A new directory whose name begins with this text.
     pub fn new(prefix: &str) -> Self {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| ctrlc::set_handler(interrupted).expect("no other handler"));
@@ -100,7 +100,7 @@ pub fn processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Sends a signal to a process. One that has just ended by itself is as good.
+/// Sends a signal to a process. A process that has just ended by itself is fine, too.
 pub fn send(process: u32, signal: Signal) {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw).expect("a process has a number above 0");
     let _ = kill_process(process, signal);
@@ -112,7 +112,7 @@ fn interrupted() {
     }
 }
 
-/// Ends everything at once, and the process. Holds the lock until the end, so that no new directory appears.
+/// Ends everything at once, and the process. Holds the lock until the end, so no new directory appears.
 pub(crate) fn end(code: i32) -> ! {
     let live = live();
     for directory in live.iter() {

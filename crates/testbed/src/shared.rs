@@ -1,4 +1,4 @@
-//! What tests share. It outlives the test that has made it, and ends with the run.
+//! Servers that tests share. They outlive the test that has started them, and end with the run.
 
 use crate::cluster::{Builder, Cluster, PATIENCE};
 use crate::query::value;
@@ -13,16 +13,16 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 /// A database of its own, on a server that others may use at the same time. What belongs to the whole server, such as
-/// roles, settings and counters, is not its own.
+/// roles, settings and counters, is shared.
 pub struct Database {
     server: Arc<Cluster>,
     name: String,
 }
 
-/// A server that is shared, made by the first who asks for it.
+/// A shared server, started by the first test that asks for it.
 type Shared = Arc<OnceLock<Arc<Cluster>>>;
 
-/// Those servers, by what they are like.
+/// The shared servers, by their settings.
 static SERVERS: Mutex<BTreeMap<String, Shared>> = Mutex::new(BTreeMap::new());
 
 fn servers() -> MutexGuard<'static, BTreeMap<String, Shared>> {
@@ -30,7 +30,7 @@ fn servers() -> MutexGuard<'static, BTreeMap<String, Shared>> {
 }
 
 impl Builder {
-    /// A new database on the server that all share who ask for one like this.
+    /// A new database on the server that tests share which ask for one like this.
     pub fn database(self) -> Database {
         self.database_after("", |_| ())
     }
@@ -80,7 +80,7 @@ impl Database {
         }
     }
 
-    /// A command for psql, silent but for results and errors.
+    /// A command for psql, silent except for results and errors.
     pub fn psql(&self) -> Command {
         let mut psql = self.server.psql();
         psql.arg("--dbname").arg(&self.name);
@@ -95,12 +95,11 @@ pub(crate) fn end() {
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Makes something whose servers are to outlive the thread of this test: a server ends with the thread that has
-/// started it.
+/// Makes something whose servers outlive the thread of this test: a server ends with the thread that has started it.
 pub fn lasting<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> T {
     static LASTING: LazyLock<Mutex<Sender<Work>>> = LazyLock::new(|| {
         let (sender, work) = channel::<Work>();
-        // What panics has told so, and must not end what others have started.
+        // A panic has been reported, and must not end what others have started.
         thread::spawn(move || work.into_iter().for_each(|work| drop(catch_unwind(AssertUnwindSafe(work)))));
         Mutex::new(sender)
     });

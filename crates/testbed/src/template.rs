@@ -1,8 +1,8 @@
-//! Data directories as initdb makes them, copied: initdb takes a second of a processor, and a copy a tenth.
+//! Copies of data directories that initdb has made: initdb takes a second of a processor, and a copy a tenth.
 //!
-//! The templates stay in `target/templates`, or in `SNOWFLAKE_PG_TEMPLATES`, for the next run. PostgreSQL's own tests do
-//! the same (`INITDB_TEMPLATE` in its `Cluster.pm`), but their servers all have one system identifier. Here each server
-//! gets an identifier of its own, as initdb would give it: the extension tells servers from their copies by it.
+//! The templates stay in `target/templates`, or in `SNOWFLAKE_PG_TEMPLATES`, for the next run. PostgreSQL's own tests
+//! do the same (`INITDB_TEMPLATE` in its `Cluster.pm`), but their servers all have one system identifier. Here each
+//! server gets an identifier of its own, as initdb would give it: by it, the extension tells servers from their copies.
 
 use crate::host::give_away;
 use crate::installation::{Installation, project};
@@ -20,7 +20,7 @@ const IN_WAL: u64 = 24;
 /// The first WAL file of a new server.
 const FIRST_WAL: &str = "pg_wal/000000010000000000000001";
 
-/// Makes a data directory that initdb could have made with these options. `initdb` is to be the command for it, as the
+/// Makes a data directory that initdb could have made with these options. `initdb` is the command for it, as the
 /// servers' user.
 pub(crate) fn copy(installation: &Installation, options: &[&str], initdb: Command, data: &Path) {
     // The directory around it was given to the servers' user.
@@ -34,7 +34,7 @@ pub(crate) fn copy(installation: &Installation, options: &[&str], initdb: Comman
 /// The template for these options, made if it is not there, or if servers of this user cannot start from it: a checkout
 /// may have been copied.
 fn template(installation: &Installation, options: &[&str], mut initdb: Command, user: u32) -> PathBuf {
-    // By the same programs, and of the same user.
+    // A template is made by the same programs for the same user.
     let programs = installation.copied_from().display().to_string();
     let key = [&[installation.version(), &user.to_string(), &programs], options].concat().join(" ");
     let key: String = key.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
@@ -55,7 +55,7 @@ fn template(installation: &Installation, options: &[&str], mut initdb: Command, 
         {
             panic!("{error}: remove {} as its owner", templates.display());
         }
-        // Made where the servers' user may write.
+        // Made in a directory where the servers' user may write.
         let scratch = Scratch::new("initdb-");
         give_away(scratch.path());
         let data = scratch.path().join("data");
@@ -73,14 +73,14 @@ fn template(installation: &Installation, options: &[&str], mut initdb: Command, 
 /// Gives a new data directory a system identifier of its own: in the control file, whose checksum changes with it, and
 /// in WAL.
 fn give_identifier(data: &Path) {
-    // As BootStrapXLOG() in xlog.c makes it, but for the process.
+    // As BootStrapXLOG() in xlog.c makes it, except the process.
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock after 1970");
     let identifier = (since.as_secs() << 32 | u64::from(fastrand::u32(..))).to_ne_bytes();
 
     let path = data.join("global/pg_control");
     let mut control = fs::read(&path).expect("the control file");
     let checksum_at = |control: &[u8], at: usize| control[at..at + 4] == crc32c::crc32c(&control[..at]).to_ne_bytes();
-    // The checksum comes last, and where that is differs between versions.
+    // The checksum comes last, at an offset that differs between versions.
     let end = (8..512).step_by(4).find(|&at| checksum_at(&control, at)).expect("a checksum in the control file");
     let original = control[..8].to_vec();
     control[..8].copy_from_slice(&identifier);

@@ -1,4 +1,4 @@
-//! Whether this is a run of tests, and what a test says that cannot be run here.
+//! Whether this is a run of tests, and how a test says that it cannot be run here.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};

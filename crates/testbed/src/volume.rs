@@ -1,4 +1,4 @@
-//! A volume that belongs to no one server: servers share it, or it moves from one to the other.
+//! A volume that belongs to no single server: servers share it, or it moves from one to another.
 
 use crate::host::{give_away, make_private};
 use crate::scratch::Scratch;
@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A place outside of every server. Removed when it is dropped.
+/// A directory outside of every server. Removed when it is dropped.
 pub struct Volume(Scratch);
 
 impl Volume {
-    /// A new one, without anything on it.
+    /// A new, empty volume.
     pub fn empty() -> Self {
         let directory = Scratch::new("volume-");
         give_away(directory.path());
@@ -26,14 +26,13 @@ impl Volume {
         make_private(self.0.path().join(name))
     }
 
-    /// Whether its file system never assigns new inode numbers: not for overlay and network file systems.
+    /// Whether its file system never assigns new inode numbers, which overlay and network file systems do.
     pub fn keeps_inode_numbers(&self) -> bool {
         let kind = Command::new("stat").args(["--file-system", "--format=%T"]).arg(self.path()).output().expect("stat");
         ["ext2/ext3", "xfs", "btrfs", "tmpfs", "zfs", "f2fs"].contains(&String::from_utf8_lossy(&kind.stdout).trim())
     }
 
-    /// Two new directories, of which the file system says that they were made at the same time, unless it knows times
-    /// too exactly.
+    /// Two new directories that the file system says were made at the same time, unless its times are too exact.
     pub fn make_directories_at_once(&self) -> [PathBuf; 2] {
         let born = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.created()).ok();
         let mut pairs = (0..1000).map(|pair| ["a", "b"].map(|name| self.make_directory(&format!("{name}{pair}"))));

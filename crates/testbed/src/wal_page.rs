@@ -1,4 +1,4 @@
-//! The page with the marks in WAL, as the tests read and write it.
+//! How the tests read and write the page with the marks in WAL.
 
 use crate::Cluster;
 use snowflake_core::UnixMs;
@@ -7,7 +7,7 @@ use snowflake_core::server::identity::Worker;
 use std::fs;
 use std::path::PathBuf;
 
-/// Of the worker of most tests.
+/// The worker of most tests.
 const WORKER: Worker = 1;
 
 /// The length of PostgreSQL's page header, and of a page.
@@ -27,7 +27,7 @@ impl Cluster {
         WalPage::decode(&page[HEADER..]).expect("a page of ours").look_up(WORKER).mark
     }
 
-    /// Raises the mark of worker 1, as nobody but who can write to the files of a server may. The server is stopped.
+    /// Raises the mark of worker 1 in the file of a stopped server.
     pub fn set_mark_in_wal(&self, mark: UnixMs) {
         let bytes = fs::read(self.wal_page_file()).expect("a page");
         let mut page = WalPage::decode(&bytes[HEADER..]).expect("a page of ours");
@@ -37,7 +37,7 @@ impl Cluster {
         self.write_wal_page(&page.encode());
     }
 
-    /// Writes this into the file, with a checksum if the server has these. The server is stopped.
+    /// Writes this into the file of a stopped server, with a checksum if the server has these.
     pub fn write_wal_page(&self, content: &[u8]) {
         let has_checksums = self.pg_checksums("--disable");
         let end = u16::try_from(HEADER + content.len()).expect("within a page");
@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// Whether that was done. It is not where it was done before.
+    /// Whether that was done: not if it was done before.
     fn pg_checksums(&self, action: &str) -> bool {
         let output = self.command("pg_checksums").args([action, "--no-sync", "-D"]).arg(self.data()).output();
         output.expect("pg_checksums").status.success()
