@@ -156,7 +156,7 @@ const snowflake = (() => {
       decodeOnly = `"${layout.fieldsText}" has ${layout.bits} bits, and an ID that is issued has at most 63; its timestamps last ` +
         `${years(timestamp.bits, layout.tickMs).toFixed(1)} years`;
     } else if (layout.fields[0].letter !== "t") {
-      decodeOnly = `The timestamp is not the highest field of "${layout.fieldsText}", so that IDs would not sort by time`;
+      decodeOnly = `The timestamp is not the highest field of "${layout.fieldsText}", so IDs would not sort by time`;
     }
     return {
       servers: count(layout, "d") * count(layout, "w"),
@@ -240,8 +240,8 @@ const snowflake = (() => {
   function fromUuid(text) {
     const bits = BigInt(`0x${text.replaceAll("-", "")}`);
     const part = (shift, width) => (bits >> BigInt(shift)) & ((1n << BigInt(width)) - 1n);
-    if (part(62, 2) !== 2n) throw new Invalid("Its variant is not that of RFC 9562");
-    if (part(76, 4) !== 8n) throw new Invalid(`Its version is ${part(76, 4)}, and that of an ID is 8`);
+    if (part(62, 2) !== 2n) throw new Invalid("Its variant is not RFC 9562's");
+    if (part(76, 4) !== 8n) throw new Invalid(`Its version is ${part(76, 4)}, and an ID's is 8`);
     if (part(0, 58) !== 0n) throw new Invalid("Its last 58 bits are not all 0");
     const id = (part(80, 48) << 16n) | (part(64, 12) << 4n) | part(58, 4);
     if (id > MAX_ID) throw new Invalid(`The number in it, ${id}, is greater than ${MAX_ID}, the greatest ID`);

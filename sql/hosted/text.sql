@@ -18,8 +18,8 @@ BEGIN
         RETURN usual;
     END IF;
     reason := CASE
-        WHEN length(usual) < 58 THEN 'Only base62 and base58 can have an alphabet of choice'
-        WHEN alphabet !~ '^[!-~]*$' THEN 'A character is not a letter, digit or punctuation mark of ASCII'
+        WHEN length(usual) < 58 THEN 'Only base62 and base58 can have a custom alphabet'
+        WHEN alphabet !~ '^[!-~]*$' THEN 'A character is not an ASCII letter, digit or punctuation mark'
         WHEN (SELECT count(DISTINCT c COLLATE "C") FROM regexp_split_to_table(alphabet, '') c) < length(alphabet) THEN 'A character is repeated'
         WHEN length(alphabet) <> length(usual) THEN format('The alphabet has %s characters, and %s are needed', length(alphabet), length(usual)) END;
     IF reason IS NOT NULL THEN
@@ -108,8 +108,8 @@ DECLARE
     digits text := replace(uuid::text, '-', '');
     last integer := ('x' || substr(digits, 17, 2))::bit(8)::integer;
     reason text := CASE
-        WHEN last >> 6 <> 2 THEN 'Its variant is not that of RFC 9562'
-        WHEN substr(digits, 13, 1) <> '8' THEN format('Its version is %s, and that of an ID is 8', ('x' || substr(digits, 13, 1))::bit(4)::integer)
+        WHEN last >> 6 <> 2 THEN 'Its variant is not RFC 9562''s'
+        WHEN substr(digits, 13, 1) <> '8' THEN format('Its version is %s, and an ID''s is 8', ('x' || substr(digits, 13, 1))::bit(4)::integer)
         WHEN (last & 3) <> 0 OR substr(digits, 19) <> repeat('0', 14) THEN 'Its last 58 bits are not all 0'
         WHEN left(digits, 1) >= '8' THEN 'The number in it is greater than 9223372036854775807, the greatest ID' END;
 BEGIN

@@ -92,10 +92,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_refused_by_alter_system() {
             "discord",
             "\"t42 d5 w5 s12\" has 64 bits, and an ID that is issued has at most 63; its timestamps last 139.4 years.",
         ),
-        (
-            "w10 t41 s12",
-            "The timestamp is not the highest field of \"w10 t41 s12\", so that IDs would not sort by time.",
-        ),
+        ("w10 t41 s12", "The timestamp is not the highest field of \"w10 t41 s12\", so IDs would not sort by time."),
         (
             "uid",
             "Its timestamps last 8.5 years, from 2016-05-19T16:00:00Z to 2024-11-20T13:24:15Z, and the clock shows 20",

@@ -217,7 +217,7 @@ fn what_a_layout_cannot_hold_is_refused_with_its_range() {
             "SELECT snowflake_min_id(now(), 'w10 t41 s12')",
             "22023",
             "IDs of this layout do not sort by time",
-            "The timestamp is not the highest field of \"w10 t41 s12\", so that IDs would not sort by time.".to_owned(),
+            "The timestamp is not the highest field of \"w10 t41 s12\", so IDs would not sort by time.".to_owned(),
         ),
         (
             "SELECT snowflake_min_id('2100-01-01Z', 'discord')",

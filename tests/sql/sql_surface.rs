@@ -177,7 +177,7 @@ fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
             "SELECT snowflake_interval('1 day', 'w10 t41')",
             "22023",
             "IDs of this layout do not sort by time",
-            "The timestamp is not the highest field of \"w10 t41\", so that IDs would not sort by time.",
+            "The timestamp is not the highest field of \"w10 t41\", so IDs would not sort by time.",
         ),
     ] {
         let error = error(&mut client, query);

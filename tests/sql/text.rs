@@ -237,7 +237,7 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
             "SELECT snowflake_to_text(1, 'hex', '0123456789ABCDEF')",
             "22023",
             "invalid alphabet for hex: \"0123456789ABCDEF\"".to_owned(),
-            "Only base62 and base58 can have an alphabet of choice.",
+            "Only base62 and base58 can have a custom alphabet.",
         ),
         (
             "SELECT snowflake_to_text(-1, 'base62')",
@@ -255,7 +255,7 @@ fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
             "SELECT snowflake_from_uuid('919108f7-52d1-4320-9bac-f847db4148a8')",
             "22023",
             "UUID \"919108f7-52d1-4320-9bac-f847db4148a8\" does not hold a Snowflake ID".to_owned(),
-            "Its version is 4, and that of an ID is 8.",
+            "Its version is 4, and an ID's is 8.",
         ),
         (
             "SELECT snowflake_from_uuid('ffffffff-ffff-8fff-bc00-000000000000')",

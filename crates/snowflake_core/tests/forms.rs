@@ -14,7 +14,7 @@ fn id() -> impl Strategy<Value = u64> {
     prop_oneof![8 => short, 1 => Just(0), 1 => Just(MAX_ID)]
 }
 
-/// The digits of an alphabet of choice: some of what is allowed, in any order.
+/// The digits of a custom alphabet: some of what is allowed, in any order.
 fn alphabet(digits: usize) -> impl Strategy<Value = String> {
     let visible: Vec<char> = ('!'..='~').collect();
     Just(visible).prop_shuffle().prop_map(move |visible| visible.into_iter().take(digits).collect())

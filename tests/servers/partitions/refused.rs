@@ -46,7 +46,7 @@ fn tables_and_arguments_that_do_not_fit_are_refused_with_what_they_are() {
             "'good', '1 day', 1, 'w10 t41'",
             "22023",
             "IDs of this layout do not sort by time",
-            Some("The timestamp is not the highest field of \"w10 t41\", so that IDs would not sort by time."),
+            Some("The timestamp is not the highest field of \"w10 t41\", so IDs would not sort by time."),
         ),
         ("99999, '1 day', 1", "42P01", "relation with OID 99999 does not exist", None),
     ] {

@@ -102,7 +102,7 @@ impl fmt::Display for Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlphabetError {
     /// The encoding has only one alphabet.
-    #[error("Only base62 and base58 can have an alphabet of choice")]
+    #[error("Only base62 and base58 can have a custom alphabet")]
     Fixed,
     /// The alphabet has a wrong number of characters.
     #[error("The alphabet has {length} characters, and {needed} are needed")]
@@ -113,7 +113,7 @@ pub enum AlphabetError {
         needed: usize,
     },
     /// A character that is not a letter, a digit or a sign of ASCII.
-    #[error("Character {position} is \"{character}\", which is not a letter, digit or punctuation mark of ASCII")]
+    #[error("Character {position} is \"{character}\", which is not an ASCII letter, digit or punctuation mark")]
     NotVisible {
         /// Its position.
         position: usize,
@@ -358,15 +358,15 @@ mod tests {
             (
                 Base62,
                 usual.replace('1', " "),
-                "Character 2 is \" \", which is not a letter, digit or punctuation mark of ASCII",
+                "Character 2 is \" \", which is not an ASCII letter, digit or punctuation mark",
             ),
             (
                 Base62,
                 usual.replace('1', "é"),
-                "Character 2 is \"é\", which is not a letter, digit or punctuation mark of ASCII",
+                "Character 2 is \"é\", which is not an ASCII letter, digit or punctuation mark",
             ),
-            (Crockford32, Crockford32.alphabet().to_owned(), "Only base62 and base58 can have an alphabet of choice"),
-            (Hex, Hex.alphabet().to_owned(), "Only base62 and base58 can have an alphabet of choice"),
+            (Crockford32, Crockford32.alphabet().to_owned(), "Only base62 and base58 can have a custom alphabet"),
+            (Hex, Hex.alphabet().to_owned(), "Only base62 and base58 can have a custom alphabet"),
         ] {
             assert_eq!(Notation::with_alphabet(encoding, &alphabet).expect_err(&alphabet).to_string(), message);
         }

@@ -27,10 +27,10 @@ const PADDING_BITS: u32 = 58;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {
     /// The variant is not RFC 9562's.
-    #[error("Its variant is not that of RFC 9562")]
+    #[error("Its variant is not RFC 9562's")]
     Variant,
     /// The version is not 8.
-    #[error("Its version is {0}, and that of an ID is 8")]
+    #[error("Its version is {0}, and an ID's is 8")]
     Version(u8),
     /// The bits after the ID are not 0.
     #[error("Its last {PADDING_BITS} bits are not all 0")]
@@ -88,9 +88,9 @@ mod tests {
     fn a_uuid_that_holds_no_id_is_refused_by_what_is_wrong_with_it() {
         for (uuid, message) in [
             // Nil, and the examples of RFC 9562, appendices A.3, A.6 and B.1.
-            (0, "Its variant is not that of RFC 9562"),
-            (0x919108f7_52d1_4320_9bac_f847db4148a8, "Its version is 4, and that of an ID is 8"),
-            (0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f, "Its version is 7, and that of an ID is 8"),
+            (0, "Its variant is not RFC 9562's"),
+            (0x919108f7_52d1_4320_9bac_f847db4148a8, "Its version is 4, and an ID's is 8"),
+            (0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f, "Its version is 7, and an ID's is 8"),
             (0x2489e9ad_2ee2_8e00_8ec9_32d5f69181c0, "Its last 58 bits are not all 0"),
             (0x00000000_0000_8000_8000_000000000001, "Its last 58 bits are not all 0"),
             (0x00000000_0000_8000_8200_000000000000, "Its last 58 bits are not all 0"),

@@ -64,7 +64,7 @@ pub fn offset(revision: u64) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// Not a state file at all.
-    #[error("The file does not begin as a state file does")]
+    #[error("The file does not begin like a state file")]
     Magic,
     /// Written by a version of the extension that this one does not know.
     #[error("The file has format version {0}, expected {VERSION}")]

@@ -66,7 +66,7 @@ pub enum SourceError {
     #[error("\"{0}\" is not an absolute path")]
     RelativePath(String),
     /// The network is invalid.
-    #[error("\"{0}\" is not an IPv4 network, as \"10.20.0.0/22\" is")]
+    #[error("\"{0}\" is not an IPv4 network such as \"10.20.0.0/22\"")]
     Network(String),
     /// Bits are set behind the prefix.
     #[error("Network {given} has bits set to the right of its prefix; {} is the network", .given.masked())]
@@ -109,7 +109,7 @@ pub enum NoNumber {
         addresses: Vec<Ipv4Addr>,
     },
     /// No address is private.
-    #[error("This host has no private IPv4 address, other than those of bridges")]
+    #[error("This host has no private IPv4 address, except on bridges")]
     NoPrivate,
     /// Several addresses are private.
     #[error("This host has several private IPv4 addresses: {}", list(.0))]

@@ -13,7 +13,7 @@ pub enum DecodeOnly {
     )]
     TooWide(Layout),
     /// IDs would not sort by time.
-    #[error("The timestamp is not the highest field of \"{}\", so that IDs would not sort by time", .0.fields_text())]
+    #[error("The timestamp is not the highest field of \"{}\", so IDs would not sort by time", .0.fields_text())]
     TimestampNotHighest(Layout),
 }
 

@@ -173,7 +173,7 @@ fn a_layout_that_can_only_be_decoded_says_why() {
             "discord",
             "\"t42 d5 w5 s12\" has 64 bits, and an ID that is issued has at most 63; its timestamps last 139.4 years",
         ),
-        ("w10 t41", "The timestamp is not the highest field of \"w10 t41\", so that IDs would not sort by time"),
+        ("w10 t41", "The timestamp is not the highest field of \"w10 t41\", so IDs would not sort by time"),
     ] {
         let layout = layout(text);
         assert_eq!(layout.series(0, 0).expect_err(text).to_string(), message);

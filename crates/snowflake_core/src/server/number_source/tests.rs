@@ -71,7 +71,7 @@ fn what_is_no_source_is_refused_with_what_is_wrong() {
         assert_eq!(refused(text), "A number must not begin with 0");
     }
     for text in ["ipv4:10.0.0.0", "ipv4:10.0.0.0/33", "ipv4:10.0.0.0/+8", "ipv4:10.0.0/8", "ipv4:"] {
-        assert!(refused(text).ends_with("is not an IPv4 network, as \"10.20.0.0/22\" is"), "{text}");
+        assert!(refused(text).ends_with("is not an IPv4 network such as \"10.20.0.0/22\""), "{text}");
     }
     let host_bits = "Network 10.20.1.1/22 has bits set to the right of its prefix; 10.20.0.0/22 is the network";
     assert_eq!(refused("ipv4:10.20.1.1/22"), host_bits);
