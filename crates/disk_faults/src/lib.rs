@@ -33,7 +33,7 @@ static DISK: LazyLock<Option<Disk>> = LazyLock::new(|| {
 /// Where a file is, as seen from the directory that is watched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Location {
-    /// In it.
+    /// It is in the directory.
     Inside,
     /// It is the directory.
     Itself,

@@ -73,7 +73,7 @@ impl FromStr for Order {
 pub struct Key(String);
 
 impl Key {
-    /// Of what was found to lie somewhere.
+    /// The key of a file or directory with this metadata.
     pub fn of(metadata: &Metadata) -> io::Result<Self> {
         let born = metadata.created()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self(format!("{}-{}", metadata.ino(), born.as_nanos())))
@@ -116,7 +116,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// In this directory, which must exist.
+    /// The store in this directory, which must exist.
     pub fn new(home: PathBuf) -> Self {
         Self { home }
     }

@@ -6,7 +6,7 @@ use crate::time::{Micros, SECOND};
 /// How often NTP corrects a clock: its longest usual interval.
 pub const POLL: Micros = 1024 * SECOND;
 
-/// From which offset on NTP steps a clock, in microseconds, as ntpd does.
+/// The offset from which on NTP steps a clock, in microseconds, as ntpd does.
 const STEP_THRESHOLD_US: i64 = 128_000;
 
 /// How fast NTP slews a clock at most, in parts per billion.

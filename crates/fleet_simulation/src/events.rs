@@ -23,7 +23,7 @@ pub enum Event {
     CrashAgain(usize, u32),
     /// A standby of a cluster becomes its primary.
     Promote(usize),
-    /// A machine goes on that had stopped with all its memory.
+    /// A machine continues that had stopped with all its memory.
     Thaw(usize, u32),
     /// A former primary is stopped.
     Fence(usize, u32),

@@ -18,9 +18,9 @@ pub enum Fault {
     PowerLoss,
     /// The primary's machine is booted.
     Reboot,
-    /// The primary goes on beside a standby that takes over.
+    /// The primary continues beside a standby that takes over.
     SplitBrain,
-    /// The primary's machine stands still, a standby takes over, and the primary goes on.
+    /// The primary's machine stands still, a standby takes over, and the primary continues.
     Freeze,
     /// A standby goes away for a while.
     StandbyLost,
@@ -64,7 +64,7 @@ impl Fault {
     }
 }
 
-/// By how much a clock is set wrong, in microseconds: a millisecond to an hour, back or ahead. One in ten is ahead by
+/// The error to which a clock is set, in microseconds: a millisecond to an hour, back or ahead. One in ten is ahead by
 /// one to four hours, which the server does not trust at once.
 pub fn clock_step(chance: &mut Chance) -> i64 {
     if chance.happens(0.1) {
@@ -99,7 +99,7 @@ pub fn away_time(chance: &mut Chance) -> Micros {
     chance.log_time(MINUTE, 30 * MINUTE)
 }
 
-/// How long a former primary goes on: one in ten for more than a lease.
+/// How long a former primary continues: one in ten for more than a lease.
 pub fn split_time(chance: &mut Chance) -> Micros {
     let shortest = 40 * SECOND;
     if chance.happens(0.1) { chance.between(HOUR, 2 * HOUR) } else { chance.log_time(shortest, 30 * MINUTE) }

@@ -34,13 +34,13 @@ pub struct Calls {
     pub burst: u32,
 }
 
-/// A former primary that goes on.
+/// A former primary that continues.
 #[derive(Clone, Copy, Debug)]
 pub struct Former {
     /// Since when it is not the primary any more.
     pub since: Micros,
-    /// Whether its mark was near the time then. Else its IDs are ahead of its clock, and it goes on when that comes near
-    /// them.
+    /// Whether its mark was near the time then. Else its IDs are ahead of its clock, and it continues when its clock
+    /// comes near them.
     pub is_near: bool,
     /// When it issued an ID last, if it did.
     pub last_id: Option<Micros>,

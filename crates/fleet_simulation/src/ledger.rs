@@ -16,7 +16,7 @@ pub struct Ledger {
     layout: Layout,
     /// The tick from which on spans are counted.
     first_tick: u64,
-    /// For each data center and worker, `tick << 24 | sequence << 12 | count - 1` of each span.
+    /// `tick << 24 | sequence << 12 | count - 1` of each span, for each data center and worker.
     spans: Vec<Vec<u64>>,
 }
 

@@ -14,9 +14,9 @@
 //! # What goes wrong
 //!
 //! [`faults`] has the list. Servers crash at any point of an extension, also again and again. Machines boot, lose their
-//! power or stand still. Standbys take over, also beside a primary that goes on, cut off or not. Standbys are lost, and
-//! made anew. State directories are lost. Clocks drift, stop, and are set up to an hour back or four hours ahead. The
-//! registry goes away for hours, its clock is set wrong, and answers are lost. Up to eight machines fail at once.
+//! power or stand still. Standbys take over, also beside a primary that continues, cut off or not. Standbys are lost,
+//! and made anew. State directories are lost. Clocks drift, stop, and are set up to an hour back or four hours ahead.
+//! The registry goes away for hours, its clock is set wrong, and answers are lost. Up to eight machines fail at once.
 //!
 //! # What does not
 //!

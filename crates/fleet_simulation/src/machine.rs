@@ -66,7 +66,7 @@ impl Host<'_> {
         self.now - crate::time::BEGIN + crate::time::DAY
     }
 
-    /// A guard that trusts the clock as it is now.
+    /// A guard that trusts the present clock.
     pub fn new_guard(&self) -> ForwardJumpGuard {
         ForwardJumpGuard::new(self.machine.clock.read(self.now), self.monotonic())
     }

@@ -30,14 +30,14 @@ const RACK_EVERY: Micros = 3 * DAY;
 pub struct Findings {
     /// What was simulated.
     pub settings: Settings,
-    /// For each way to give workers.
+    /// The tallies of each way to assign workers.
     pub tallies: [Tally; 3],
     /// How many times the registry went away, and for how long together.
     pub registry_outages: (u64, Micros),
 }
 
 impl Findings {
-    /// Over all ways.
+    /// The tally of all ways together.
     pub fn all(&self) -> Tally {
         let mut all = Tally::default();
         self.tallies.iter().for_each(|tally| all.merge(tally));

@@ -8,9 +8,9 @@ use crate::time::Micros;
 /// How far IDs are ahead, in milliseconds; those that are behind count as 0.
 #[derive(Clone, Debug, Default)]
 pub struct Lead {
-    /// Of true time.
+    /// The lead over true time.
     pub over_truth: Histogram,
-    /// Of the clock of the node.
+    /// The lead over the clock of the node.
     pub over_clock: Histogram,
 }
 
@@ -18,7 +18,7 @@ pub struct Lead {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outages {
     pub calls: u64,
-    /// From the first refused call to the next ID, or to another cause, or to the end of the server.
+    /// The times from the first refused call to the next ID, to another cause, or to the end of the server.
     pub times: Times,
 }
 
@@ -43,7 +43,7 @@ impl Times {
     }
 }
 
-/// Former primaries that went on beside the new one.
+/// Former primaries that continued beside the new one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SplitBrains {
     /// How long they issued IDs while their clocks were right.
@@ -76,7 +76,7 @@ pub enum Count {
     Skipped,
     /// Requests to the registry, also those that it did not answer.
     Requests,
-    /// Of these, in vain since it was away, out of reach, or the answer was lost.
+    /// Those that failed since it was away, out of reach, or the answer was lost.
     Unanswered,
     /// Workers claimed.
     Claims,
@@ -94,11 +94,11 @@ pub struct Tally {
     counts: [u64; COUNTS],
     /// IDs received.
     pub audit: Audit,
-    /// While nothing was wrong.
+    /// The lead while nothing was wrong.
     pub quiet: Lead,
-    /// From ten seconds before to ten minutes after something went wrong.
+    /// The lead from ten seconds before to ten minutes after something went wrong.
     pub troubled: Lead,
-    /// By cause, as in [`Cause::ALL`].
+    /// The outages by cause, as in [`Cause::ALL`].
     pub outages: [Outages; Cause::ALL.len()],
     pub split_brains: SplitBrains,
     /// How long claims waited for a free worker.

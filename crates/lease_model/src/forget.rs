@@ -16,7 +16,7 @@ impl State {
                 self.late[late] = None;
             }
         }
-        // No start goes on with its lease, in whatever way it is put on a machine.
+        // No start continues with its lease, in whatever way it is put on a machine.
         if let Some(image) = &mut self.image {
             let file = image.disk.file.and_then(|file| file.forget_but_tokens(world));
             *image = Image { disk: Disk { file, ..image.disk }, server: 0, is_superseded: false };
@@ -46,7 +46,7 @@ impl State {
         }
     }
 
-    /// The leases that servers may go on with, and where each would.
+    /// The leases that servers may continue with, and where each would.
     fn leases<'a>(&'a self, world: &'a World) -> impl Iterator<Item = (Lease, Time)> + 'a {
         let of = move |at: &'a Server| {
             let leases = [at.memory.lease, at.usable_lease(world)].into_iter().flatten();

@@ -16,8 +16,8 @@
 //! and in which boot of which machine it was written.
 //!
 //! **Start.** A lease file that is the server's own, of this boot, and beside a mark of its worker, says which worker
-//! the server has. The server renews that lease, and goes on at its mark, but not below where the lease began. If the
-//! registry is away, it goes on with the grant in the file, and renews later. If the registry refuses, or there is no
+//! the server has. The server renews that lease, and continues at its mark, but not below where the lease began. If the
+//! registry is away, it continues with the grant in the file, and renews later. If the registry refuses, or there is no
 //! such file, the server claims a worker.
 //!
 //! **Claim.** The registry gives a worker that is free: its grant has ended by the registry's clock, or was lowered by
@@ -26,10 +26,10 @@
 //! later.
 //!
 //! **Renewal.** The server presents its tokens, the grant that it holds, its receipt, and a new token. The registry
-//! replaces the token of the row and extends the grant if one of the tokens is that of the row, and the grant held
-//! reaches to where the row's holder began. The server writes the lease file, and then raises its limit. If the answer
-//! is lost, it asks again with the same new token, which is in its lease file by then. If the registry refuses, the
-//! server issues IDs to the end of the grant that it has, and then none.
+//! replaces the token of the row and extends the grant if one of the tokens is the row's, and the grant held reaches to
+//! where the row's holder began. The server writes the lease file, and then raises its limit. If the answer is lost, it
+//! asks again with the same new token, which is in its lease file by then. If the registry refuses, the server issues
+//! IDs to the end of the grant that it has, and then none.
 //!
 //! **Planned stop.** The server lowers its limit to its durable mark. It writes a lease file with that grant and a new
 //! token, the old one beside it. Then it sends the release, and comes to an end, whatever becomes of the release. A

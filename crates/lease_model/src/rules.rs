@@ -13,8 +13,8 @@ pub enum Rule {
     RenewalPresentsToken,
     /// Registry: a renewal replaces the token.
     NewTokenWithRenewal,
-    /// Registry: the grant held by who renews reaches to where the row's holder began. A claim that arrives late gives
-    /// its old token to the row again, after other holders.
+    /// Registry: the grant of the server that renews reaches to where the row's holder began. A claim that arrives late
+    /// gives its old token to the row again, after other holders.
     HeldReachesBeginning,
     /// Registry: a release presents the token of the row.
     ReleasePresentsToken,
@@ -68,7 +68,7 @@ pub enum Rule {
     LeaseFileBeforeRelease,
     /// Server: it stops at once when the registry has given its worker to another server for the same time.
     StopsWhenGivenAway,
-    /// Server: a release brings a new token, which is the one of the next renewal. A release that arrives late would lower
+    /// Server: a release brings a new token, which the next renewal has, too. A release that arrives late would lower
     /// the grant of a server that has started again.
     NewTokenWithRelease,
 }

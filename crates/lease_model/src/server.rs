@@ -9,7 +9,7 @@ use crate::world::World;
 pub const FRESH: Token = 31;
 
 impl Server {
-    /// The lease in the lease file, if a start may go on with it.
+    /// The lease in the lease file, if a start may continue with it.
     pub fn usable_lease(&self, world: &World) -> Option<Lease> {
         let file = self.disk.file?;
         let off = &world.off;
@@ -19,7 +19,7 @@ impl Server {
         is_usable.then_some(file.lease)
     }
 
-    /// The lease with which a start goes on, unless the registry has refused it.
+    /// The lease with which a start continues, unless the registry has refused it.
     fn lease_at_start(&self, world: &World) -> Option<Lease> {
         let starts = self.memory.lease.is_none() && !self.memory.is_refused;
         self.usable_lease(world).filter(|_| starts)

@@ -21,11 +21,11 @@ pub const LATE: usize = 2;
 /// What the registry knows of a worker that was leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Row {
-    /// Of the server that has the worker.
+    /// The token of the server that has the worker.
     pub token: Token,
     /// Where the IDs of this server began.
     pub begins: Time,
-    /// Timestamps of its IDs are below.
+    /// The timestamps of its IDs are below this.
     pub granted: Time,
     /// Whether the row was written since the registry was restored last, or it never was. The SQL compares revisions.
     pub is_current: bool,
@@ -34,11 +34,11 @@ pub struct Row {
 /// What the registry has committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Registry {
-    /// By worker.
+    /// The rows, by worker.
     pub rows: [Option<Row>; WORKERS],
     /// When it was restored last.
     pub restored_at: Option<Time>,
-    /// No worker is given to another server before.
+    /// No worker is given to another server before this time.
     pub not_before: Time,
 }
 
@@ -46,7 +46,7 @@ pub struct Registry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lease {
     pub worker: Worker,
-    /// The one of the grant, and the one of the renewal that is under way; 0 if none is.
+    /// The token of the grant, and the token of the renewal that is under way; 0 if none is.
     pub tokens: [Token; 2],
     /// Where its IDs began.
     pub begins: Time,
@@ -119,7 +119,7 @@ pub struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
     pub disk: Disk,
-    /// Of which server, where that matters.
+    /// The server whose disk it shows, where that matters.
     pub server: usize,
     /// Whether the lease on it was renewed since, by a token that is not on it.
     pub is_superseded: bool,
@@ -183,9 +183,9 @@ pub struct State {
     pub images_left: u8,
     /// Requests that arrive later than their server knows.
     pub late: [Option<Request>; LATE],
-    /// By worker, a bit for each timestamp that was issued.
+    /// A bit for each timestamp that was issued, by worker.
     pub issued: [u16; WORKERS],
-    /// By worker, the highest grant that the registry has ever committed.
+    /// The highest grant that the registry has ever committed, by worker.
     pub committed: [Time; WORKERS],
     /// What went wrong.
     pub broken: Broken,

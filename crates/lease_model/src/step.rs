@@ -14,7 +14,7 @@ pub enum Step {
     Call { server: usize, choice: Choice, fate: Fate },
     /// A request that was late arrives. Nobody hears the answer.
     Arrive { late: usize, choice: Choice },
-    /// A server starts while the registry is away, and goes on with the lease in its file.
+    /// A server starts while the registry is away, and continues with the lease in its file.
     GoOn { server: usize },
     /// A server extends its mark, and issues everything below it. Whoever issues less has less to repeat.
     Issue { server: usize, mark: Time },

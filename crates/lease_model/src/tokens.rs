@@ -11,11 +11,11 @@ const COUNT: usize = FRESH as usize + 1;
 /// What a token is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// In a row.
+    /// It is in a row.
     Row,
-    /// In what is to be written to a row, and compared with it if it is written already.
+    /// It is to be written to a row, and compared with the row if it is written already.
     New,
-    /// In what is presented to be compared with a row.
+    /// It is presented to be compared with a row.
     Presented,
 }
 

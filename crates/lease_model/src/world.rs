@@ -47,7 +47,7 @@ pub enum Beyond {
     ClonedMemory,
     /// The registry goes back to an earlier state on the same timeline, and notices nothing.
     UnnoticedRestore,
-    /// The registry fails over, and its old primary goes on for those who reach it.
+    /// The registry fails over, and its old primary continues for the servers that reach it.
     SplitRegistry,
 }
 

@@ -13,13 +13,13 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From one value to another, with a tick at each multiple of the step.
+    /// An axis from one value to another, with a tick at each multiple of the step.
     pub fn with_step(least: f64, most: f64, step: f64, pixels: (f64, f64)) -> Self {
         let ticks = whole((least / step).ceil(), (most / step).floor()).map(|nth| nth * step).collect();
         Self { is_logarithmic: false, values: (least, most), pixels, ticks }
     }
 
-    /// With so many steps at most. A step is a power of ten, or 2 or 5 times that, and both ends are ticks.
+    /// An axis with this many steps at most. A step is a power of ten, or 2 or 5 times that, and both ends are ticks.
     pub fn linear(least: f64, most: f64, steps: f64, pixels: (f64, f64)) -> Self {
         let power = 10_f64.powf(((most - least) / steps).log10().floor());
         let step = [1.0, 2.0, 5.0].map(|times| times * power).into_iter().find(|step| (most - least) / step <= steps);
@@ -29,7 +29,7 @@ impl Axis {
         Self { is_logarithmic: false, values: (first * step, last * step), pixels, ticks }
     }
 
-    /// From the power of ten below a value to the one above another.
+    /// A logarithmic axis, from the power of ten below a value to the power of ten above another.
     pub fn logarithmic(least: f64, most: f64, pixels: (f64, f64)) -> Self {
         let (low, high) = (least.log10().floor(), most.log10().ceil());
         let ticks = whole(low, high).map(|exponent| 10_f64.powf(exponent)).collect();

@@ -61,7 +61,7 @@ impl Picture {
         let level = |nth: usize| points.get(nth).copied().flatten().map(|(_, y)| y);
         let (mut path, mut command) = (String::new(), 'M');
         for (nth, point) in points.iter().enumerate() {
-            // Of a level stretch, the ends are enough.
+            // The ends of a level stretch are enough.
             let is_within = level(nth.wrapping_sub(1)) == level(nth) && level(nth) == level(nth + 1);
             if let (Some((x, y)), false) = (point, is_within) {
                 let _ = write!(path, "{command}{x:.1} {y:.1}");

@@ -57,7 +57,7 @@ impl Server {
         host.now = now;
     }
 
-    /// The machine goes on after it has stood still, and the keeper with it.
+    /// The machine continues after it has stood still, and the keeper with it.
     pub fn wake(&mut self, now: Micros) {
         self.keeper_look = now;
     }

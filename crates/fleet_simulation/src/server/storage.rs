@@ -24,7 +24,7 @@ pub struct Disk<'a, 'h> {
     pub was_standby: bool,
     /// How many writes there are until the server dies.
     pub writes_left: usize,
-    /// Whether the mark is read as it is.
+    /// Whether the mark is read unchanged.
     pub is_believed: bool,
     /// The life that was prepared.
     pub prepared: Option<Life>,
@@ -33,7 +33,7 @@ pub struct Disk<'a, 'h> {
 /// Why there is no mark.
 #[derive(Debug)]
 pub enum Failure {
-    /// By the rules of the mark.
+    /// The rules of the mark refuse.
     Refused(Refusal),
     /// The registry has leased no worker yet.
     NoLease,

@@ -9,7 +9,7 @@ use crate::time::{BEGIN, MINUTE, Micros, SECOND};
 /// How long a quiet server waits for the next burst, on average.
 const QUIET: Micros = MINUTE;
 
-/// How long a former primary that goes on waits for the next burst: it may issue what others issue.
+/// How long a former primary that continues waits for the next burst: it may issue what others issue.
 const FORMER: Micros = 5 * SECOND;
 
 /// How many calls a burst has, one or two milliseconds apart.
@@ -21,7 +21,7 @@ const CROWD: Micros = 5 * SECOND;
 /// How often a client that was refused asks again.
 const RETRY: Micros = SECOND;
 
-/// For how long IDs count as issued in trouble, after something went wrong.
+/// How long IDs count as issued in trouble after something went wrong.
 const TROUBLED: Micros = 10 * MINUTE;
 
 /// What a full tick holds.
@@ -130,7 +130,7 @@ impl Simulation {
         self.events.at(self.now + pause, Event::Call(node, calls.number));
     }
 
-    /// From now on clients ask a node as fast as they can.
+    /// Makes clients ask a node as fast as they can from now on.
     pub(super) fn crowd_around(&mut self, node: usize) {
         let node_state = &mut self.fleet.nodes[node];
         node_state.calls.number += 1;

@@ -1,4 +1,4 @@
-//! Standbys take over, former primaries go on, and nodes come back.
+//! Standbys take over, former primaries continue, and nodes come back.
 
 use super::Simulation;
 use crate::events::Event;
@@ -48,7 +48,7 @@ impl Simulation {
         }
     }
 
-    /// A primary goes on beside the standby that takes over. Returns whether that can be.
+    /// A primary continues beside the standby that takes over. Returns whether that can be.
     pub(super) fn split(&mut self, cluster: usize) -> bool {
         let node = self.fleet.clusters[cluster].primary();
         if !self.has_standby(cluster) {
@@ -119,7 +119,7 @@ impl Simulation {
         self.start_server(node, true);
     }
 
-    /// A machine goes on that had stood still.
+    /// A machine continues that had stood still.
     pub(super) fn thaw(&mut self, node: usize, life: u32) {
         if self.fleet.nodes[node].life != life {
             return;

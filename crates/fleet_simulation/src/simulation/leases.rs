@@ -18,7 +18,7 @@ const LOST_ANSWERS: f64 = 0.01;
 /// After how long somebody restarts a server that has lost its worker.
 const OPERATOR: Micros = 5 * MINUTE;
 
-/// By how much the registry's clock is set wrong at most, in microseconds.
+/// The largest error to which the registry's clock is set, in microseconds.
 const REGISTRY_STEP_US: i64 = 10 * MINUTE.cast_signed();
 
 /// What gets through to the registry.

@@ -1,4 +1,4 @@
-//! What no rule helps against. Each of these needs somebody who keeps it from happening.
+//! What no rule prevents. Somebody must keep each of these from happening.
 
 use crate::promise::{IMAGES, RESTORED};
 use crate::rules::goes_wrong;

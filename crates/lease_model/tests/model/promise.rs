@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 struct Promise {
     name: &'static str,
     world: World,
-    /// From which bounds on it is explored.
+    /// The shortest bounds with which it is explored.
     from: Bounds,
 }
 

@@ -74,7 +74,7 @@ fn stays_right(rule: Rule) -> String {
     let restored = World { end: if bounds() == Bounds::Short { 2 } else { 3 }, ..RESTORED };
     let short = [SHORT, World { late: 1, end: 2, ..LATE }, restored, World { end: 2, ..TWO_WORKERS }];
     let large = [World { late: 1, ..LATE }, World { end: 2, ..LATE }, World { end: 2, ..LATE_AND_RESTORED }];
-    // A server that goes on without a mark begins anywhere. With two late requests, that is more than memory holds.
+    // A server that continues without a mark begins anywhere. With two late requests, that is more than memory holds.
     let fits = |world: &World| rule != Rule::LeaseBesideMark || world.late < 2;
     let worlds = short.into_iter().chain(large.into_iter().filter(|world| bounds() == Bounds::Full && fits(world)));
     let states = worlds.map(|world| {

@@ -35,7 +35,7 @@ mod outlook;
 
 pub use counters::Counts;
 
-/// A generator's shared words. It has no pointers, so that processes can share it.
+/// A generator's shared words. It has no pointers, so processes can share it.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Generator {
@@ -113,7 +113,7 @@ impl Generator {
     /// A generator with ticks of another length. Their length matters only to counts per second.
     pub fn with_ticks_per_second(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
-            // Tick 0 looks used up, so that no caller joins it before the start.
+            // Tick 0 looks used up, so no caller joins it before the start.
             state: AtomicU64::new((1 << sequence_bits) - 1),
             limit: AtomicU64::new(0),
             soft_limit: AtomicU64::new(0),

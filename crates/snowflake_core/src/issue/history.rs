@@ -13,7 +13,7 @@ use std::ops::Range;
 /// How many ticks are remembered.
 const CAPACITY: usize = if cfg!(loom) { 4 } else { 10_000 };
 
-/// The ring. It has no pointers, so that processes can share it.
+/// The ring. It has no pointers, so processes can share it.
 #[derive(Debug)]
 pub(crate) struct History {
     /// Nothing is taken from this tick and earlier ones. Raised at the start, since they may have been issued before,

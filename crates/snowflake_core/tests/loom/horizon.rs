@@ -139,7 +139,7 @@ fn the_horizon_waits_for_a_transaction_of_which_two_processes_take_positions() {
     });
 }
 
-/// The entry moves to the prepared transaction before that of the process is cleared.
+/// The entry moves to the prepared transaction before the process's entry is cleared.
 #[test]
 fn the_horizon_waits_for_a_transaction_that_is_being_prepared() {
     explore(|| {

@@ -21,7 +21,7 @@ const BORROW: Policy = Policy {
     sequence_start: SequenceStart::Zero,
     max_borrow: 10,
 };
-/// What the counter shows that stands in for the clock: always the same, so that it never says that a tick is over.
+/// What the counter shows that replaces the clock: always the same, so it never says that a tick has ended.
 const COUNT: u64 = 7;
 const SPAN: u64 = 1;
 const HISTORY: Policy = Policy { clock_regression: ClockRegression::History, ..BORROW };

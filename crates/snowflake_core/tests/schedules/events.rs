@@ -33,7 +33,7 @@ pub enum Event {
     Configure(WalMark),
     /// The server dies, and a standby without a record takes over, whose clock is off by this much.
     FailOver(WalMark, i64),
-    /// From now on writing the mark fails, or works again.
+    /// Makes writing the mark fail from now on, or work again.
     Disk { works: bool },
     /// A DBA raises the floor past the clock by this much.
     Advance(u64),

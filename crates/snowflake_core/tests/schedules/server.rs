@@ -15,7 +15,7 @@ const LEAST_START_MARGIN: u64 = 1000;
 /// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms
 /// each, would drive a server away from its clock, if it came again and again.
 const RESTART: u64 = 100;
-/// For how many counts, one a millisecond, the counter stands in for the clock.
+/// How many counts, one a millisecond, the counter replaces the clock.
 const SPAN: u64 = 1;
 
 /// [`Generator::take`] or [`Generator::take_block`].

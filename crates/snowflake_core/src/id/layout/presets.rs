@@ -100,7 +100,7 @@ pub static PRESETS: &[Preset] = &[
         source: "pgEdge/snowflake, snowflake.c",
     },
     Preset {
-        // Signed, so that IDs are negative from 2034-03-09 on.
+        // Signed, so IDs are negative from 2034-03-09 on.
         name: "pgactive",
         fields: &[(Timestamp, 40), (Worker, 10), (Sequence, 14)],
         tick_ms: 1,

@@ -47,7 +47,7 @@ fn a_worker_that_the_registry_has_leased_to_nobody_begins_above_the_margin_unles
     let elsewhere = LastLife { elsewhere: true, life: lost };
     let moved = StartContext { last_life: Some(elsewhere), ..first(0) };
     assert_eq!(decide(Some(&other), &this_server(), &moved), begin(PAST_THE_MARGIN, StartReason::OtherWorker));
-    // A copy beside its original is a copy, and a server that had the number before goes on at its mark.
+    // A copy beside its original is a copy, and a server that had the number before continues at its mark.
     let copied = record(MARK, Identity { directory: Inode { number: 77, born_ns: 78 }, ..this_server() });
     assert_eq!(decide(Some(&copied), &this_server(), &first(0)), Err(MarkConflict::Copy));
     let has_begun = StartContext { last_life: Some(life(LIFE)), ..first(0) };
