@@ -74,7 +74,7 @@ pub struct Key(String);
 
 impl Key {
     /// The key of a file or directory with this metadata.
-    pub fn of(metadata: &Metadata) -> io::Result<Self> {
+    pub fn new(metadata: &Metadata) -> io::Result<Self> {
         let born = metadata.created()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self(format!("{}-{}", metadata.ino(), born.as_nanos())))
     }
@@ -92,7 +92,7 @@ impl Flushed {
     pub fn by_path(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let bytes = if metadata.is_dir() { entries(path)?.into_bytes() } else { fs::read(path)? };
-        Ok(Self { key: Key::of(&metadata)?, bytes })
+        Ok(Self { key: Key::new(&metadata)?, bytes })
     }
 }
 
@@ -101,7 +101,7 @@ fn entries(directory: &Path) -> io::Result<String> {
     let mut lines = String::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if let Ok(Key(key)) = entry.metadata().and_then(|metadata| Key::of(&metadata)) {
+        if let Ok(Key(key)) = entry.metadata().and_then(|metadata| Key::new(&metadata)) {
             lines += &format!("{key} {}\n", entry.file_name().to_string_lossy());
         }
     }

@@ -62,7 +62,7 @@ impl Table<'_> {
     }
 
     fn counts(&mut self, rows: &[(&str, Count)]) {
-        rows.iter().for_each(|&(name, what)| self.row(name, |tally| grouped(tally.of(what))));
+        rows.iter().for_each(|&(name, what)| self.row(name, |tally| grouped(tally.get(what))));
     }
 
     fn ids(&mut self) {
@@ -119,9 +119,11 @@ impl Table<'_> {
             ("servers restarted, their worker was given away", Count::Superseded),
         ]);
         let a_day = |count, tally: &Tally| format!("{:.1}", ratio(count, tally.server_time) * as_f64(DAY));
-        self.row("requests of a server in a day", |tally| a_day(tally.of(Count::Requests), tally));
-        self.row("  answered", |tally| a_day(tally.of(Count::Requests) - tally.of(Count::Unanswered), tally));
-        self.row("  with a lease as answer", |tally| a_day(tally.of(Count::Claims) + tally.of(Count::Renewals), tally));
+        self.row("requests of a server in a day", |tally| a_day(tally.get(Count::Requests), tally));
+        self.row("  answered", |tally| a_day(tally.get(Count::Requests) - tally.get(Count::Unanswered), tally));
+        self.row("  with a lease as answer", |tally| {
+            a_day(tally.get(Count::Claims) + tally.get(Count::Renewals), tally)
+        });
         self.row("claims that waited for a worker (mean, max)", |tally| times(&tally.worker_waits));
         self.row("leases that ended without its answer", |tally| {
             grouped(tally.outages[Cause::LeaseEnded as usize].times.count)

@@ -112,7 +112,7 @@ impl Tally {
         self.counts[what as usize] += 1;
     }
 
-    pub fn of(&self, what: Count) -> u64 {
+    pub fn get(&self, what: Count) -> u64 {
         self.counts[what as usize]
     }
 

@@ -32,7 +32,7 @@ fn no_id_is_issued_twice_in_a_day_of_crashes_failovers_and_wrong_clocks() {
     for way in Way::ALL {
         let tally = &findings.tallies[way as usize];
         for what in [Count::Crashes, Count::Stops, Count::Failovers, Count::LostStates, Count::ClockFaults] {
-            assert!(tally.of(what) > 10, "only {} {what:?} where workers are {way:?}", tally.of(what));
+            assert!(tally.get(what) > 10, "only {} {what:?} where workers are {way:?}", tally.get(what));
         }
         assert!(tally.audit.received > 100_000_000, "only {} IDs", tally.audit.received);
     }
@@ -53,7 +53,7 @@ fn a_former_primary_without_standbys_is_refused_within_its_reservation_if_its_cl
 fn the_same_seed_shows_the_same() {
     let [one, other] = [3, 3].map(|seed| {
         let all = simulate(&[], seed).all();
-        (all.audit, all.of(Count::Calls), all.of(Count::Requests))
+        (all.audit, all.get(Count::Calls), all.get(Count::Requests))
     });
     assert_eq!(one, other);
 }

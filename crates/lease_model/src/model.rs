@@ -32,7 +32,7 @@ impl Model for World {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        crate::promises::of(self)
+        crate::promises::all(self)
     }
 }
 
@@ -54,7 +54,7 @@ pub fn reduce(state: &mut State, world: &World) {
 
 /// What the registry would answer.
 pub fn served(state: &State, request: &Request, choice: Choice, world: &World) -> Answer {
-    At::of(state, world).serve(request, choice)
+    At::new(state, world).serve(request, choice)
 }
 
 impl State {
@@ -109,7 +109,7 @@ impl State {
         if world.beyond == Beyond::UnnoticedRestore || is_split && has_failed_over {
             self.registry = backup;
         } else {
-            let mut at = At::of(self, world);
+            let mut at = At::new(self, world);
             at.restore(backup);
             self.registry = at.registry;
         }
@@ -152,7 +152,7 @@ impl State {
 
     /// Lets the registry serve a request. Checks of a new lease that it begins above what others can still issue.
     fn serve(&mut self, request: &Request, choice: Choice, world: &World) -> Answer {
-        let mut at = At::of(self, world);
+        let mut at = At::new(self, world);
         let answer = at.serve(request, choice);
         if at.registry == self.registry {
             return answer;

@@ -57,7 +57,7 @@ const OF_TWO_WORKERS: &[(&str, Condition)] =
 pub const FIRST: u8 = 1;
 
 /// The properties of a world.
-pub fn of(world: &World) -> Vec<Property<World>> {
+pub fn all(world: &World) -> Vec<Property<World>> {
     let always = ALWAYS.iter().map(|&(name, condition)| Property::always(name, condition));
     let parts = [
         (SOMETIMES, true),

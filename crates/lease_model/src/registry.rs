@@ -59,7 +59,7 @@ pub struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    pub fn of(state: &State, world: &'a World) -> Self {
+    pub fn new(state: &State, world: &'a World) -> Self {
         Self { registry: state.registry, now: state.now, world }
     }
 

@@ -71,7 +71,7 @@ pub fn steps(state: &State, world: &World, steps: &mut Vec<Step>) {
         images(state, world, server, steps);
     }
     for (late, request) in state.late.iter().enumerate() {
-        let choices = request.iter().flat_map(|request| At::of(state, world).choices(request));
+        let choices = request.iter().flat_map(|request| At::new(state, world).choices(request));
         steps.extend(choices.map(|choice| Step::Arrive { late, choice }));
     }
     if state.restores_left > 0 {
@@ -81,7 +81,7 @@ pub fn steps(state: &State, world: &World, steps: &mut Vec<Step>) {
 
 fn calls(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     let Some(request) = state.servers[server].request(world) else { return };
-    let choices = At::of(state, world).choices(&request);
+    let choices = At::new(state, world).choices(&request);
     let call = |fate| move |&choice: &Choice| Step::Call { server, choice, fate };
     steps.extend(choices.iter().map(call(Fate::Answered)));
     if !matches!(request, Request::Release { .. }) {

@@ -72,7 +72,7 @@ impl Disk {
 
     /// The entries of the state directory, as they were flushed; `None` if the directory itself was not.
     fn flushed_entries(&self) -> Option<BTreeMap<String, Key>> {
-        let key = |path: &Path| Key::of(&fs::metadata(path).ok()?).ok();
+        let key = |path: &Path| Key::new(&fs::metadata(path).ok()?).ok();
         let data = key(self.directory.parent()?).expect("the data directory");
         let key = key(&self.directory)?;
         let known = self.store.directory(&data).get("snowflake_pg") == Some(&key);
