@@ -160,7 +160,7 @@ impl Fleet {
         Wish { worker: None, least, greatest: least + WORKERS - 1 }
     }
 
-    /// What a node's server has around it, and the node.
+    /// The surroundings of a node's server, and the node.
     pub fn host<'a>(
         &'a mut self,
         number: usize,

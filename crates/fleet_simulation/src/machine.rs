@@ -49,7 +49,7 @@ impl Machine {
     }
 }
 
-/// What a server has around it at a moment.
+/// A server's surroundings at a moment.
 #[derive(Debug)]
 pub struct Host<'a> {
     /// True time.

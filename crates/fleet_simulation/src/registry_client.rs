@@ -1,5 +1,5 @@
-//! What the registry client of a server has around it: [`snowflake_core::registry_client`], which the extension runs, too, with
-//! a simulated network and disk.
+//! A simulated network and disk for the registry client of a server: [`snowflake_core::registry_client`], which the
+//! extension runs, too.
 
 use crate::machine::Host;
 use crate::registry::{About, Refusal, Registry};

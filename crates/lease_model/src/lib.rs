@@ -32,8 +32,8 @@
 //! IDs to the end of the grant that it has, and then none.
 //!
 //! **Planned stop.** The server lowers its limit to its durable mark. It writes a lease file with that grant and a new
-//! token, the old one beside it. Then it sends the release, and comes to an end, whatever becomes of the release. A
-//! server whose last exchange has failed sends none: that is a crash.
+//! token, the old one beside it. Then it sends the release, and ends, whatever happens to the release. A server whose
+//! last exchange has failed sends none: that is a crash.
 //!
 //! **Restore.** A registry that comes back in an earlier state has lost leases. It gives no worker to another server
 //! until every grant from before has ended. A server that renews must hold a grant beyond the restore, by a margin, since
