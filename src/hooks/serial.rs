@@ -12,8 +12,8 @@
 mod column;
 mod defaults;
 mod family;
+mod followup;
 mod references;
-mod rest;
 mod statement;
 mod widen;
 
@@ -23,26 +23,26 @@ use crate::postgres::command::run;
 use column::Column;
 use defaults::Defaults;
 use family::{columns_with_default, narrower};
+pub use followup::{Followup, explain, finish};
+use followup::{Message, readable};
 use pgrx::pg_sys::{self, Oid, PlannedStmt};
 use pgrx::prelude::*;
-use references::Narrow;
-pub use rest::{Rest, explain, finish};
-use rest::{Said, readable};
+use references::ColumnsToWiden;
 use statement::{Statement, display, find};
 use std::ffi::{CStr, CString};
 use widen::widen;
 
 /// The extension's `snowflake_id()`.
-struct Ours {
+struct IdFunction {
     schema: CString,
-    id: Oid,
+    oid: Oid,
 }
 
 /// What is to run instead of a statement: a copy with other columns, or the statement itself.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Rest) -> *mut PlannedStmt {
+pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, followup: &mut Followup) -> *mut PlannedStmt {
     // SAFETY: the caller passes a statement.
-    let Some(table) = (unsafe { Statement::of(statement) }).filter(|_| gucs::has_serial_schemas()) else {
+    let Some(table) = (unsafe { Statement::read(statement) }).filter(|_| gucs::has_serial_schemas()) else {
         return statement;
     };
     if !table.is_of_interest() || is_of_extension() {
@@ -50,29 +50,31 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
     }
     let Some(schema) = table.schema().filter(|&schema| gucs::is_serial_schema(schema)) else { return statement };
     let numbered = || table.columns.iter().filter(|column| column.is_numbered() && !table.has_already(column));
-    let mut said = Vec::new();
-    let ours = match ours() {
-        Ok(ours) => ours,
+    let mut messages = Vec::new();
+    let id_function = match id_function() {
+        Ok(id_function) => id_function,
         Err((detail, hint)) => {
             let lacks = |column: &Column| format!("{} gets no Snowflake IDs", table.display(column.name()));
-            rest.say(numbered().map(|column| Said::warning(lacks(column), detail.to_owned(), Some(hint))).collect());
+            followup.report(
+                numbered().map(|column| Message::warning(lacks(column), detail.to_owned(), Some(hint))).collect(),
+            );
             return statement;
         }
     };
     let chosen: Vec<usize> =
-        numbered().filter(|column| is_to_change(&table, column, &mut said)).map(|column| column.nth).collect();
-    let mut narrow = Narrow::default();
+        numbered().filter(|column| is_to_change(&table, column, &mut messages)).map(|column| column.nth).collect();
+    let mut to_widen = ColumnsToWiden::default();
     if !is_restoring() {
-        narrow = Narrow::of(&table, &chosen, ours.id);
-        if let Some(altered) = table.table().filter(|_| !narrow.existing.is_empty()) {
-            let widened = widen(altered, &narrow.existing);
-            said.extend(narrow.existing.iter().map(|column| of_existing(&table, column, &widened)));
+        to_widen = ColumnsToWiden::find(&table, &chosen, id_function.oid);
+        if let Some(altered) = table.table().filter(|_| !to_widen.existing.is_empty()) {
+            let widened = widen(altered, &to_widen.existing);
+            messages.extend(to_widen.existing.iter().map(|column| message_on_existing(&table, column, &widened)));
         }
-        join(&table, &ours, rest, &mut said);
+        join(&table, &id_function, followup, &mut messages);
     }
     if !table.sources.is_empty() {
-        rest.set(Defaults {
-            id: ours.id,
+        followup.set_defaults(Defaults {
+            id: id_function.oid,
             table: table.relation,
             schema,
             declared: table.columns.iter().map(|column| column.name().to_owned()).collect(),
@@ -80,9 +82,9 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
         });
     }
     let new = |nth: usize| &table.columns[nth];
-    said.extend(narrow.new.iter().map(|&(nth, why)| becomes(&table.display(new(nth).name()), why)));
-    rest.say(said);
-    if chosen.is_empty() && narrow.new.is_empty() {
+    messages.extend(to_widen.new.iter().map(|&(nth, why)| becomes(&table.display(new(nth).name()), why)));
+    followup.report(messages);
+    if chosen.is_empty() && to_widen.new.is_empty() {
         return statement;
     }
     // Not the statement itself, which a function or a prepared statement runs again.
@@ -90,12 +92,12 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
     // mutant: statement-copied
     let copy = unsafe { pg_sys::copyObjectImpl(statement.cast()) }.cast::<PlannedStmt>();
     // SAFETY: a copy of a statement.
-    let columns = unsafe { Statement::of(copy) }.expect("a copy of the same kind").columns;
+    let columns = unsafe { Statement::read(copy) }.expect("a copy of the same kind").columns;
     for nth in chosen {
         // SAFETY: a copy of our own. The schema is that of the extension.
-        unsafe { columns[nth].become_snowflake(&ours.schema) };
+        unsafe { columns[nth].become_snowflake(&id_function.schema) };
     }
-    for (nth, _) in narrow.new {
+    for (nth, _) in to_widen.new {
         // SAFETY: a copy of our own.
         unsafe { columns[nth].become_bigint() };
     }
@@ -103,26 +105,26 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, rest: &mut Re
 }
 
 /// Gives a child the types of the parent that the statement gives it, and a partition its defaults.
-fn join(table: &Statement, ours: &Ours, rest: &mut Rest, said: &mut Vec<Said>) {
+fn join(table: &Statement, id_function: &IdFunction, followup: &mut Followup, messages: &mut Vec<Message>) {
     let Some((named, parent)) = table.joined else { return };
     let [child, parent] = [named, parent].map(find);
-    let columns = narrower(child, columns_with_default(parent, ours.id));
+    let columns = narrower(child, columns_with_default(parent, id_function.oid));
     if !columns.is_empty() {
         match widen(child, &columns) {
-            Ok(()) => said.extend(columns.iter().map(|column| becomes(&display(named, column), family::WHY))),
-            Err(reason) => rest.explain(child, &columns, &reason),
+            Ok(()) => messages.extend(columns.iter().map(|column| becomes(&display(named, column), family::WHY))),
+            Err(reason) => followup.explain(child, &columns, &reason),
         }
     }
     if table.attaches {
         let (schema, declared, sources) = (Oid::INVALID, Vec::new(), vec![parent]);
-        rest.set(Defaults { id: ours.id, table: named, schema, declared, sources });
+        followup.set_defaults(Defaults { id: id_function.oid, table: named, schema, declared, sources });
     }
 }
 
 /// What is said of a column that refers, and that the table has already.
-fn of_existing(table: &Statement, column: &CStr, widened: &Result<(), CString>) -> Said {
+fn message_on_existing(table: &Statement, column: &CStr, widened: &Result<(), CString>) -> Message {
     let Err(reason) = widened else { return becomes(&table.display(column), references::WHY) };
-    Said::warning(
+    Message::warning(
         format!("{} is narrower than what it refers to", table.display(column)),
         format!("It remains as it is: {}.", readable(reason)),
         Some("Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs."),
@@ -130,12 +132,12 @@ fn of_existing(table: &Statement, column: &CStr, widened: &Result<(), CString>) 
 }
 
 /// What is said of a column that becomes wider.
-fn becomes(column: &str, why: &str) -> Said {
-    Said::notice(format!("{column} becomes bigint"), Some(why.to_owned()), None)
+fn becomes(column: &str, why: &str) -> Message {
+    Message::notice(format!("{column} becomes bigint"), Some(why.to_owned()), None)
 }
 
 /// Whether a column is to become a bigint with Snowflake IDs. Says so, or why not.
-fn is_to_change(table: &Statement, column: &Column, said: &mut Vec<Said>) -> bool {
+fn is_to_change(table: &Statement, column: &Column, messages: &mut Vec<Message>) -> bool {
     let reason = column.option_of_sequence().map(|option| (format!("Its identity is declared with {option}."), None));
     let reason = reason.or_else(|| {
         if column.is_bigint() {
@@ -156,7 +158,7 @@ fn is_to_change(table: &Statement, column: &Column, said: &mut Vec<Said>) -> boo
     let is_left = reason.is_some();
     let what = if is_left { "is numbered by a sequence" } else { "gets Snowflake IDs" };
     let (detail, hint) = reason.unzip();
-    said.push(Said::notice(format!("{} {what}", table.display(column.name())), detail, hint.flatten()));
+    messages.push(Message::notice(format!("{} {what}", table.display(column.name())), detail, hint.flatten()));
     !is_left
 }
 
@@ -176,7 +178,7 @@ fn is_restoring() -> bool {
 }
 
 /// The function of the extension in this database, if the user may call it; else why not, and what to do.
-fn ours() -> Result<Ours, (&'static str, &'static str)> {
+fn id_function() -> Result<IdFunction, (&'static str, &'static str)> {
     // The function without arguments, unless another one could be meant by a call without arguments.
     let id = run(&[b"SELECT p.oid::pg_catalog.int8 FROM pg_catalog.pg_extension e
         JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
@@ -207,7 +209,7 @@ fn ours() -> Result<Ours, (&'static str, &'static str)> {
             "Grant USAGE on that schema, and EXECUTE on its functions, to the role.",
         ));
     }
-    Ok(Ours { schema, id })
+    Ok(IdFunction { schema, oid: id })
 }
 
 /// Whether the current user may look into a schema.

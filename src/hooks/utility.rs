@@ -1,7 +1,7 @@
 //! What this extension does when CREATE TABLE, ALTER TABLE, COPY and DISCARD run.
 
 use super::copy;
-use super::serial::{self, Rest};
+use super::serial::{self, Followup};
 use crate::issue::last_id;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{CopyStmt, DiscardMode, DiscardStmt, NodeTag};
@@ -57,33 +57,33 @@ unsafe extern "C-unwind" fn process_utility(
             _ => (None, None),
         }
     };
-    let copied_before = copies.map(copy::begin);
+    let previous_direction = copies.map(copy::begin);
     // As lastval() is.
     let forgets = [DiscardMode::DISCARD_ALL, DiscardMode::DISCARD_SEQUENCES].map(Some).contains(&discards);
-    let mut rest = Rest::NONE;
+    let mut followup = Followup::NONE;
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
     // SAFETY: PostgreSQL has passed all of this for a hook to pass on.
     unsafe {
         // The commands into which PostgreSQL takes a statement apart say nothing new.
         let is_part = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND
             && (*(*statement).utilityStmt).type_ == NodeTag::T_AlterTableStmt;
-        let statement = if is_part { statement } else { serial::begin(statement, &mut rest) };
+        let statement = if is_part { statement } else { serial::begin(statement, &mut followup) };
         // After an ERROR, PostgreSQL restores the stack to what it was where the ERROR is caught.
         let outer = pg_sys::error_context_stack;
         let mut explaining = pg_sys::ErrorContextCallback {
             previous: outer,
             callback: Some(serial::explain),
-            arg: (&raw mut rest).cast(),
+            arg: (&raw mut followup).cast(),
         };
-        if rest.explains() {
+        if followup.explains() {
             pg_sys::error_context_stack = &raw mut explaining;
         }
         next(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
         pg_sys::error_context_stack = outer;
-        serial::finish(&rest);
+        serial::finish(&followup);
     }
-    if let Some(before) = copied_before {
-        copy::end(before);
+    if let Some(direction) = previous_direction {
+        copy::end(direction);
     }
     if forgets {
         // mutant: last-id-forgotten

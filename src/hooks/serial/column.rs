@@ -164,8 +164,8 @@ impl Column {
                 cast::<Constraint>(node, NodeTag::T_Constraint)
                     .is_some_and(|constraint| (*constraint).contype == ConstrType::CONSTR_IDENTITY)
             };
-            let own = nodes((*self.definition).constraints).filter(|node| !is_identity(node));
-            own.chain(nodes((*other).constraints)).for_each(|constraint| constraints.push(constraint));
+            let other_constraints = nodes((*self.definition).constraints).filter(|node| !is_identity(node));
+            other_constraints.chain(nodes((*other).constraints)).for_each(|constraint| constraints.push(constraint));
             (*self.definition).typeName = (*other).typeName;
             (*self.definition).constraints = constraints.into_pg();
         }

@@ -1,6 +1,6 @@
 //! Defaults that no statement says: of identities that LIKE has copied, and of a partition that was attached.
 
-use super::rest::{Said, readable};
+use super::followup::{Message, readable};
 use super::statement::{display_named, find, number};
 use crate::postgres::command::{CatalogNames, rows, run};
 use crate::postgres::subtransaction::attempt;
@@ -41,14 +41,14 @@ impl Defaults {
                 run(&[command.to_bytes()]);
             };
             let set = || attempt(alter).map_err(|message| format!("{}.", readable(&message)));
-            let said = match reason.map_or_else(set, |reason| Err(readable(&reason))) {
-                Ok(()) => Said::notice(format!("{column} gets Snowflake IDs"), None, None),
+            let message = match reason.map_or_else(set, |reason| Err(readable(&reason))) {
+                Ok(()) => Message::notice(format!("{column} gets Snowflake IDs"), None, None),
                 Err(reason) if copied.is_some() => {
-                    Said::notice(format!("{column} is numbered by a sequence"), Some(reason), None)
+                    Message::notice(format!("{column} is numbered by a sequence"), Some(reason), None)
                 }
-                Err(reason) => Said::warning(format!("{column} gets no Snowflake IDs"), reason, None),
+                Err(reason) => Message::warning(format!("{column} gets no Snowflake IDs"), reason, None),
             };
-            said.tell();
+            message.send();
         }
     }
 

@@ -16,40 +16,40 @@ pub const WHY: &str = "It refers to a bigint.";
 
 /// These columns.
 #[derive(Default)]
-pub struct Narrow {
+pub struct ColumnsToWiden {
     /// New columns, by their place in the statement, and why they become wider.
     pub new: Vec<(usize, &'static str)>,
     /// Columns that the table has.
     pub existing: Vec<CString>,
 }
 
-impl Narrow {
+impl ColumnsToWiden {
     /// Those of a statement, whose columns at these places become bigint anyway, and where this function is the default of
     /// columns with Snowflake IDs.
-    pub fn of(table: &Statement, wide: &[usize], id: Oid) -> Self {
-        let mut narrow = Self::default();
+    pub fn find(table: &Statement, wide: &[usize], id: Oid) -> Self {
+        let mut columns = Self::default();
         for name in table.parents.iter().flat_map(|&parent| columns_with_default(find(parent), id)) {
-            narrow.add(table, wide, &name, family::WHY);
+            columns.add(table, wide, &name, family::WHY);
         }
         // A key can refer to a column of the same table that becomes wider by another key.
         loop {
-            let before = narrow.new.len();
-            let wide: Vec<usize> = wide.iter().copied().chain(narrow.new.iter().map(|&(nth, _)| nth)).collect();
-            for (own, of_type) in keys(table).flat_map(|key| key.pairs(table, &wide)) {
+            let count = columns.new.len();
+            let wide: Vec<usize> = wide.iter().copied().chain(columns.new.iter().map(|&(nth, _)| nth)).collect();
+            for (referring, of_type) in keys(table).flat_map(|key| key.pairs(table, &wide)) {
                 if of_type != pg_sys::INT8OID {
                     continue;
                 }
-                if table.columns.iter().any(|column| column.name() == own.as_c_str()) {
-                    narrow.add(table, &wide, &own, WHY);
-                } else if !table.creates && !narrow.existing.contains(&own) {
-                    let of_type = table.table().map_or(Oid::INVALID, |table| type_of(table, &own));
+                if table.columns.iter().any(|column| column.name() == referring.as_c_str()) {
+                    columns.add(table, &wide, &referring, WHY);
+                } else if !table.creates && !columns.existing.contains(&referring) {
+                    let of_type = table.table().map_or(Oid::INVALID, |table| type_of(table, &referring));
                     if [pg_sys::INT2OID, pg_sys::INT4OID].contains(&of_type) {
-                        narrow.existing.push(own);
+                        columns.existing.push(referring);
                     }
                 }
             }
-            if narrow.new.len() == before {
-                return narrow;
+            if columns.new.len() == count {
+                return columns;
             }
         }
     }
@@ -72,12 +72,12 @@ struct Key<'statement> {
 
 fn keys(table: &Statement) -> impl Iterator<Item = Key<'_>> {
     // SAFETY: constraints of the statement.
-    let of = |constraint: *mut Constraint, column| Key { constraint: unsafe { &*constraint }, column };
+    let key = |constraint: *mut Constraint, column| Key { constraint: unsafe { &*constraint }, column };
     let of_columns = table
         .columns
         .iter()
-        .flat_map(move |column| column.constraints(FOREIGN_KEY).map(move |constraint| of(constraint, Some(column))));
-    let of_table = table.constraints.iter().map(move |&constraint| of(constraint, None));
+        .flat_map(move |column| column.constraints(FOREIGN_KEY).map(move |constraint| key(constraint, Some(column))));
+    let of_table = table.constraints.iter().map(move |&constraint| key(constraint, None));
     of_columns.chain(of_table.filter(|key| key.constraint.contype == FOREIGN_KEY))
 }
 
@@ -85,27 +85,30 @@ impl Key<'_> {
     /// Each column that refers, and the type to which it does.
     fn pairs(&self, table: &Statement, wide: &[usize]) -> Vec<(CString, Oid)> {
         // SAFETY: the names in a constraint are strings, and it names a table.
-        let (own, named, other) = unsafe {
-            let own: Vec<_> = strings(self.constraint.fk_attrs).map(CStr::to_owned).collect();
-            let named: Vec<_> = strings(self.constraint.pk_attrs).map(CStr::to_owned).collect();
-            (own, named, &mut *self.constraint.pktable)
+        let (referring, referenced, other) = unsafe {
+            let referring: Vec<_> = strings(self.constraint.fk_attrs).map(CStr::to_owned).collect();
+            let referenced: Vec<_> = strings(self.constraint.pk_attrs).map(CStr::to_owned).collect();
+            (referring, referenced, &mut *self.constraint.pktable)
         };
-        let own = self.column.map_or(own, |column| vec![column.name().to_owned()]);
+        let referring = self.column.map_or(referring, |column| vec![column.name().to_owned()]);
         let types: Vec<Oid> = if table.creates && table.is_itself(other) {
-            let named = if named.is_empty() { primary_key(table) } else { named };
+            let referenced = if referenced.is_empty() { primary_key(table) } else { referenced };
             let column = |name: &CString| table.columns.iter().find(|column| column.name() == name.as_c_str());
             let type_now =
                 |column: &Column| if wide.contains(&column.nth) { pg_sys::INT8OID } else { column.type_id() };
-            named.iter().map(|name| column(name).map_or(Oid::INVALID, type_now)).collect()
+            referenced.iter().map(|name| column(name).map_or(Oid::INVALID, type_now)).collect()
         } else {
             let other = find(other);
-            if named.is_empty() {
+            if referenced.is_empty() {
                 types_of_primary_key(other)
             } else {
-                named.iter().map(|name| if has(other, name) { type_of(other, name) } else { Oid::INVALID }).collect()
+                referenced
+                    .iter()
+                    .map(|name| if has(other, name) { type_of(other, name) } else { Oid::INVALID })
+                    .collect()
             }
         };
-        own.into_iter().zip(types).collect()
+        referring.into_iter().zip(types).collect()
     }
 }
 

@@ -38,7 +38,7 @@ impl Statement {
     /// # Safety
     ///
     /// A statement as PostgreSQL's parser makes it.
-    pub unsafe fn of(statement: *mut PlannedStmt) -> Option<Self> {
+    pub unsafe fn read(statement: *mut PlannedStmt) -> Option<Self> {
         // SAFETY: as the caller's. A node is of the type that its tag names, as are those in its lists.
         unsafe {
             let command = (*statement).utilityStmt;
@@ -165,10 +165,11 @@ impl Statement {
     pub fn is_itself(&self, other: &RangeVar) -> bool {
         // SAFETY: names are C strings, or null.
         unsafe {
-            let own = &*self.relation;
-            let schema = |of: &RangeVar| (!of.schemaname.is_null()).then(|| CStr::from_ptr(of.schemaname));
-            CStr::from_ptr(own.relname) == CStr::from_ptr(other.relname)
-                && (schema(other).is_none() || schema(own) == schema(other))
+            let this = &*self.relation;
+            let schema =
+                |relation: &RangeVar| (!relation.schemaname.is_null()).then(|| CStr::from_ptr(relation.schemaname));
+            CStr::from_ptr(this.relname) == CStr::from_ptr(other.relname)
+                && (schema(other).is_none() || schema(this) == schema(other))
         }
     }
 

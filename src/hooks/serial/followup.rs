@@ -18,9 +18,9 @@ unsafe extern "C-unwind" {
 /// It has nothing to drop, since an ERROR jumps over it: what it points to is in PostgreSQL's memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Rest {
+pub struct Followup {
     /// What is said when PostgreSQL has accepted the statement; null for nothing.
-    said: *const Vec<Said>,
+    messages: *const Vec<Message>,
     /// Defaults that are set then; null if no column needs one.
     defaults: *const Defaults,
     /// DETAIL and HINT of PostgreSQL's error on types that differ; null without one.
@@ -29,14 +29,14 @@ pub struct Rest {
 }
 
 /// A message on a column.
-pub struct Said {
+pub struct Message {
     level: PgLogLevel,
     message: String,
     detail: Option<String>,
     hint: Option<&'static str>,
 }
 
-impl Said {
+impl Message {
     pub fn notice(message: String, detail: Option<String>, hint: Option<&'static str>) -> Self {
         Self { level: PgLogLevel::NOTICE, message, detail, hint }
     }
@@ -45,7 +45,7 @@ impl Said {
         Self { level: PgLogLevel::WARNING, message, detail: Some(detail), hint }
     }
 
-    pub fn tell(&self) {
+    pub fn send(&self) {
         let code = match self.level {
             PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
             _ => PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -61,20 +61,24 @@ impl Said {
     }
 }
 
-impl Rest {
+impl Followup {
     /// Nothing.
-    pub const NONE: Self =
-        Self { said: std::ptr::null(), defaults: std::ptr::null(), detail: std::ptr::null(), hint: std::ptr::null() };
+    pub const NONE: Self = Self {
+        messages: std::ptr::null(),
+        defaults: std::ptr::null(),
+        detail: std::ptr::null(),
+        hint: std::ptr::null(),
+    };
 
     /// Says this afterwards.
-    pub fn say(&mut self, said: Vec<Said>) {
-        if !said.is_empty() {
-            self.said = CurrentMemoryContext.leak_and_drop_on_delete(said);
+    pub fn report(&mut self, messages: Vec<Message>) {
+        if !messages.is_empty() {
+            self.messages = CurrentMemoryContext.leak_and_drop_on_delete(messages);
         }
     }
 
     /// Sets these defaults afterwards.
-    pub fn set(&mut self, defaults: Defaults) {
+    pub fn set_defaults(&mut self, defaults: Defaults) {
         self.defaults = CurrentMemoryContext.leak_and_drop_on_delete(defaults);
     }
 
@@ -94,10 +98,10 @@ impl Rest {
 
 /// Does what is left when the statement has run.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn finish(rest: &Rest) {
+pub unsafe extern "C-unwind" fn finish(followup: &Followup) {
     // SAFETY: null, or in the memory of the statement, which is still there.
-    let (said, defaults) = unsafe { (rest.said.as_ref(), rest.defaults.as_ref()) };
-    said.into_iter().flatten().for_each(Said::tell);
+    let (messages, defaults) = unsafe { (followup.messages.as_ref(), followup.defaults.as_ref()) };
+    messages.into_iter().flatten().for_each(Message::send);
     if let Some(defaults) = defaults {
         defaults.set();
     }
@@ -109,13 +113,13 @@ pub unsafe extern "C-unwind" fn finish(rest: &Rest) {
 /// # Safety
 ///
 /// A [`Rest`] that explains.
-pub unsafe extern "C-unwind" fn explain(rest: *mut c_void) {
+pub unsafe extern "C-unwind" fn explain(followup: *mut c_void) {
     // SAFETY: as the caller's. Takes formats and C strings; an error is being made.
     unsafe {
-        let rest = &*rest.cast::<Rest>();
+        let followup = &*followup.cast::<Followup>();
         if pg_sys::geterrcode() == PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH as c_int {
-            errdetail(c"%s".as_ptr(), rest.detail);
-            errhint(c"%s".as_ptr(), rest.hint);
+            errdetail(c"%s".as_ptr(), followup.detail);
+            errhint(c"%s".as_ptr(), followup.hint);
         }
     }
 }
