@@ -93,9 +93,9 @@ pub enum IssueError {
         /// The row of the start table.
         conflict: MarkConflict,
         /// The record that was found.
-        found: Option<Box<Record>>,
+        record: Option<Box<Record>>,
         /// The identity of this server.
-        own: Box<Identity>,
+        this_server: Box<Identity>,
     },
     /// While the server ran, another directory or record has replaced its own at this path.
     StateDirectoryReplaced(StatePath),
@@ -309,12 +309,12 @@ impl From<IssueError> for ErrorReport {
                     .set_detail(format!("The clock shows {now}. {why}, so IDs begin at {until}."))
                     .set_hint(hint)
             }
-            IssueError::MarkTooSlow { last_writes_ms: [last, before], reserve_ahead_ms, max_borrow_ms } => error_report(
+            IssueError::MarkTooSlow { last_writes_ms: [last, previous], reserve_ahead_ms, max_borrow_ms } => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "could not keep the durable mark ahead of the clock",
             )
             .set_detail(format!(
-                "The clock reached each mark before it was on disk: the last two writes took {before} and {last} ms. \
+                "The clock reached each mark before it was on disk: the last two writes took {previous} and {last} ms. \
                  snowflake_pg.reserve_ahead is {reserve_ahead_ms} ms, and snowflake_pg.max_borrow {max_borrow_ms} ms."
             ))
             .set_hint(
@@ -322,7 +322,9 @@ impl From<IssueError> for ErrorReport {
                  time of a write. With snowflake_pg.wal_mark = require, a write includes the wait for standbys.",
             ),
             IssueError::StateFile(failure) => failure.into(),
-            IssueError::MarkConflict { conflict, found, own } => mark_conflict::explain(conflict, found.as_deref(), &own),
+            IssueError::MarkConflict { conflict, record, this_server } => {
+ mark_conflict::explain(conflict, record.as_deref(), &this_server)
+}
             IssueError::StateDirectoryReplaced(path) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state file \"{}\" has been replaced by another server", path),

@@ -110,10 +110,12 @@ fn warn_of_the_end(layout: &Layout) {
 }
 
 /// A parameter in the log: its value, and what that has given, unless it is a number.
-fn with_source(text: String, found: Option<&Resolved>) -> String {
-    match found {
-        Some(found) if !found.is_configured() => format!("{} ({})", found.number, displayable(&found.source)),
-        Some(found) => found.number.to_string(),
+fn with_source(text: String, resolved: Option<&Resolved>) -> String {
+    match resolved {
+        Some(resolved) if !resolved.is_configured() => {
+            format!("{} ({})", resolved.number, displayable(&resolved.source))
+        }
+        Some(resolved) => resolved.number.to_string(),
         None => displayable(&text),
     }
 }

@@ -19,12 +19,13 @@ use snowflake_core::server::identity::Worker;
 struct Number {
     variable: &'static str,
     text: fn() -> String,
-    found: OnceCell<Result<Resolved, Unresolved>>,
+    resolution: OnceCell<Result<Resolved, Unresolved>>,
 }
 
-static WORKER: Number = Number { variable: "snowflake_pg.worker_id", text: gucs::worker_id, found: OnceCell::new() };
+static WORKER: Number =
+    Number { variable: "snowflake_pg.worker_id", text: gucs::worker_id, resolution: OnceCell::new() };
 static DATACENTER: Number =
-    Number { variable: "snowflake_pg.datacenter_id", text: gucs::datacenter_id, found: OnceCell::new() };
+    Number { variable: "snowflake_pg.datacenter_id", text: gucs::datacenter_id, resolution: OnceCell::new() };
 
 /// Whether a registry was configured when the server started.
 static HAS_REGISTRY: OnceCell<bool> = OnceCell::new();
@@ -34,12 +35,12 @@ static IS_STANDBY: OnceCell<bool> = OnceCell::new();
 
 impl Number {
     fn find(&'static self) -> &'static Result<Resolved, Unresolved> {
-        self.found.get_or_init(|| host_number::resolve(&(self.text)(), &gucs::data_directory()))
+        self.resolution.get_or_init(|| host_number::resolve(&(self.text)(), &gucs::data_directory()))
     }
 
     fn number(&'static self) -> Result<u64, ConfigurationError> {
         match self.find() {
-            Ok(found) => Ok(found.number),
+            Ok(resolved) => Ok(resolved.number),
             Err(reason) => Err(ConfigurationError::Unresolved { variable: self.variable, text: (self.text)(), reason }),
         }
     }
@@ -86,7 +87,7 @@ pub fn configured() -> Result<Option<u64>, IssueError> {
 /// The worker ID and where it comes from, whether or not the layout has room for it; `None` if there is none yet.
 pub fn worker() -> Option<Resolved> {
     match WORKER.find() {
-        Ok(found) => Some(found.clone()),
+        Ok(resolved) => Some(resolved.clone()),
         // There is no shared memory yet.
         Err(Unresolved::Leased | Unresolved::InCitus) if preload::is_under_way() => None,
         Err(Unresolved::Leased) => leased().map(|number| Resolved { number, source: "registry".to_owned() }),
@@ -128,12 +129,12 @@ pub fn layout_and_series() -> Result<(Layout, Series), IssueError> {
         return Err(ConfigurationError::WorkerUnset(layout).into());
     }
     let series = layout.series(DATACENTER.number()?, number()?).map_err(|misfit| {
-        let found = match misfit {
+        let resolved = match misfit {
             SeriesError::Number(FieldKind::Datacenter, _) => DATACENTER.find(),
             _ => WORKER.find(),
         };
-        let found = found.as_ref().ok().filter(|found| !found.is_configured());
-        ConfigurationError::InvalidSeries { layout, misfit, found }
+        let resolved = resolved.as_ref().ok().filter(|resolved| !resolved.is_configured());
+        ConfigurationError::InvalidSeries { layout, misfit, resolved }
     })?;
     Ok((layout, series))
 }

@@ -47,10 +47,10 @@ pub fn open() {
     if !worker::may_issue() {
         return; // No ID will be issued.
     }
-    let found = StateDirectory::open(&gucs::state_directory()).ok();
+    let present = StateDirectory::open(&gucs::state_directory()).ok();
     let mut opened = state_directory();
-    if !same_directory(opened.as_ref(), found.as_ref()) {
-        *opened = found;
+    if !same_directory(opened.as_ref(), present.as_ref()) {
+        *opened = present;
     }
 }
 
@@ -105,14 +105,14 @@ pub fn sign(directory: &StateDirectory) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = openat(directory.handle(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
     // SAFETY: both are fixed when a process starts.
-    let (postmaster, own) = unsafe { (pg_sys::PostmasterPid, pg_sys::MyProcPid) };
+    let (postmaster, this_process) = unsafe { (pg_sys::PostmasterPid, pg_sys::MyProcPid) };
     // In single-user mode there is no postmaster.
-    let process = if postmaster > 0 { postmaster } else { own };
-    let line = format!("process ID {process} on {}", place());
+    let process = if postmaster > 0 { postmaster } else { this_process };
+    let line = format!("process ID {process} on {}", location());
     let _ = File::from(file).write_all(line.as_bytes());
 }
 
-fn place() -> String {
+fn location() -> String {
     let host = rustix::system::uname();
     format!("host \"{}\", data directory \"{}\"", host.nodename().to_string_lossy(), gucs::data_directory().display())
 }
@@ -124,5 +124,5 @@ fn holder(directory: &StateDirectory) -> Option<String> {
     let file = File::from(openat(directory.handle(), HOLDER, flags, Mode::empty()).ok()?);
     let mut line = String::new();
     file.take(LONG).read_to_string(&mut line).ok()?;
-    Some(line).filter(|line| !line.is_empty() && !line.ends_with(&place()))
+    Some(line).filter(|line| !line.is_empty() && !line.ends_with(&location()))
 }

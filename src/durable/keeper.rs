@@ -108,7 +108,7 @@ fn handle_signals() {
 }
 
 /// Sleeps for this time, even if backends that wait for the keeper wake it.
-fn rest(time: Duration) {
+fn pause(time: Duration) {
     let until = Instant::now() + time;
     while let Some(remaining) = until.checked_duration_since(Instant::now()) {
         sleep::on_latch(Some(remaining), WaitEvent::KeeperMain);
@@ -173,7 +173,7 @@ impl Keeper {
                     end_if_told();
                     shared().keeper_error.set(error.os_error());
                     self.log(error);
-                    rest(RETRY);
+                    pause(RETRY);
                 }
             }
         }
@@ -184,7 +184,7 @@ impl Keeper {
         let generator = &shared().generator;
         let is_started = generator.is_started();
         let is_wanted = shared().wanted.get().is_some_and(|tick| tick >= generator.covered_until());
-        let now = || clock::microseconds(clock::since_boot()) / 1000;
+        let now = clock::monotonic_ms;
         let keep_warm_ms = u64::try_from(gucs::keep_warm().as_millis()).unwrap_or(u64::MAX);
         if let Work::Sleep(left) =
             self.schedule.wake(now(), generator.counts().issued, is_started, is_wanted, keep_warm_ms)

@@ -29,5 +29,5 @@ fn entries(directory: &Path) -> impl Iterator<Item = DirEntry> {
 }
 
 fn is_same(path: &Path, as_this: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (as_this.dev(), as_this.ino()))
+    fs::metadata(path).is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == (as_this.dev(), as_this.ino()))
 }

@@ -48,7 +48,7 @@ impl From<Refusal> for IssueError {
             Refusal::LeaseEnded => lease::end_error(),
             Refusal::Replaced => Self::StateDirectoryReplaced(state_file::path()),
             Refusal::Conflict { conflict, record, identity } => {
-                Self::MarkConflict { conflict, found: record, own: identity }
+                Self::MarkConflict { conflict, record, this_server: identity }
             }
             Refusal::LayoutEndsBefore { layout, begin } => Self::LayoutEndsBefore { layout, begin },
         }

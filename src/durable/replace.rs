@@ -63,15 +63,15 @@ const KEEP_NUMBERS: [u64; 7] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0
 /// What identifies an open file or directory. `action` is "stat file" or "stat directory".
 pub fn inode(opened: &File, action: &'static str, path: &StatePath) -> Result<Inode, StateFileError> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = statx(opened, "", AtFlags::EMPTY_PATH, wanted).during(action, path)?;
-    let born = found.stx_btime;
-    let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let status = statx(opened, "", AtFlags::EMPTY_PATH, wanted).during(action, path)?;
+    let born = status.stx_btime;
+    let known = status.stx_mask & StatxFlags::BTIME.bits() != 0;
     let seconds = u64::try_from(born.tv_sec).ok().filter(|_| known).unwrap_or(0);
     let born_ns = seconds.saturating_mul(1_000_000_000).saturating_add(born.tv_nsec.into());
     if seconds == 0 {
-        return Ok(Inode { number: found.stx_ino, born_ns: 0 });
+        return Ok(Inode { number: status.stx_ino, born_ns: 0 });
     }
     // The type has another width on some architectures.
     let kind = u64::try_from(fstatfs(opened).during(action, path)?.f_type).unwrap_or(0) & 0xFFFF_FFFF;
-    Ok(Inode { number: if KEEP_NUMBERS.contains(&kind) { found.stx_ino } else { 0 }, born_ns })
+    Ok(Inode { number: if KEEP_NUMBERS.contains(&kind) { status.stx_ino } else { 0 }, born_ns })
 }

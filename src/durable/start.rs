@@ -15,8 +15,8 @@ use snowflake_core::mark::{Begin, Plan};
 use snowflake_core::{UnixMs, display_time};
 
 /// What the clock shows at a start that finds this record.
-pub fn now_at_start(found: Option<&Record>) -> UnixMs {
-    trusted_clock::now_ms_above(found.map_or(0, |record| record.mark))
+pub fn now_at_start(record: Option<&Record>) -> UnixMs {
+    trusted_clock::now_ms_above(record.map_or(0, |record| record.mark))
 }
 
 /// An error during pg_upgrade and recovery.
@@ -100,7 +100,7 @@ pub fn log_start(begin: Begin) -> Option<UnixMs> {
 
 fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
-    let (level, found, detail) = match reason {
+    let (level, message, detail) = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
         StartReason::Missing | StartReason::OtherWorker if shared().lease.start().is_some() => {
             return log!(
@@ -147,7 +147,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let clock =
         "This is above all earlier IDs of this worker if the clock was right when they were issued, and is right now.";
     let detail = format!("{detail}{}", if relies_on_clock { clock } else { "" });
-    let message = warning(&format!("{found}, IDs begin at {time}"));
+    let message = warning(&format!("{message}, IDs begin at {time}"));
     let message = if detail.is_empty() { message } else { message.set_detail(detail.trim_end()) };
     let or_absolute =
         if gucs::state_directory().is_absolute() { "" } else { ", or an absolute snowflake_pg.state_directory" };

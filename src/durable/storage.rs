@@ -44,7 +44,7 @@ impl Storage for Disk {
     type Error = IssueError;
 
     fn monotonic_ms(&self) -> u64 {
-        clock::microseconds(clock::since_boot()) / 1000
+        clock::monotonic_ms()
     }
 
     fn worker(&self) -> Result<Worker, IssueError> {
@@ -52,7 +52,7 @@ impl Storage for Disk {
     }
 
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, IssueError> {
-        Ok(identity::of(directory, worker, self.layout))
+        Ok(identity::this_server(directory, worker, self.layout))
     }
 
     fn was_standby(&self) -> bool {

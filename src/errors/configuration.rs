@@ -31,7 +31,7 @@ pub enum ConfigurationError {
         /// What does not fit.
         misfit: SeriesError,
         /// The number, if the configuration does not have it itself.
-        found: Option<&'static Resolved>,
+        resolved: Option<&'static Resolved>,
     },
 }
 
@@ -109,13 +109,14 @@ impl From<ConfigurationError> for ErrorReport {
                     .set_detail(format!("{reason}."))
                     .set_hint(hint)
             }
-            ConfigurationError::InvalidSeries { layout, misfit: SeriesError::Number(kind, number), found } => {
+            ConfigurationError::InvalidSeries { layout, misfit: SeriesError::Number(kind, number), resolved } => {
                 let variable = match kind {
                     FieldKind::Datacenter => "snowflake_pg.datacenter_id",
                     _ => "snowflake_pg.worker_id",
                 };
-                let source = found.map_or_else(String::new, |found| format!(" ({})", displayable(&found.source)));
-                let mut hint = match (found, number.range) {
+                let source =
+                    resolved.map_or_else(String::new, |resolved| format!(" ({})", displayable(&resolved.source)));
+                let mut hint = match (resolved, number.range) {
                     (_, (0, 0)) if kind == FieldKind::Datacenter => format!(
                         "The layout has no data centers: remove {variable}, and restart the server. Data center and worker \
                          of layout \"twitter\" are one worker of \"flat\": 32 times the data center, plus the worker."

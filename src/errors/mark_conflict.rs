@@ -10,23 +10,23 @@ use snowflake_core::mark::start_table::MarkConflict;
 use snowflake_core::server::identity::{Identity, Inode};
 
 /// The error for a record that may not be this server's.
-pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Identity) -> ErrorReport {
-    let revision = found.map_or(0, |record| record.revision);
+pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_server: &Identity) -> ErrorReport {
+    let revision = record.map_or(0, |record| record.revision);
     // As the configuration has them.
-    let layout = gucs::layout().unwrap_or(own.layout);
-    let worker_of = |found: &Identity| match layout.unflatten(found.worker) {
+    let layout = gucs::layout().unwrap_or(this_server.layout);
+    let worker_of = |identity: &Identity| match layout.unflatten(identity.worker) {
         (datacenter, worker) if *layout.datacenters().end() > 0 => format!("{worker} of data center {datacenter}"),
         (_, worker) => worker.to_string(),
     };
-    let found = found.map_or(own, |record| &record.identity);
+    let recorded = record.map_or(this_server, |record| &record.identity);
     let (message, detail, hint) = match conflict {
         MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
                 "A server with worker ID {} wrote the durable mark in another directory ({}) than it is in now ({}).",
-                worker_of(found),
-                place(found.directory),
-                place(own.directory)
+                worker_of(recorded),
+                inode_text(recorded.directory),
+                inode_text(this_server.directory)
             ),
             "If the other server may still run, give this server its own snowflake_pg.worker_id and restart it. If the \
              other server will never run again, call snowflake_accept_mark().",
@@ -35,14 +35,14 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             "the durable mark belongs to another database cluster".to_owned(),
             format!(
                 "It was written by the cluster with system identifier {}, and this one has {}.",
-                found.system_identifier, own.system_identifier
+                recorded.system_identifier, this_server.system_identifier
             ),
             "Two clusters must not share a snowflake_pg.state_directory. If this cluster replaces the other one, as \
              after pg_upgrade, call snowflake_accept_mark().",
         ),
         MarkConflict::NewerTimeline => (
             "the durable mark was written on a newer timeline".to_owned(),
-            format!("It was written on timeline {}, and this server is on {}.", found.timeline, own.timeline),
+            format!("It was written on timeline {}, and this server is on {}.", recorded.timeline, this_server.timeline),
             "Another server may continue from there with the same IDs. If none will, call snowflake_accept_mark().",
         ),
         MarkConflict::NotTheLast => (
@@ -50,7 +50,7 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             format!(
                 "The mark in this directory is of timeline {}, worker ID {}, revision {revision}. Since this server wrote \
                  its last mark, the state directory or the file in it has been exchanged, or put back to an earlier state.",
-                found.timeline, worker_of(found)
+                recorded.timeline, worker_of(recorded)
             ),
             "Put back the state directory that this server used last, and restart the server. If it is lost, and every \
              ID that this server has issued is older than the clock, call snowflake_accept_mark().",
@@ -69,8 +69,8 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
             format!(
                 "Another server can have issued IDs of worker {} before this one, which is on timeline {}. WAL does not \
                  show how far.",
-                worker_of(own),
-                own.timeline
+                worker_of(this_server),
+                this_server.timeline
             ),
             "Give this server a snowflake_pg.worker_id of its own and restart it. If the other server will never run again, \
              and its clock was right, call snowflake_accept_mark(). With snowflake_pg.wal_mark = prefer on all servers, \
@@ -78,10 +78,10 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         ),
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
-            format!("It was {}, and is {layout}.", found.layout),
+            format!("It was {}, and is {layout}.", recorded.layout),
             // If only the layout differs, all IDs up to the mark are this server's own.
-            if found.directory.same_inode(&own.directory)
-                && *found == (Identity { directory: found.directory, layout: found.layout, ..*own })
+            if recorded.directory.same_inode(&this_server.directory)
+                && *recorded == (Identity { directory: recorded.directory, layout: recorded.layout, ..*this_server })
             {
                 "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_mark(), which lets \
                  no new ID equal an old one."
@@ -98,30 +98,31 @@ pub(super) fn explain(conflict: MarkConflict, found: Option<&Record>, own: &Iden
         ),
     };
     let detail = match conflict {
-        MarkConflict::OtherLayout => detail + &other_source(found, own),
-        _ if found.layout == own.layout => detail,
-        _ => format!("{detail} The layout has also changed: it was {}, and is {layout}.", found.layout),
+        MarkConflict::OtherLayout => detail + &other_source(recorded, this_server),
+        _ if recorded.layout == this_server.layout => detail,
+        _ => format!("{detail} The layout has also changed: it was {}, and is {layout}.", recorded.layout),
     };
     error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
 }
 
 /// What differs apart from the layout.
-fn other_source(found: &Identity, own: &Identity) -> String {
+fn other_source(recorded: &Identity, this_server: &Identity) -> String {
     let mut text = String::new();
-    if !found.directory.same_inode(&own.directory) {
+    if !recorded.directory.same_inode(&this_server.directory) {
         text += &format!(
             " The durable mark was written in another directory ({}) than it is in now ({}).",
-            place(found.directory),
-            place(own.directory)
+            inode_text(recorded.directory),
+            inode_text(this_server.directory)
         );
     }
-    if found.timeline != own.timeline {
-        text += &format!(" The mark is of timeline {}, and this server is on {}.", found.timeline, own.timeline);
+    if recorded.timeline != this_server.timeline {
+        text +=
+            &format!(" The mark is of timeline {}, and this server is on {}.", recorded.timeline, this_server.timeline);
     }
     text
 }
 
-fn place(directory: Inode) -> String {
+fn inode_text(directory: Inode) -> String {
     let Inode { number, born_ns } = directory;
     match (number, born_ns / 1_000_000) {
         (_, 0) => format!("inode {number}"),

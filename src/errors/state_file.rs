@@ -47,29 +47,29 @@ pub enum StateFileError {
 /// A directory of the server's, or a file in it.
 #[derive(Clone, Debug)]
 pub struct StatePath {
-    place: Place,
+    kind: Kind,
     directory: PathBuf,
     file: Option<&'static str>,
 }
 
 /// Which directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// That of the durable mark.
-    StateDirectory,
-    /// That of PostgreSQL, which keeps the number of the last life.
-    DataDirectory,
+enum Kind {
+    /// The directory of the durable mark.
+    State,
+    /// PostgreSQL's data directory, which keeps the number of the last life.
+    Data,
 }
 
 impl StatePath {
     /// The state directory itself.
     pub fn directory(path: &Path) -> Self {
-        Self { place: Place::StateDirectory, directory: path.to_owned(), file: None }
+        Self { kind: Kind::State, directory: path.to_owned(), file: None }
     }
 
     /// The data directory itself.
     pub fn data_directory(path: &Path) -> Self {
-        Self { place: Place::DataDirectory, ..Self::directory(path) }
+        Self { kind: Kind::Data, ..Self::directory(path) }
     }
 
     /// A file in this directory.
@@ -79,7 +79,7 @@ impl StatePath {
 
     /// Whether it is in the data directory, and not in the state directory.
     pub fn is_in_data_directory(&self) -> bool {
-        self.place == Place::DataDirectory
+        self.kind == Kind::Data
     }
 
     /// The path of the directory.
@@ -89,10 +89,10 @@ impl StatePath {
 
     /// The name of the file alone, or the parameter that has the path of the directory.
     pub(super) fn without_directory(&self) -> Self {
-        let variable = match (self.file, self.place) {
+        let variable = match (self.file, self.kind) {
             (Some(_), _) => "",
-            (None, Place::StateDirectory) => "snowflake_pg.state_directory",
-            (None, Place::DataDirectory) => "data_directory",
+            (None, Kind::State) => "snowflake_pg.state_directory",
+            (None, Kind::Data) => "data_directory",
         };
         Self { directory: variable.into(), ..*self }
     }

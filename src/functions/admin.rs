@@ -42,29 +42,29 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         return Ok(None);
     }
     let mut server = mark::within(start::lock_directory()?)?;
-    let (own, last_life) = (own_identity(&server)?, server.storage.read_life()?);
-    let found = server.storage.read_record()?;
-    let context = server.context(own.worker, now, last_life, shared().lease.start())?;
-    let Err(conflict) = decide(found.as_ref(), &own, &context) else { return Ok(None) };
+    let (identity, last_life) = (current_identity(&server)?, server.storage.read_life()?);
+    let record = server.storage.read_record()?;
+    let context = server.context(identity.worker, now, last_life, shared().lease.start())?;
+    let Err(conflict) = decide(record.as_ref(), &identity, &context) else { return Ok(None) };
     // A layout that has ended issues no IDs, and a return from it would lead to smaller ones.
-    own.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
-    let old_layout = found.map(|found| found.identity.layout).filter(|&layout| layout != own.layout);
-    let old_layout = old_layout.or(context.wal.and_then(|wal| wal.layout)).unwrap_or(own.layout);
-    let Some((mark, others)) = accept(found.as_ref(), &own, &context, force) else {
+    identity.layout.tick_at(now).map_err(|outside| IssueError::Clock(now, outside))?;
+    let old_layout = record.map(|record| record.identity.layout).filter(|&layout| layout != identity.layout);
+    let old_layout = old_layout.or(context.wal.and_then(|wal| wal.layout)).unwrap_or(identity.layout);
+    let Some((mark, others)) = accept(record.as_ref(), &identity, &context, force) else {
         raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "new IDs could equal old ones because the layout has changed",
             )
-            .set_detail(format!("It was {old_layout}, and is {}.", own.layout))
+            .set_detail(format!("It was {old_layout}, and is {}.", identity.layout))
             .set_hint(
                 "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_mark(force => \
                  true).",
             ),
         )
     };
-    must_fit(mark, own.layout)?;
-    server.persist_first(found.as_ref(), mark, own, others, last_life)?;
+    must_fit(mark, identity.layout)?;
+    server.persist_first(record.as_ref(), mark, identity, others, last_life)?;
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
@@ -75,14 +75,15 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         MarkConflict::NotInWal => "that WAL does not have the durable mark of the server before it",
         MarkConflict::OtherLayout | MarkConflict::OtherLayoutInWal(_) => "another layout",
     };
-    let layout_too = found.is_some_and(|found| found.identity.layout != own.layout) && !what.ends_with("layout");
+    let layout_too =
+        record.is_some_and(|record| record.identity.layout != identity.layout) && !what.ends_with("layout");
     let too = if layout_too { " and another layout" } else { "" };
     log_action(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
 }
 
 /// The identity of this server, with the directory as it is.
-fn own_identity(server: &ServersMark) -> Result<Identity, IssueError> {
+fn current_identity(server: &ServersMark) -> Result<Identity, IssueError> {
     server.storage.identity(server.storage.directory()?, server.storage.worker()?)
 }
 
@@ -94,8 +95,8 @@ fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
     if shared().generator.is_started() {
         return Ok(None);
     }
-    let found = StateDirectory::open(&gucs::state_directory())?.read()?;
-    Ok(Some(start::now_at_start(found.as_ref())))
+    let record = StateDirectory::open(&gucs::state_directory())?.read()?;
+    Ok(Some(start::now_at_start(record.as_ref())))
 }
 
 /// Replaces a damaged durable mark, or one that was reset to far ahead of the clock. Returns when IDs begin.
@@ -141,8 +142,8 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     let now = start::now_at_start(None);
     let lock = lock_stopped()?;
     let mut server = mark::within(start::lock_directory()?)?;
-    let (own, last_life) = (own_identity(&server)?, server.storage.read_life()?);
-    let context = server.context(own.worker, now, last_life, shared().lease.start())?;
+    let (identity, last_life) = (current_identity(&server)?, server.storage.read_life()?);
+    let context = server.context(identity.worker, now, last_life, shared().lease.start())?;
     let mark = above_start_margin(floor, &context);
     let Shared { generator, mark: state, .. } = shared();
     match server.storage.directory.read() {
@@ -156,9 +157,9 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
             ),
         ),
     }
-    must_fit(mark, own.layout)?;
+    must_fit(mark, identity.layout)?;
     // The marks of other workers are lost, too.
-    server.persist_first(None, mark, own, OtherMarks::all_at(mark), last_life)?;
+    server.persist_first(None, mark, identity, OtherMarks::all_at(mark), last_life)?;
     let near = now.saturating_add(gucs::max_borrow_ms());
     state.wait_after_reset(if mark > near { mark - gucs::max_borrow_ms() } else { 0 });
     drop(lock);

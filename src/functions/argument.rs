@@ -17,7 +17,7 @@ pub fn number(id: i64) -> u64 {
 /// A text of the caller's, if it is not too long. Where there is no memory, Rust ends the process, and so the server:
 /// nothing of the length of an argument is allocated before this.
 pub fn short<'text>(name: &str, text: &'text [u8]) -> &'text [u8] {
-    if let Some((beginning, _)) = text.split_at_checked(LONGEST).filter(|(_, rest)| !rest.is_empty()) {
+    if let Some((beginning, _)) = text.split_at_checked(LONGEST).filter(|(_, excess)| !excess.is_empty()) {
         let detail = format!(
             "It has {} bytes, and at most {LONGEST} are allowed. It begins with {}.",
             text.len(),

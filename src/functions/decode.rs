@@ -55,12 +55,12 @@ fn snowflake_decode_all(id: i64) -> SetOfIterator<'static, Row> {
     SetOfIterator::new(fitting.into_iter().map(move |(name, layout)| {
         let mut columns = vec![("layout", column(name))];
         columns.extend(fields(id, &layout));
-        Row::of(columns)
+        Row::new(columns)
     }))
 }
 
 fn decode(id: i64, layout: &Layout) -> Row {
-    Row::of(fields(id, layout))
+    Row::new(fields(id, layout))
 }
 
 fn fields(id: i64, layout: &Layout) -> [(&'static str, Column); 5] {

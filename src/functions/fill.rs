@@ -1,6 +1,6 @@
 //! A trigger that gives rows their IDs, for tables whose clients send NULL for the key, as postgres_fdw does.
 
-use crate::postgres::catalog::{beside, may_call, type_name};
+use crate::postgres::catalog::{may_call, sibling_function, type_name};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;
@@ -111,7 +111,7 @@ fn column(data: &pg_sys::TriggerData) -> u16 {
     // SAFETY: an open table has its row of pg_class.
     let of_table = || name(unsafe { (*table.rd_rel).relname.data.as_ptr() });
     // Columns of the system have negative numbers.
-    let Some(found) = u16::try_from(number).ok().filter(|&found| found > 0) else {
+    let Some(attribute) = u16::try_from(number).ok().filter(|&attribute| attribute > 0) else {
         raise(error_report(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             format!("column {} of relation {} does not exist", name(argument), of_table()),
@@ -131,13 +131,13 @@ fn column(data: &pg_sys::TriggerData) -> u16 {
             .set_detail(format!("Its type is {}.", displayable(&characters(type_name(of_type).to_bytes())))),
         );
     }
-    found
+    attribute
 }
 
 /// As a role that inserts NULL must with the default `snowflake_nextval()`.
 fn must_issue(function: Oid) {
     const ISSUES: &CStr = c"snowflake_nextval";
-    if !may_call(beside(function, ISSUES, &[])) {
+    if !may_call(sibling_function(function, ISSUES, &[])) {
         let (why, kind) = (pg_sys::AclResult::ACLCHECK_NO_PRIV, pg_sys::ObjectType::OBJECT_FUNCTION);
         // SAFETY: raises an ERROR with the name, a C string.
         unsafe { pg_sys::aclcheck_error(why, kind, ISSUES.as_ptr()) };
@@ -152,7 +152,7 @@ fn misused(how: &str) -> ErrorReport {
 }
 
 /// A name for messages.
-fn name(of: *const c_char) -> String {
+fn name(text: *const c_char) -> String {
     // SAFETY: every caller passes a C string of PostgreSQL's.
-    quoted(&characters(unsafe { CStr::from_ptr(of) }.to_bytes()))
+    quoted(&characters(unsafe { CStr::from_ptr(text) }.to_bytes()))
 }

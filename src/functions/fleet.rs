@@ -106,7 +106,7 @@ fn password_required(nth: usize) -> ErrorReport {
 
 /// What this server says of itself.
 fn this_server() -> Account {
-    let number = |found: Option<Resolved>| u32::try_from(found?.number).ok();
+    let number = |resolved: Option<Resolved>| u32::try_from(resolved?.number).ok();
     let is_preloaded = preload::is_done();
     let member = Member {
         server: 0,
@@ -143,7 +143,7 @@ fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row {
             ]);
         }
     }
-    Row::of(columns)
+    Row::new(columns)
 }
 
 /// What is wrong with a server by its state alone.

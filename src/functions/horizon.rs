@@ -86,7 +86,7 @@ fn snowflake_get_writers() -> SetOfIterator<'static, Row> {
             Who::Process(pid) => (Some(pid), None),
             Who::Prepared(id) => (None, Some(pg_sys::TransactionId::from_inner(id))),
         };
-        Row::of([("pid", column(pid)), ("transaction", column(transaction)), ("first_id", column(first_id))])
+        Row::new([("pid", column(pid)), ("transaction", column(transaction)), ("first_id", column(first_id))])
     };
     let mut rows: Vec<_> = prepared_before.into_iter().map(|id| row(Who::Prepared(id), None)).collect();
     if !holders.is_empty() {

@@ -24,9 +24,9 @@ fn snowflake_issued_elsewhere(id: i64) -> Option<bool> {
     if !preload::is_done() {
         return None;
     }
-    let (own, layout) = (worker::flat_worker().ok()?, worker::layout_in_force().ok()?);
+    let (this_worker, layout) = (worker::flat_worker().ok()?, worker::layout_in_force().ok()?);
     let Some(id) = u64::try_from(id).ok().filter(|&id| id <= layout.max_id()) else { return Some(false) };
-    if layout.server_of(id) != own {
+    if layout.server_of(id) != this_worker {
         return Some(false);
     }
     let generator = &shared().generator;

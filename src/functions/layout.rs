@@ -81,7 +81,7 @@ fn snowflake_get_layouts() -> SetOfIterator<'static, Row> {
     SetOfIterator::new(PRESETS.iter().map(move |preset| {
         let layout = preset.layout();
         let numbers = |range: std::ops::RangeInclusive<u64>| range.end().cast_signed() + 1;
-        Row::of([
+        Row::new([
             ("name", column(preset.name)),
             ("fields", column(layout.fields_text())),
             ("unit", column(interval(layout.tick_ms()))),

@@ -105,7 +105,7 @@ fn snowflake_nextblock(count: i32) -> Row {
     };
     let block = issuer::next_block(wanted).unwrap_or_else(|error| refuse(error));
     last_id::set(*block.end());
-    Row::of([("first", column(*block.start())), ("last", column(*block.end()))])
+    Row::new([("first", column(*block.start())), ("last", column(*block.end()))])
 }
 
 fn bad_count(most: u64) -> ErrorReport {

@@ -35,17 +35,17 @@ pub struct Row(Vec<(&'static str, Column)>);
 
 impl Row {
     /// A row of these columns, each of them once.
-    pub fn of(columns: impl Into<Vec<(&'static str, Column)>>) -> Self {
+    pub fn new(columns: impl Into<Vec<(&'static str, Column)>>) -> Self {
         Self(columns.into())
     }
 
     /// The value for one of the caller's columns, which mostly is at the same place here.
-    fn value(&self, place: usize, attribute: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
+    fn value(&self, index: usize, attribute: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
         // SAFETY: PostgreSQL ends a name with a zero.
         let label = unsafe { CStr::from_ptr(attribute.attname.data.as_ptr()) };
         let is_named = |column: &&(&str, Column)| column.0.as_bytes() == label.to_bytes();
-        let found = self.0.get(place).filter(is_named).or_else(|| self.0.iter().find(is_named));
-        let &(name, Column { value, type_oid }) = found?;
+        let column = self.0.get(index).filter(is_named).or_else(|| self.0.iter().find(is_named));
+        let &(name, Column { value, type_oid }) = column?;
         let expected = attribute.atttypid;
         // SAFETY: takes any two OIDs.
         // mutant: row-types
@@ -68,8 +68,8 @@ unsafe impl BoxRet for Row {
         // The iterator does not say how many there are, so that collecting them would grow both time and again.
         let mut values = Vec::with_capacity(attributes.len());
         let mut nulls = Vec::with_capacity(attributes.len());
-        for (place, attribute) in attributes.iter().enumerate() {
-            let value = self.value(place, attribute);
+        for (index, attribute) in attributes.iter().enumerate() {
+            let value = self.value(index, attribute);
             values.push(value.unwrap_or(pg_sys::Datum::null()));
             nulls.push(value.is_none());
         }

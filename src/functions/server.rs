@@ -12,14 +12,14 @@ use pgrx::prelude::*;
 /// What tells this server from others, in one row.
 #[pg_extern(sql = false)]
 fn snowflake_server() -> Row {
-    let found = preload::is_done().then(|| (worker::datacenter(), worker::worker()));
-    let (datacenter, worker) = found.unwrap_or_default();
+    let numbers = preload::is_done().then(|| (worker::datacenter(), worker::worker()));
+    let (datacenter, worker) = numbers.unwrap_or_default();
     let number = |number: u64| i32::try_from(number).ok();
-    Row::of([
+    Row::new([
         ("system_identifier", column(system_identifier().cast_signed())),
-        ("datacenter_id", column(datacenter.and_then(|found| number(found.number)))),
-        ("worker_id", column(worker.as_ref().and_then(|found| number(found.number)))),
-        ("worker_id_source", column(worker.map(|found| displayable(&found.source)))),
+        ("datacenter_id", column(datacenter.and_then(|resolved| number(resolved.number)))),
+        ("worker_id", column(worker.as_ref().and_then(|resolved| number(resolved.number)))),
+        ("worker_id_source", column(worker.map(|resolved| displayable(&resolved.source)))),
         ("state", column(Condition::now().state)),
         ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
         ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),

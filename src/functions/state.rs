@@ -90,7 +90,7 @@ fn lacks_keeper() -> bool {
 
 /// Whether a standby would have its primary's worker, and would not know how far that one has come.
 fn has_worker_of_primary() -> bool {
-    let is_in_wal = || worker::flat_worker().and_then(wal::read).is_ok_and(|own| own.mark.is_some());
+    let is_in_wal = || worker::flat_worker().and_then(wal::read).is_ok_and(|in_wal| in_wal.mark.is_some());
     identity::is_shared_with_source() && !is_in_wal()
 }
 

@@ -34,7 +34,7 @@ fn snowflake_get_status() -> Row {
     } else {
         warn_in_create_extension();
     }
-    Row::of(columns)
+    Row::new(columns)
 }
 
 /// What only a server has that preloads the library.
@@ -114,8 +114,8 @@ fn is_busy(layout: &Layout) -> bool {
 
 /// The SQLSTATE of the text of an error, for everybody, and the rest for users who may read all settings.
 fn parts(summary: Option<&str>) -> (Column, Column) {
-    let (sqlstate, rest) = summary.and_then(|summary| summary.split_once(' ')).unzip();
-    (column(sqlstate), column(rest.filter(|_| may_read_all_settings()).map(displayable)))
+    let (sqlstate, text) = summary.and_then(|summary| summary.split_once(' ')).unzip();
+    (column(sqlstate), column(text.filter(|_| may_read_all_settings()).map(displayable)))
 }
 
 /// Warns in CREATE EXTENSION, whose script reads the status.
@@ -139,8 +139,8 @@ fn number(count: u64) -> Column {
     column(i64::try_from(count).ok())
 }
 
-fn number_of(found: Option<&Resolved>) -> Option<i32> {
-    found.and_then(|found| i32::try_from(found.number).ok())
+fn number_of(resolved: Option<&Resolved>) -> Option<i32> {
+    resolved.and_then(|resolved| i32::try_from(resolved.number).ok())
 }
 
 /// Resets the counters.

@@ -14,7 +14,7 @@
 //! `nextval()`.
 
 use super::tree::call_to_simplify;
-use crate::postgres::catalog::{beside, may_call};
+use crate::postgres::catalog::{may_call, sibling_function};
 use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, Oid};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList};
@@ -41,8 +41,8 @@ pub fn begin(statement: &CopyStmt) -> bool {
 }
 
 /// Goes back to the direction before, when a COPY has ended.
-pub fn end(before: bool) {
-    READS_ROWS.store(before, Ordering::Relaxed);
+pub fn end(previous: bool) {
+    READS_ROWS.store(previous, Ordering::Relaxed);
 }
 
 /// Whether COPY FROM prepares its defaults.
@@ -57,20 +57,20 @@ fn is_preparing() -> bool {
 #[pg_extern(sql = false)]
 fn snowflake_nextval_support(request: Internal) -> Internal {
     let call = if is_preparing() { call_to_simplify(request) } else { None };
-    let replaced = call.and_then(|(call, _)| instead_of(call)).unwrap_or(std::ptr::null_mut());
+    let replaced = call.and_then(|(call, _)| replacement(call)).unwrap_or(std::ptr::null_mut());
     // Not NULL, which PostgreSQL does not expect.
     Internal::from(Some(pg_sys::Datum::from(replaced)))
 }
 
 /// What replaces a call; `None`, which keeps the call, unless the user may execute both functions.
-fn instead_of(call: &FuncExpr) -> Option<*mut c_void> {
+fn replacement(call: &FuncExpr) -> Option<*mut c_void> {
     let function = call.funcid;
     // SAFETY: the arguments of a call are a list of nodes.
     let given = unsafe { PgList::<Node>::from_pg(call.args) };
     let in_copy = if given.is_empty() {
-        beside(function, IN_COPY, &[INTERNALOID])
+        sibling_function(function, IN_COPY, &[INTERNALOID])
     } else {
-        beside(function, TAGGED_IN_COPY, &[INTERNALOID, INT8OID])
+        sibling_function(function, TAGGED_IN_COPY, &[INTERNALOID, INT8OID])
     };
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;

@@ -13,7 +13,7 @@
 
 use super::tree::{expression_tree_walker, query_tree_walker};
 use crate::config::gucs;
-use crate::postgres::catalog::{beside, everybody_may_call};
+use crate::postgres::catalog::{everybody_may_call, sibling_function};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{FuncExpr, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query, TEXTOID};
 use pgrx::prelude::*;
@@ -150,12 +150,12 @@ fn with_layout(function: Oid) -> Option<Oid> {
     if let Some(known) = KNOWN.with_borrow(|known| known.get(&function).copied()) {
         return known;
     }
-    let before = CHANGES.get();
-    let found = look_up(function);
-    if CHANGES.get() == before {
-        KNOWN.with_borrow_mut(|known| known.insert(function, found));
+    let changes = CHANGES.get();
+    let variant = look_up(function);
+    if CHANGES.get() == changes {
+        KNOWN.with_borrow_mut(|known| known.insert(function, variant));
     }
-    found
+    variant
 }
 
 #[pg_guard]
@@ -184,7 +184,7 @@ fn look_up(function: Oid) -> Option<Oid> {
         let count = usize::try_from(count).unwrap_or(0);
         if types.is_null() { &[][..] } else { std::slice::from_raw_parts(types, count) }
     };
-    let variant = beside(function, name, &[types, &[TEXTOID]].concat());
+    let variant = sibling_function(function, name, &[types, &[TEXTOID]].concat());
     let both = [function, variant];
     // mutant: constant-ours
     // mutant: constant-rights

@@ -121,7 +121,7 @@ fn issuer() -> Result<&'static Issuer, IssueError> {
                 lease::wait_for_grant(&worker::layout_in_force()?, 0)?;
                 worker::layout_and_series()?
             }
-            found => found?,
+            known => known?,
         };
         Ok(Issuer { layout, series, generator: &shared().generator, max_age: tsc::max_age() })
     })
@@ -182,20 +182,20 @@ impl Issuer {
         let policy = gucs::policy(self.layout.tick_ms());
         let mut budget = WaitBudget::new(self.max_wait());
         loop {
-            let found = self.generator.snapshot();
+            let snapshot = self.generator.snapshot();
             let (now, open_until) = self.now()?;
-            if let Some(step) = self.generator.observe_clock(found, now) {
+            if let Some(step) = self.generator.observe_clock(snapshot, now) {
                 trusted_clock::record_regression(
                     self.layout.time_of(now),
                     step * self.layout.tick_ms(),
                     policy.clock_regression,
                 );
             }
-            if let Some(least) = self.generator.least_of_history(found, now, &policy) {
+            if let Some(least) = self.generator.least_of_history(snapshot, now, &policy) {
                 // mutant: history-entered
                 writer::lower(least);
             }
-            match by(self.generator, found, now, want, &policy) {
+            match by(self.generator, snapshot, now, want, &policy) {
                 Outcome::Taken(span) => {
                     self.generator.keep_open(span, open_until);
                     return Ok(span);

@@ -152,21 +152,21 @@ fn leave() {
 extern "C-unwind" fn begin_prepare() {
     // SAFETY: in a transaction, which has an ID by now.
     let transaction = unsafe { pg_sys::GetTopTransactionIdIfAny() };
-    let own = writer();
-    own.preparing.store(transaction.into_inner(), Ordering::Release);
+    let entry = writer();
+    entry.preparing.store(transaction.into_inner(), Ordering::Release);
     // mutant: prepared-without-id
-    if own.first.get().is_none() {
+    if entry.first.get().is_none() {
         without_ids::note();
     }
 }
 
 /// Hands the entry to the transaction that was prepared.
 fn hand_over() {
-    let own = writer();
-    let transaction = own.preparing.load(Ordering::Relaxed);
+    let entry = writer();
+    let transaction = entry.preparing.load(Ordering::Relaxed);
     if let Some((_, prepared)) = prepared().find(|&(prepared, _)| prepared == transaction) {
         // mutant: prepared-holds
-        prepared.first.copy(&own.first);
+        prepared.first.copy(&entry.first);
         prepared.transaction.store(transaction, Ordering::Release);
     }
 }

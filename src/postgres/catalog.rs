@@ -17,7 +17,7 @@ unsafe extern "C-unwind" {
 
 /// The function with this name and these argument types in the schema of another function; the invalid OID if there is
 /// none.
-pub fn beside(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
+pub fn sibling_function(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
     let count = std::ffi::c_int::try_from(arguments.len()).expect("a function's arguments");
     // Small numbers, whose types differ between versions.
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
@@ -71,9 +71,9 @@ pub fn with_children(table: Oid) -> Vec<Oid> {
 }
 
 /// The name of a type, for messages; `???` if there is none.
-pub fn type_name(of: Oid) -> CString {
+pub fn type_name(type_oid: Oid) -> CString {
     // SAFETY: takes any OID, and returns a C string.
-    c_string(unsafe { pg_sys::format_type_be(of) })
+    c_string(unsafe { pg_sys::format_type_be(type_oid) })
 }
 
 /// The kind of a relation, to be compared with `RELKIND_RELATION` and the like. C's `char` is signed on x86-64, and not on

@@ -32,6 +32,11 @@ pub fn since_boot() -> Duration {
     Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
 }
 
+/// Milliseconds of that clock.
+pub fn monotonic_ms() -> u64 {
+    microseconds(since_boot()) / 1000
+}
+
 /// A length of time in whole microseconds.
 pub fn microseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)

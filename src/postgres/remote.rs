@@ -46,7 +46,7 @@ impl Remote {
         until: Instant,
         check_interrupts: fn() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        let own = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
+        let fixed = [("fallback_application_name", "snowflake_pg"), ("client_encoding", "UTF8")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let begin = |parameters: &[Parameter]| {
             let connection = sleep::with_wait_event(WaitEvent::Remote, || Connection::start(parameters));
@@ -54,7 +54,7 @@ impl Remote {
             check_interrupts()?;
             connection
         };
-        let connection = begin(&[parameters, &own].concat())?;
+        let connection = begin(&[parameters, &fixed].concat())?;
         let parameters = connection.parameters();
         let timeout = timeout_of(&parameters);
         let finish = |connection| {
@@ -166,13 +166,13 @@ type Host = [String; 3];
 fn hosts(parameters: &[Parameter]) -> VecDeque<Host> {
     let lists = LISTS.map(|name| value(parameters, name).map_or_else(Vec::new, |list| list.split(',').collect()));
     let count = lists[0].len().max(lists[1].len()).max(1);
-    let of = |nth: usize| {
+    let host = |nth: usize| {
         lists.each_ref().map(|list: &Vec<&str>| {
             let value = if list.len() == 1 { list.first() } else { list.get(nth) };
             value.copied().unwrap_or_default().to_owned()
         })
     };
-    (0..count).map(of).collect()
+    (0..count).map(host).collect()
 }
 
 /// The parameters, but with these hosts.
@@ -187,6 +187,6 @@ fn other_addresses([name, address, port]: &Host) -> Vec<Host> {
     if !address.is_empty() || name.is_empty() || name.starts_with(['/', '@']) {
         return Vec::new();
     }
-    let found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten().skip(1);
-    found.map(|address| [name.clone(), address.ip().to_string(), port.clone()]).collect()
+    let addresses = (name.as_str(), 0).to_socket_addrs().into_iter().flatten().skip(1);
+    addresses.map(|address| [name.clone(), address.ip().to_string(), port.clone()]).collect()
 }

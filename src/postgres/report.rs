@@ -34,14 +34,14 @@ pub fn may_read_all_settings() -> bool {
 /// client receives. To be called when the library is loaded, before the first error.
 pub fn forbid_backtraces() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";
-    let before = std::env::var_os(VARIABLE);
+    let inherited = std::env::var_os(VARIABLE);
     // SAFETY: PostgreSQL's processes have one thread.
     unsafe { std::env::set_var(VARIABLE, "0") };
     // Rust reads the variable once. Other libraries have their own copy of Rust's runtime.
     let _ = std::backtrace::Backtrace::capture();
-    match before {
+    match inherited {
         // SAFETY: the same.
-        Some(before) => unsafe { std::env::set_var(VARIABLE, before) },
+        Some(inherited) => unsafe { std::env::set_var(VARIABLE, inherited) },
         // SAFETY: the same.
         None => unsafe { std::env::remove_var(VARIABLE) },
     }

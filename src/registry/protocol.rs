@@ -59,7 +59,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    fn of(answer: &Answer) -> Self {
+    fn read(answer: &Answer) -> Self {
         let [other, layout, conflict] =
             [c"other", c"layout_note", c"conflict_note"].map(|column| answer.value(0, column));
         Self { other, layout, conflict }
@@ -119,7 +119,7 @@ impl Session {
         // mutant: first-lease-margin
         let start = if is_true(&answer, c"is_first") { LeaseStart::First(begins) } else { LeaseStart::At(begins) };
         let claimed = Claimed { worker: required(&answer, c"worker")?, start, grant: grant(&answer)? };
-        Ok((claimed, Notes::of(&answer)))
+        Ok((claimed, Notes::read(&answer)))
     }
 
     /// Extends a lease, which has the other one of its tokens from then on.
@@ -135,7 +135,7 @@ impl Session {
                 must_stop: is_true(&answer, c"must_stop"),
             }
         };
-        Ok((renewal, Notes::of(&answer)))
+        Ok((renewal, Notes::read(&answer)))
     }
 
     /// Ends a lease early, which is the lowered one from then on: the server issues nothing beyond that. Its new token is not

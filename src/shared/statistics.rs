@@ -36,7 +36,7 @@ pub struct Statistics {
     /// When counting began, in Unix milliseconds.
     pub since: AtomicU64,
     /// The generator's counts at that time.
-    before: [AtomicU64; 4],
+    at_reset: [AtomicU64; 4],
 }
 
 impl Statistics {
@@ -48,7 +48,8 @@ impl Statistics {
     /// The generator's counts since then; `now` has its counts since its start.
     pub fn counts(&self, now: Counts) -> Counts {
         // If a tick closes while the counts are read, the later one can be smaller.
-        let [issued, ticks_exhausted, borrowed, history] = [0, 1, 2, 3].map(|i| self.before[i].load(Ordering::Relaxed));
+        let [issued, ticks_exhausted, borrowed, history] =
+            [0, 1, 2, 3].map(|i| self.at_reset[i].load(Ordering::Relaxed));
         Counts {
             issued: now.issued.saturating_sub(issued),
             ticks_exhausted: now.ticks_exhausted.saturating_sub(ticks_exhausted),
@@ -73,8 +74,8 @@ impl Statistics {
         ] {
             counter.store(0, Ordering::Relaxed);
         }
-        for (before, now) in self.before.iter().zip([now.issued, now.ticks_exhausted, now.borrowed, now.history]) {
-            before.store(now, Ordering::Relaxed);
+        for (at_reset, now) in self.at_reset.iter().zip([now.issued, now.ticks_exhausted, now.borrowed, now.history]) {
+            at_reset.store(now, Ordering::Relaxed);
         }
         self.since.store(clock::unix_ms(), Ordering::Relaxed);
     }

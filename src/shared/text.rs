@@ -28,9 +28,9 @@ impl<const COUNT: usize> Default for SharedTexts<COUNT> {
 impl<const COUNT: usize> SharedTexts<COUNT> {
     /// Writes them, unless another process is writing others.
     pub fn write_all(&self, texts: [&str; COUNT]) {
-        let before = self.version.load(Ordering::Acquire);
-        let is_free = before.is_multiple_of(2)
-            && self.version.compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let version = self.version.load(Ordering::Acquire);
+        let is_free = version.is_multiple_of(2)
+            && self.version.compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if !is_free {
             return;
         }
@@ -50,11 +50,11 @@ impl<const COUNT: usize> SharedTexts<COUNT> {
     /// Reads them; empty ones if they are just being written.
     pub fn read_all(&self) -> [String; COUNT] {
         for _ in 0..100 {
-            let before = self.version.load(Ordering::Acquire);
+            let version = self.version.load(Ordering::Acquire);
             let read = |words: &[AtomicU64; WORDS]| words.each_ref().map(|word| word.load(Ordering::Relaxed));
             let texts = self.texts.each_ref().map(read);
             fence(Ordering::Acquire);
-            if before.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == before {
+            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
                 return texts.map(|words| {
                     let length = usize::try_from(words[0]).unwrap_or(0).min(LONGEST);
                     let bytes: Vec<_> = words[1..].iter().flat_map(|word| word.to_le_bytes()).take(length).collect();

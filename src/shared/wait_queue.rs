@@ -47,7 +47,7 @@ impl WaitQueue {
         }
         let deadline = Instant::now() + at_most;
         let queued = QueueGuard::last(self);
-        let before = self.leader.load(Ordering::SeqCst);
+        let first_leader = self.leader.load(Ordering::SeqCst);
         // Again: the lead may have been handed off before this process was in the queue.
         let mut taken = self.take_over_from(FREE);
         while !taken {
@@ -57,7 +57,7 @@ impl WaitQueue {
             let timed_out = unsafe { pg_sys::ConditionVariableTimedSleep(self.waiters.get(), timeout, wait_event) };
             taken = self.take_over_from(HANDED_OFF) || self.take_over_from(FREE);
             if timed_out {
-                taken = taken || self.take_over_from(before);
+                taken = taken || self.take_over_from(first_leader);
                 break;
             }
         }

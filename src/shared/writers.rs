@@ -57,15 +57,15 @@ impl PgSharedMemoryInitialization for Writers {
     }
 
     unsafe fn on_shmem_startup(&'static self, (): ()) {
-        let mut found = false;
+        let mut is_initialized = false;
         // No lock: the postmaster makes the memory, and others only inherit it.
         // SAFETY: the size that was requested, and no other library uses the name of this extension.
-        let memory = unsafe { pg_sys::ShmemInitStruct(c"snowflake_pg writers".as_ptr(), size(), &mut found) };
+        let memory = unsafe { pg_sys::ShmemInitStruct(c"snowflake_pg writers".as_ptr(), size(), &mut is_initialized) };
         // PostgreSQL aligns it to a cache line of 128 bytes.
         let writers = memory.cast::<Writer>();
         // SAFETY: the prepared ones are after the writers, within `size()`.
         let prepared = unsafe { writers.add(processes()) }.cast::<Prepared>();
-        if !found {
+        if !is_initialized {
             // SAFETY: memory for so many, which nobody uses yet.
             unsafe { fill(writers, processes()) };
             // SAFETY: the same.

@@ -45,8 +45,8 @@ pub fn find() -> bool {
 /// made of this node later does not matter to it.
 pub fn check_again() {
     let group = &shared().citus;
-    let found = BackgroundWorker::transaction(|| read(false));
-    group.set_lost(found.ok() != group.get());
+    let group_now = BackgroundWorker::transaction(|| read(false));
+    group.set_lost(group_now.ok() != group.get());
 }
 
 /// An error if this node has another group than at the start, or none.
@@ -86,12 +86,12 @@ fn read(can_be_clone: bool) -> Result<u64, String> {
     if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
         return Err(format!("Database \"{database}\" has no metadata of Citus"));
     }
-    let found = Spi::connect(|client| {
+    let group = Spi::connect(|client| {
         let rows = client.select(GROUP, Some(1), &[can_be_clone.into()]).ok()?;
         rows.first().get_one::<i32>().ok().flatten()
     });
     let reason = if can_be_clone { "has no group of its own yet" } else { "is in no Citus cluster" };
-    found
+    group
         .and_then(|group| u64::try_from(group).ok())
         .ok_or_else(|| format!("By the metadata in database \"{database}\", this node {reason}"))
 }

@@ -66,7 +66,8 @@ fn check_numbers(layout: &Layout) -> Result<(), String> {
     ] {
         // A value from the command line is in no file, and remains.
         let next = last_setting(name).map_or_else(|| now.clone(), |set| set.value);
-        let misfit = |text: &str| resolve(text).ok().map(|found| found.number).filter(|number| !range.contains(number));
+        let misfit =
+            |text: &str| resolve(text).ok().map(|resolved| resolved.number).filter(|number| !range.contains(number));
         if let (Some(number), Some(_)) = (misfit(&next), misfit(&now)) {
             let (name, first, last) = (name.to_string_lossy(), range.start(), range.end());
             return Err(format!("{name} is {number}, and the layout allows {first} to {last}"));
@@ -85,7 +86,7 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
     accepts(new_value, |text| match resolve(&text.to_string_lossy()) {
         Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus) => Ok(()),
         // mutant: worker-in-layout
-        found => check_number(found, Layout::workers).map_err(|detail| Refusal {
+        resolution => check_number(resolution, Layout::workers).map_err(|detail| Refusal {
             detail,
             hint: super::layout().ok().and_then(|layout| layout.flat_layout_hint()),
         }),
@@ -104,9 +105,12 @@ pub(super) unsafe extern "C-unwind" fn check_datacenter(
 
 /// An error if no number was found on this host, or one that fits neither the layout in force nor the layout of the next
 /// start.
-fn check_number(found: Result<Resolved, Unresolved>, range: fn(&Layout) -> RangeInclusive<u64>) -> Result<(), String> {
-    let found = found.map_err(|reason| reason.to_string())?;
-    let number = found.number;
+fn check_number(
+    resolution: Result<Resolved, Unresolved>,
+    range: fn(&Layout) -> RangeInclusive<u64>,
+) -> Result<(), String> {
+    let resolved = resolution.map_err(|reason| reason.to_string())?;
+    let number = resolved.number;
     let fits = |layout: &Layout| range(layout).contains(&number);
     let Ok(layout) = super::layout() else { return Ok(()) };
     let next = || last_setting(c"snowflake_pg.layout").and_then(|set| layout_cache::by_text(set.value.as_bytes()).ok());
@@ -114,10 +118,10 @@ fn check_number(found: Result<Resolved, Unresolved>, range: fn(&Layout) -> Range
         return Ok(());
     }
     let range = range(&layout);
-    let what = if found.is_configured() {
+    let what = if resolved.is_configured() {
         "Layout".to_owned()
     } else {
-        format!("The number is {number} ({}), and layout", found.source)
+        format!("The number is {number} ({}), and layout", resolved.source)
     };
     Err(format!("{what} {layout} allows {} to {}", range.start(), range.end()))
 }

@@ -46,12 +46,12 @@ fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
         // SAFETY: a text of an item is a C string, or null.
         if text.is_null() { CString::default() } else { unsafe { CStr::from_ptr(text) }.to_owned() }
     };
-    let (mut found, mut next) = (None, first);
+    let (mut setting, mut next) = (None, first);
     // SAFETY: an item of the list, or null at its end.
     while let Some(entry) = unsafe { next.as_ref() } {
         // Errors in the files are items without a name.
         if text(entry.name).to_bytes().eq_ignore_ascii_case(name.to_bytes()) {
-            found = Some(Setting {
+            setting = Some(Setting {
                 value: text(entry.value).to_string_lossy().into_owned(),
                 file: text(entry.filename).to_string_lossy().into_owned().into(),
                 line: entry.sourceline,
@@ -61,5 +61,5 @@ fn last_of(file: &CStr, name: &CStr) -> Option<Setting> {
     }
     // SAFETY: the list made above; nothing refers to it any more.
     unsafe { pg_sys::FreeConfigVariables(first) };
-    found
+    setting
 }

@@ -105,8 +105,8 @@ impl<T: Words> Parameter<Choice<T>> {
     /// The meanings of the words, and what else there is to know.
     fn description(&self) -> String {
         let meanings = T::WORDS.iter().map(|Word { word, meaning, .. }| format!("{word}: {meaning}."));
-        let rest = Some(self.long.to_string_lossy().into_owned()).filter(|rest| !rest.is_empty());
-        meanings.chain(rest).collect::<Vec<_>>().join(" ")
+        let long = Some(self.long.to_string_lossy().into_owned()).filter(|long| !long.is_empty());
+        meanings.chain(long).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -65,8 +65,8 @@ impl Target {
     }
 
     fn value(&self, name: &str) -> Option<&str> {
-        let found = self.parameters.as_ref()?.iter().find(|(given, _)| given == name);
-        found.map(|(_, value)| value.as_str())
+        let parameter = self.parameters.as_ref()?.iter().find(|(given, _)| given == name);
+        parameter.map(|(_, value)| value.as_str())
     }
 
     /// Whether the connection string has a password.
@@ -169,10 +169,10 @@ fn ask(remote: &mut Remote) -> Result<Account, Failure> {
          FROM {schema}.snowflake_server() AS i"
     );
     let identity = CString::new(identity).map_err(|_| unexpected())?;
-    let (before, at) = (clock::microseconds(clock::since_1970()), Instant::now());
+    let (asked_us, asked) = (clock::microseconds(clock::since_1970()), Instant::now());
     let answer = query(remote, &identity, &[])?;
-    let half_trip_us = clock::microseconds(at.elapsed()) / 2;
-    read_answer(&answer, before.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
+    let half_trip_us = clock::microseconds(asked.elapsed()) / 2;
+    read_answer(&answer, asked_us.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
 }
 
 fn unexpected() -> Failure {

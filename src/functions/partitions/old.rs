@@ -38,7 +38,7 @@ fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row> {
 
 /// A partition. A default partition has no times.
 pub(super) fn row(table: pg_sys::Oid, times: Option<Range<TimestampWithTimeZone>>) -> Row {
-    Row::of([&[("partition", column(table))][..], &times_and_size(times, &Size::of(table))].concat())
+    Row::new([&[("partition", column(table))][..], &times_and_size(times, &Size::measure(table))].concat())
 }
 
 /// Columns of all functions of partitions.
@@ -73,7 +73,7 @@ fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: 
     // mutant: old-to-its-end
     for partition in parent.partitions.iter().filter(|partition| partition.ids.end <= end) {
         let Some(name) = name_of_table(partition.table) else { continue };
-        let size = Size::of(partition.table);
+        let size = Size::measure(partition.table);
         let times = times(partition, &layout);
         let mut commands = vec![[b"DROP TABLE ", name.as_slice()].concat()];
         if dry_run {
@@ -85,7 +85,7 @@ fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: 
             }
             let [command, name] = [&command, &name].map(|text| characters(text).into_owned());
             let names = [("command", column(command)), ("partition", column(name))];
-            rows.push(Row::of([&names[..], &times_and_size(Some(times.clone()), &size)].concat()));
+            rows.push(Row::new([&names[..], &times_and_size(Some(times.clone()), &size)].concat()));
         }
     }
     rows
@@ -156,7 +156,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(table: pg_sys::Oid) -> Self {
+    fn measure(table: pg_sys::Oid) -> Self {
         let mut size = Self::default();
         for table in with_children(table) {
             // SAFETY: takes the OID of a relation, and gives its size, or NULL if there is none.

@@ -43,7 +43,7 @@ impl Parent {
         // mutant: partitions-owner
         must_be_owner(&open(table, pg_sys::AccessShareLock));
         // mutant: one-makes-partitions
-        Self::of(&open(table, pg_sys::ShareUpdateExclusiveLock))
+        Self::of_relation(&open(table, pg_sys::ShareUpdateExclusiveLock))
     }
 
     /// Reads the partitions of a table. An ERROR if it is not partitioned by range of an ID, or if the user may not read
@@ -52,10 +52,10 @@ impl Parent {
         // Before the lock, which remains until the end of the transaction.
         // mutant: partitions-readable
         must_be_readable(table);
-        Self::of(&open(table, pg_sys::AccessShareLock))
+        Self::of_relation(&open(table, pg_sys::AccessShareLock))
     }
 
-    fn of(relation: &PgRelation) -> Self {
+    fn of_relation(relation: &PgRelation) -> Self {
         must_be_partitioned_by_id(relation);
         let class = class(relation);
         let (partitions, default) = partitions(relation);
@@ -263,8 +263,9 @@ fn partitions(relation: &PgRelation) -> (Vec<Partition>, Option<pg_sys::Oid>) {
     });
     let ids: Vec<u64> = ids.collect();
     let ranges = ids.windows(2).zip(&below[1..]);
-    let found = ranges.filter_map(|(pair, &below)| Some(Partition { table: table(below)?, ids: pair[0]..pair[1] }));
-    (found.collect(), default)
+    let partitions =
+        ranges.filter_map(|(pair, &below)| Some(Partition { table: table(below)?, ids: pair[0]..pair[1] }));
+    (partitions.collect(), default)
 }
 
 fn schema_name(schema: pg_sys::Oid) -> CString {

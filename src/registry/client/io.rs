@@ -148,7 +148,7 @@ impl Io for ServerIo {
     type Session = Session;
 
     fn monotonic_ms(&self) -> u64 {
-        clock::microseconds(clock::since_boot()) / 1000
+        clock::monotonic_ms()
     }
 
     fn latest(&self, mark_at_start: UnixMs) -> UnixMs {
@@ -172,8 +172,8 @@ impl Io for ServerIo {
             return Err(Failure::local("the layout has no room for the worker ID"));
         }
         // mutant: lease-datacenter
-        let of = |worker| self.layout.flatten(datacenter, worker);
-        Ok(Wish { worker: worker.map(of), least: of(0), greatest: of(greatest) })
+        let flat = |worker| self.layout.flatten(datacenter, worker);
+        Ok(Wish { worker: worker.map(flat), least: flat(0), greatest: flat(greatest) })
     }
 
     fn lock(&mut self) -> Result<(), Failure> {
