@@ -1,10 +1,10 @@
--- Making again what reads the columns that a plan widens
+-- Recreating the objects that read the columns a plan widens
 
--- Definitions are texts, and the plan is run by another session: nothing of this may depend on a session's settings. Of views,
--- policies, triggers and functions, `class` is the catalog and `object` the OID.
+-- Definitions are texts, and another session runs the plan: nothing here may depend on a session's settings. `class` is the catalog
+-- of a view, policy, trigger or function, and `object` its OID.
 
--- The command that drops a view, a policy, a trigger or a function, those that make it again as it was, and the last one, which fills
--- a materialized view.
+-- The command that drops a view, a policy, a trigger or a function, the commands that recreate it unchanged, and the last one, which
+-- fills a materialized view.
 CREATE FUNCTION snowflake_remake(class oid, object oid, OUT owner oid, OUT drops text, OUT makes text[], OUT refresh text)
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off
@@ -60,7 +60,7 @@ BEGIN
     drops := format('DROP %s %s', kind, name);
     makes := makes || more || (SELECT format('COMMENT ON %s %s IS %L', kind, name, description)
         FROM pg_description WHERE classoid = class AND objoid = object AND objsubid = 0);
-    -- Neither more nor less, whatever ALTER DEFAULT PRIVILEGES gives to new objects or takes from their owner.
+    -- Exactly the same privileges, whatever ALTER DEFAULT PRIVILEGES grants on new objects or revokes from their owner.
     -- mutant: plan-privileges
     IF owner IS NOT NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)) THEN
         acl := coalesce(acl, acldefault(CASE kind WHEN 'FUNCTION' THEN 'f'::"char" ELSE 'r'::"char" END, owner));
@@ -90,9 +90,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_remake(oid, oid) IS
-    'not to be called: for snowflake_adopt_plan(), the command that drops a view, policy, trigger or function, and those that make it again';
+    'not to be called: for snowflake_adopt_plan(), the command that drops a view, policy, trigger or function, and the commands that recreate it';
 
--- On what it depends: what can be made again, too, by its name, and all else by its OID.
+-- What an object depends on: objects that can be recreated, too, by name, and all others by OID.
 CREATE FUNCTION snowflake_dependencies(class oid, object oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT coalesce(string_agg(DISTINCT CASE WHEN relkind IN ('v', 'm') OR prosqlbody IS NOT NULL THEN name
@@ -106,9 +106,9 @@ CREATE FUNCTION snowflake_dependencies(class oid, object oid) RETURNS text
     LEFT JOIN pg_proc p ON refclassid = 'pg_proc'::regclass AND p.oid = refobjid
 $$;
 COMMENT ON FUNCTION snowflake_dependencies(oid, oid) IS
-    'not to be called: for snowflake_adopt_plan(), on what an object depends';
+    'not to be called: for snowflake_adopt_plan(), what an object depends on';
 
--- How it is made. The text of its definition can differ after an earlier transaction of the plan has made it again, and is left out then.
+-- How an object is defined. After an earlier transaction of the plan has recreated it, the text of its definition can differ, and is left out.
 CREATE FUNCTION snowflake_fingerprint(class oid, object oid, with_definition boolean) RETURNS text
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -128,7 +128,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fingerprint(oid, oid, boolean) IS
     'not to be called: for snowflake_adopt_plan(), whether an object has changed';
 
--- Before it is dropped: raises an error unless it is as it was when the plan was made.
+-- Before an object is dropped: raises an error unless it is the same as when the plan was made.
 CREATE FUNCTION snowflake_must_be(kind text, names text[], arguments text[], fingerprint text, with_definition boolean) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -136,22 +136,22 @@ DECLARE
         WHERE extname = 'snowflake_pg');
     class oid;
     object oid;
-    found text;
+    present_fingerprint text;
 BEGIN
     SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
-    EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3)', ours) INTO found USING class, object, with_definition;
+    EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3)', ours) INTO present_fingerprint USING class, object, with_definition;
     -- mutant: plan-fingerprint
-    IF found IS DISTINCT FROM fingerprint THEN
+    IF present_fingerprint IS DISTINCT FROM fingerprint THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = format('%s has changed since the plan was made', pg_describe_object(class, object, 0)),
-            HINT = 'Make the plan anew, and run it.';
+            HINT = 'Make a new plan, and run it.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_must_be(text, text[], text[], text, boolean) IS
-    'not to be called: for snowflake_adopt_plan(), an error if what is to be made again has changed';
+    'not to be called: for snowflake_adopt_plan(), an error if an object to be recreated has changed';
 
--- After it was made again: raises an error unless it depends on the same. A function of somebody else can fit bigint better.
+-- After an object was recreated: raises an error unless it depends on the same objects. Another role's function can fit bigint better.
 CREATE FUNCTION snowflake_must_depend(kind text, names text[], arguments text[], dependencies text) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -159,25 +159,25 @@ DECLARE
         WHERE extname = 'snowflake_pg');
     class oid;
     object oid;
-    found text;
+    present_dependencies text;
 BEGIN
     SELECT classid, objid INTO class, object FROM pg_get_object_address(kind, names, arguments);
-    EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO found USING class, object;
+    EXECUTE format('SELECT %s.snowflake_dependencies($1, $2)', ours) INTO present_dependencies USING class, object;
     -- mutant: plan-dependencies
-    IF found IS DISTINCT FROM dependencies THEN
+    IF present_dependencies IS DISTINCT FROM dependencies THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = format('%s depends on something else than before', pg_describe_object(class, object, 0)),
-            DETAIL = format('It depends on: %s. It did on: %s.', found, dependencies),
-            HINT = 'Drop it, run the plan, and create it as it is to be.';
+            MESSAGE = format('%s does not depend on the same objects as before', pg_describe_object(class, object, 0)),
+            DETAIL = format('It depends on: %s. Before, it depended on: %s.', present_dependencies, dependencies),
+            HINT = 'Drop it, run the plan, and create it as you want it.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_must_depend(text, text[], text[], text) IS
-    'not to be called: for snowflake_adopt_plan(), an error if what was made again depends on something else';
+    'not to be called: for snowflake_adopt_plan(), an error if a recreated object depends on other objects';
 
--- Why it cannot be dropped and made again as it was; NULL if it can. Its owner must be that of the tables, whose code runs while
--- policies and triggers are missing.
-CREATE FUNCTION snowflake_hindrance(class oid, object oid, of_tables oid) RETURNS text
+-- Why an object cannot be dropped and recreated unchanged; NULL if it can. The owner of the tables must own it, since that owner's code
+-- runs while policies and triggers are missing.
+CREATE FUNCTION snowflake_why_not_remade(class oid, object oid, of_tables oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE used(type) AS (
         -- A CHECK of a domain runs as soon as a literal of it is read.
@@ -190,13 +190,14 @@ CREATE FUNCTION snowflake_hindrance(class oid, object oid, of_tables oid) RETURN
         CROSS JOIN LATERAL (VALUES (typbasetype), (typelem), (atttypid)) of_type(inner_type) WHERE inner_type <> 0)
     SELECT CASE
         WHEN class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
-            OR c.relkind NOT IN ('v', 'm') THEN 'it reads what must become bigint'
+            OR c.relkind NOT IN ('v', 'm') THEN 'it depends on a column that must become bigint'
         WHEN EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype IN ('e', 'x')) THEN 'it belongs to an extension'
         WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = class AND objoid = object) THEN 'it has a security label'
         WHEN c.relpersistence = 't' THEN 'it is temporary'
-        WHEN p.prokind <> 'f' OR prosqlbody IS NULL AND p.oid IS NOT NULL THEN 'it is no function in SQL'
+        WHEN p.prokind <> 'f' THEN 'it is not a function'
+        WHEN prosqlbody IS NULL AND p.oid IS NOT NULL THEN 'its body is not SQL-standard'
         -- mutant: plan-several-owners
-        WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have several owners'
+        WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have different owners'
         WHEN NOT pg_has_role(of_tables, 'USAGE') THEN 'it belongs to another role'
         WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE') THEN 'its owner cannot create in its schema'
         WHEN p.proleakproof AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = of_tables) THEN 'its owner cannot make a leakproof function'
@@ -210,7 +211,7 @@ CREATE FUNCTION snowflake_hindrance(class oid, object oid, of_tables oid) RETURN
             OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type y ON y.oid = atttypid
                 WHERE attrelid IN (SELECT object UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = object) AND attnum > 0
                 AND (attstattarget >= 0 OR attoptions::text LIKE '%n_distinct%' OR attrelid = object AND (attstorage <> typstorage OR attcompression <> ''))))
-            THEN 'it has statistics, storage or an order of its own'
+            THEN 'it has its own statistics, storage or order'
         WHEN c.relkind = 'm' AND c.relispopulated AND EXISTS (SELECT FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
             JOIN pg_class m ON d.refclassid = 'pg_class'::regclass AND m.oid = d.refobjid AND m.oid <> object AND m.relkind = 'm' AND NOT m.relispopulated
             WHERE w.ev_class = object) THEN 'it has rows, and reads a materialized view that has not been populated'
@@ -223,13 +224,13 @@ CREATE FUNCTION snowflake_hindrance(class oid, object oid, of_tables oid) RETURN
     LEFT JOIN pg_trigger g ON class = 'pg_trigger'::regclass AND g.oid = object
     LEFT JOIN pg_class t ON t.oid IN (l.polrelid, g.tgrelid)
 $$;
-COMMENT ON FUNCTION snowflake_hindrance(oid, oid, oid) IS
-    'not to be called: for snowflake_adopt_plan(), why an object cannot be dropped and made again';
+COMMENT ON FUNCTION snowflake_why_not_remade(oid, oid, oid) IS
+    'not to be called: for snowflake_adopt_plan(), why an object cannot be dropped and recreated';
 
--- For what reads these columns, and what reads that: the commands that lock it, drop it and make it again, in their order, or why not.
--- `before` has what an earlier transaction of the plan makes again.
-CREATE FUNCTION snowflake_around(
-    relations oid[], columns name[], before oid[],
+-- For the objects that read these columns, also through others: the commands that lock, drop and recreate them, in their order, or why a
+-- plan cannot. `already_remade` has the objects that an earlier transaction of the plan recreates.
+CREATE FUNCTION snowflake_dependents(
+    relations oid[], columns name[], already_remade oid[],
     OUT locks text[], OUT drops text[], OUT makes text[], OUT objects oid[], OUT obstacles text[])
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -237,7 +238,7 @@ DECLARE
         WHERE extname = 'snowflake_pg');
     of_tables oid := (SELECT max(relowner) FROM pg_class WHERE pg_class.oid = ANY (relations) HAVING count(DISTINCT relowner) = 1);
     must text := 'SELECT ' || replace(ours, '%', '%%') || '.%s(%L::pg_catalog.text, %L::pg_catalog.text[], %L::pg_catalog.text[], %L::pg_catalog.text';
-    -- Reading a definition can run code of the owner, such as a CHECK of a domain.
+    -- Parsing a definition can run code of the owner, such as a CHECK of a domain.
     -- mutant: plan-of-owner
     of_owner text := CASE WHEN of_tables = quote_ident(current_user)::regrole THEN '%s' ELSE
         replace(format('SELECT %s.snowflake_run_as(%L::pg_catalog.regrole, ', ours, of_tables::regrole), '%', '%%') || '%L::pg_catalog.text)' END;
@@ -280,24 +281,24 @@ BEGIN
                 OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (y.oid, y.typarray))
             LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
             LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
-            -- A view is made again with its rules and triggers.
+            -- A view is recreated with its rules and triggers.
             WHERE w.ev_class IS DISTINCT FROM r.object AND t.tgrelid IS DISTINCT FROM r.object AND depth < 100)
         SELECT class, object, bool_or(by_type) AS by_type, max(depth) AS depth
         FROM readers GROUP BY class, object ORDER BY depth DESC, class, object
     LOOP
-        EXECUTE format('SELECT %s.snowflake_hindrance($1, $2, $3)', ours) INTO reason USING reader.class, reader.object, of_tables;
-        reason := CASE WHEN reader.by_type THEN 'it reads what must become bigint'
-            WHEN reader.depth = 100 THEN 'it reads itself, or what reads a hundred others'
+        EXECUTE format('SELECT %s.snowflake_why_not_remade($1, $2, $3)', ours) INTO reason USING reader.class, reader.object, of_tables;
+        reason := CASE WHEN reader.by_type THEN 'it depends on a column that must become bigint'
+            WHEN reader.depth = 100 THEN 'it reads itself, or the columns through a hundred others'
             ELSE reason END;
         IF reason IS NULL THEN
             classes := classes || reader.class;
             objects := objects || reader.object;
         ELSE
-            obstacles := obstacles || format('%s cannot be dropped and made again: %s.',
+            obstacles := obstacles || format('%s cannot be dropped and recreated: %s.',
                 pg_describe_object(reader.class, reader.object, 0), reason);
         END IF;
     END LOOP;
-    -- Against other DDL, until COMMIT. Of a view, LOCK would lock all that it reads, and does not take a materialized one.
+    -- Against other DDL, until COMMIT. LOCK on a view would lock all that it reads, and LOCK refuses a materialized view.
     SELECT coalesce(array_agg(command ORDER BY nth), '{}') INTO locks FROM (
         SELECT CASE WHEN c.relkind IN ('v', 'm') THEN format('ALTER %s %s OWNER TO %s', CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END,
                 c.oid::regclass, c.relowner::regrole) ELSE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', c.oid::regclass) END AS command, min(nth) AS nth
@@ -311,18 +312,18 @@ BEGIN
         SELECT type, object_names, object_args INTO address FROM pg_identify_object_as_address(reader.class, reader.object, 0);
         EXECUTE format('SELECT * FROM %s.snowflake_remake($1, $2)', ours) INTO remade USING reader.class, reader.object;
         EXECUTE format('SELECT %s.snowflake_fingerprint($1, $2, $3), %s.snowflake_dependencies($1, $2)', ours, ours)
-            INTO fingerprint, depends USING reader.class, reader.object, reader.object <> ALL (before);
+            INTO fingerprint, depends USING reader.class, reader.object, reader.object <> ALL (already_remade);
         drops := drops || (format(must, 'snowflake_must_be', address.type, address.object_names, address.object_args, fingerprint)
-            || format(', %L::pg_catalog.bool)', reader.object <> ALL (before))) || remade.drops;
+            || format(', %L::pg_catalog.bool)', reader.object <> ALL (already_remade))) || remade.drops;
         makes := ARRAY(SELECT format(of_owner, command) FROM unnest(remade.makes) WITH ORDINALITY u(command, nth) ORDER BY nth) || makes;
         IF remade.refresh IS NOT NULL THEN
             refreshes := format(of_owner, remade.refresh) || refreshes;
         END IF;
         checks := checks || (format(must, 'snowflake_must_depend', address.type, address.object_names, address.object_args, depends) || ')');
     END LOOP;
-    -- Only then what calls functions.
+    -- Last, the commands that call functions.
     makes := makes || checks || refreshes;
 END
 $$;
-COMMENT ON FUNCTION snowflake_around(oid[], name[], oid[]) IS
-    'not to be called: for snowflake_adopt_plan(), the commands for what reads columns that become bigint';
+COMMENT ON FUNCTION snowflake_dependents(oid[], name[], oid[]) IS
+    'not to be called: for snowflake_adopt_plan(), the commands for the objects that read columns that become bigint';

@@ -1,23 +1,23 @@
 -- Adopting existing tables
 --
--- Plans for \gexec, by the caller's rights. They change nothing. search_path is fixed, so that names show their schemas.
+-- Plans for \gexec, made with the caller's rights. Making one changes nothing. search_path is fixed, so that names show their schemas.
 
 CREATE TYPE snowflake_step AS (step integer, command text, note text);
 COMMENT ON TYPE snowflake_step IS 'row of snowflake_adopt_plan(), snowflake_revert_plan(), and their forms for a schema';
-COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL for a remark, or if something stands in the way or nothing is to be done';
-COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what the plan leaves, or what stands in the way';
+COMMENT ON COLUMN snowflake_step.command IS 'to be run, in order; NULL for a remark or an obstacle, or if there is nothing to do';
+COMMENT ON COLUMN snowflake_step.note IS 'what the command does, rewrites and locks; or what the plan does not change, or what prevents it';
 
 CREATE FUNCTION snowflake_run_as(role regrole, command text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
 COMMENT ON FUNCTION snowflake_run_as(regrole, text) IS
-    'run a command as a role that you can become by SET ROLE, without a way back for code that it calls, as plans do for tables of others; returns its first value if that is a bigint';
+    'run a command as a role that you can become by SET ROLE, as plans do for tables of other owners; code that the command calls cannot switch back; returns its first value if that is a bigint';
 
 CREATE FUNCTION snowflake_all_or_nothing() RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_all_or_nothing_wrapper';
 COMMENT ON FUNCTION snowflake_all_or_nothing() IS
     'not to be called: for plans, an error also at COMMIT if the client sets a savepoint before each command';
 
--- These columns, and those that refer to them by foreign keys.
+-- These columns, and the columns that reference them by foreign keys.
 CREATE FUNCTION snowflake_referring(relations regclass[], columns name[], OUT relation oid, OUT column_name name) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE refers(rel, col) AS (
@@ -26,52 +26,52 @@ CREATE FUNCTION snowflake_referring(relations regclass[], columns name[], OUT re
         SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
         FROM refers r
         JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
-        CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other)
-        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.own
-        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.other AND f.attname = r.col)
+        CROSS JOIN LATERAL unnest(conkey, confkey) k(referring, referenced)
+        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.referring
+        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.referenced AND f.attname = r.col)
     SELECT rel, col FROM refers
 $$;
 COMMENT ON FUNCTION snowflake_referring(regclass[], name[]) IS
-    'not to be called: for snowflake_adopt_plan(), columns and what refers to them';
+    'not to be called: for snowflake_adopt_plan(), columns and the columns that reference them';
 
--- Before COMMIT: raises an error unless these columns are bigint, with those that refer to them by now.
+-- Before COMMIT: raises an error unless these columns are bigint, and so are the columns that now reference them.
 CREATE FUNCTION snowflake_must_be_bigint(relations regclass[], columns name[]) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
-    found_relations regclass[];
-    found_columns name[];
+    referring_relations regclass[];
+    referring_columns name[];
     narrow text;
 BEGIN
     EXECUTE format('SELECT array_agg(relation), array_agg(column_name) FROM %s.snowflake_referring($1, $2)', ours)
-        INTO found_relations, found_columns USING relations, columns;
+        INTO referring_relations, referring_columns USING relations, columns;
     SELECT string_agg(format('%I of %s', attname, rel), ', ' ORDER BY rel::text, attname) INTO narrow
-        FROM unnest(found_relations, found_columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
+        FROM unnest(referring_relations, referring_columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col
         WHERE atttypid IN ('smallint'::regtype, 'integer'::regtype);
     -- mutant: plan-narrow-columns
     IF narrow IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'columns are not bigint yet',
-            DETAIL = format('They are %s.', narrow), HINT = 'Make the plan anew, and run it.';
+            DETAIL = format('They are %s.', narrow), HINT = 'Make a new plan, and run it.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_must_be_bigint(regclass[], name[]) IS
-    'not to be called: for snowflake_adopt_plan(), an error unless these columns, and what refers to them, are bigint';
+    'not to be called: for snowflake_adopt_plan(), an error unless these columns, and the columns that reference them, are bigint';
 
--- The plan for these columns of these tables, which all have numbers: in one transaction, or in one for each table that must be
--- rewritten and a last one.
+-- The plan for these columns of these tables, which all contain numbers: in one transaction, or in one for each table that must be
+-- rewritten, and a last one.
 CREATE FUNCTION snowflake_make_plan(relations regclass[], column_names name[], at_once boolean) RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off
-    -- An error rather than a part of the rows.
+    -- Raises an error rather than reading a part of the rows.
     -- mutant: plan-all-rows
     SET row_security = off AS $$
 DECLARE
     ours text := (SELECT format('%I', nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
         WHERE extname = 'snowflake_pg');
     me regrole := quote_ident(current_user)::regrole;
-    -- Commands that can call code of the owner, if that is somebody else.
+    -- For commands that can call code of the owner, if that is another role.
     -- mutant: plan-types
     run_as text := replace(ours, '%', '%%') || '.snowflake_run_as(%L::pg_catalog.regrole, %L::pg_catalog.text)';
     relation regclass;
@@ -79,7 +79,7 @@ DECLARE
     id pg_attribute;
     owner regrole;
     old_default text;
-    -- That of an identity column or of a serial, or one that the default calls.
+    -- The sequence of an identity or serial column, or one that the default calls.
     old_sequence regclass;
     old_name name;
     kept text;
@@ -88,7 +88,7 @@ DECLARE
     numbers text;
     referring_relations oid[];
     referring_columns name[];
-    -- What could refuse the new IDs.
+    -- Constraints that could refuse the new IDs.
     checks text;
     is_key boolean;
     narrow_relations oid[];
@@ -107,20 +107,20 @@ DECLARE
     command text;
     of_command text;
     others text;
-    around record;
-    -- What earlier transactions of the plan make again.
+    dependents record;
+    -- Objects that earlier transactions of the plan recreate.
     remade oid[] := '{}';
     begins text[] := ARRAY['BEGIN ISOLATION LEVEL READ COMMITTED', format('SELECT %s.snowflake_all_or_nothing()', ours),
         'SET LOCAL lock_timeout = ''500ms'''];
-    begin_notes text[] := ARRAY['All or nothing, also where psql continues after an error.', 'But not with ON_ERROR_ROLLBACK: an error then.',
-        'Below deadlock_timeout, so that the plan fails and not a writer. Run the plan again then.'];
+    begin_notes text[] := ARRAY['All or nothing, even where psql continues after an error.', 'Raises an error with ON_ERROR_ROLLBACK, which would commit a part.',
+        'Below deadlock_timeout, so the plan fails rather than a writer. Run the plan again then.'];
     fixed text := 'SELECT ' || (SELECT string_agg(format('pg_catalog.set_config(%L, %L, true)', setting, value), ', ' ORDER BY nth)
         FROM (VALUES (1, 'search_path', 'pg_catalog, pg_temp'), (2, 'standard_conforming_strings', 'on'), (3, 'check_function_bodies', 'off'),
             (4, 'datestyle', 'ISO, YMD'), (5, 'intervalstyle', 'postgres'), (6, 'default_tablespace', '')) settings(nth, setting, value));
-    fixed_note text := 'What is made again is written for this.';
-    lock_note text := 'Against changes of it until COMMIT. Changes nothing itself.';
-    drop_note text := 'What reads a column that must become bigint is made again below.';
-    make_note text := 'As it was.';
+    fixed_note text := 'The commands that recreate objects are written for these settings.';
+    lock_note text := 'Prevents changes of it until COMMIT. Changes nothing itself.';
+    drop_note text := 'It reads a column that must become bigint, and is recreated below.';
+    make_note text := 'Unchanged.';
     obstacles text[] := '{}';
     highest bigint;
     greatest_id bigint;
@@ -128,7 +128,7 @@ DECLARE
     is_ahead boolean;
     state text;
 BEGIN
-    -- The columns, and what refers to them by foreign keys, if narrower than a bigint.
+    -- The columns, and the columns that reference them by foreign keys, if narrower than bigint.
     EXECUTE format('SELECT array_agg(relation), array_agg(column_name) FROM %s.snowflake_referring($1, $2)', ours)
         INTO referring_relations, referring_columns USING relations, column_names;
     SELECT coalesce(array_agg(rel) FILTER (WHERE typtype = 'b'), '{}'), coalesce(array_agg(col) FILTER (WHERE typtype = 'b'), '{}'),
@@ -173,7 +173,7 @@ BEGIN
             FROM narrow JOIN members USING (rel) JOIN pg_class r ON r.oid = rel JOIN pg_class m ON m.oid = member
             WHERE m.relowner <> r.relowner
             UNION
-            SELECT rel, format('%I of %s cannot become bigint: its row type is that of %I of %s.', col, member::regclass,
+            SELECT rel, format('%I of %s cannot become bigint: %I of %s is of its row type.', col, member::regclass,
                 u.attname, u.attrelid::regclass)
             FROM narrow JOIN members USING (rel) JOIN pg_type t ON typrelid = member
             JOIN pg_attribute u ON u.atttypid IN (t.oid, typarray) AND NOT u.attisdropped
@@ -208,35 +208,35 @@ BEGIN
         of_command := concat(
             format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', widen.rel, widen.size),
             CASE WHEN widen.rel_owner <> me THEN
-                format(' As its owner, %s, whose code it can run.', widen.rel_owner) END);
+                format(' Runs as its owner, %s, whose code it can call.', widen.rel_owner) END);
         IF at_once THEN
             widenings := widenings || command;
             widening_notes := widening_notes || of_command;
         ELSE
-            EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, $3)', ours) INTO around
+            EXECUTE format('SELECT * FROM %s.snowflake_dependents($1, $2, $3)', ours) INTO dependents
                 USING array_fill(widen.rel::oid, ARRAY[cardinality(widen.cols)]), widen.cols, remade;
-            obstacles := obstacles || around.obstacles;
-            remade := remade || around.objects;
+            obstacles := obstacles || dependents.obstacles;
+            remade := remade || dependents.objects;
             SELECT commands || array_agg(c ORDER BY place, nth), notes || array_agg(n ORDER BY place, nth) INTO commands, notes FROM (
                 SELECT 1, nth, c, n FROM unnest(begins, begin_notes) WITH ORDINALITY u(c, n, nth)
                 UNION ALL
-                VALUES (2, 0::bigint, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
+                VALUES (2, 0::bigint, CASE WHEN dependents.makes <> '{}' THEN fixed END, fixed_note),
                     (5, 0, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', widen.rel, widen.joined)),
                         'With the tables that foreign keys join to it. Readers and writers of them wait until COMMIT.'),
                     (6, 0, command, of_command),
-                    (8, 0, 'COMMIT', 'Ends these locks.')
+                    (8, 0, 'COMMIT', 'Releases these locks.')
                 UNION ALL
-                SELECT 3, nth, c, lock_note FROM unnest(around.locks) WITH ORDINALITY u(c, nth)
+                SELECT 3, nth, c, lock_note FROM unnest(dependents.locks) WITH ORDINALITY u(c, nth)
                 UNION ALL
-                SELECT 4, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+                SELECT 4, nth, c, drop_note FROM unnest(dependents.drops) WITH ORDINALITY u(c, nth)
                 UNION ALL
-                SELECT 7, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)) steps(place, nth, c, n)
+                SELECT 7, nth, c, make_note FROM unnest(dependents.makes) WITH ORDINALITY u(c, nth)) steps(place, nth, c, n)
                 WHERE c IS NOT NULL;
         END IF;
     END LOOP;
-    EXECUTE format('SELECT * FROM %s.snowflake_around($1, $2, ''{}'')', ours) INTO around
+    EXECUTE format('SELECT * FROM %s.snowflake_dependents($1, $2, ''{}'')', ours) INTO dependents
         USING CASE WHEN at_once THEN narrow_relations ELSE '{}' END, CASE WHEN at_once THEN narrow_columns ELSE '{}' END;
-    obstacles := obstacles || around.obstacles;
+    obstacles := obstacles || dependents.obstacles;
 
     EXECUTE format('SELECT state FROM %s.snowflake_status', ours) INTO state;
     IF state NOT IN ('ready', 'idle', 'waiting') THEN
@@ -275,10 +275,10 @@ BEGIN
             IF is_ahead THEN
                 obstacles := obstacles || concat(format('The greatest ID, %s, is too far ahead of new ones.', highest),
                     ' If these are IDs of another layout, set snowflake_pg.layout to that.',
-                    ' If they are no Snowflake IDs, give such rows lower ones, or add another column.');
+                    ' If they are not Snowflake IDs, give these rows lower numbers, or add another column.');
             END IF;
         END IF;
-        -- Bounds that are those of a type by default become those of bigint.
+        -- Bounds that are the defaults of a type become the defaults of bigint.
         SELECT relname, format('%I.snowflake_kept', nspname), seqstart, concat(format('INCREMENT %s', seqincrement),
                 CASE WHEN seqmin NOT IN (1, -32768, -2147483648, -9223372036854775808) THEN format(' MINVALUE %s', seqmin) END,
                 CASE WHEN seqmax NOT IN (-1, 32767, 2147483647, 9223372036854775807) THEN format(' MAXVALUE %s', seqmax) END,
@@ -286,7 +286,7 @@ BEGIN
             INTO old_name, kept, start, numbering
             FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_sequence ON seqrelid = c.oid
             WHERE c.oid = old_sequence;
-        -- As the owner, who could put a view in the place of the sequence.
+        -- As the owner, who could replace the sequence by a view.
         numbers := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, last_value, is_called) FROM %s', kept, old_sequence);
         SELECT array_agg(planned.command ORDER BY place), array_agg(planned.note ORDER BY place) INTO more, more_notes
         FROM (
@@ -299,12 +299,12 @@ BEGIN
                     'A sequence can only belong to a table of the same owner.'),
                 (6.3, CASE WHEN id.attidentity <> '' THEN CASE WHEN owner <> me THEN 'SELECT ' || format(run_as, owner, numbers)
                         ELSE numbers END END,
-                    'Nobody takes a number meanwhile.'),
+                    'Nobody can take a number meanwhile.'),
                 (7, CASE WHEN id.attidentity <> '' THEN
                         format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, column_name) END,
                     format('Drops the sequence %s.', old_sequence)),
                 (8.1, CASE WHEN id.attidentity <> '' THEN format('ALTER SEQUENCE %s RENAME TO %I', kept, old_name) END,
-                    'As it was called.'),
+                    'Restores its name.'),
                 (8.2, CASE WHEN id.attidentity <> '' THEN
                         format('ALTER SEQUENCE %s OWNED BY %s.%I', old_sequence, relation, column_name) END,
                     'Dropped with the column.'),
@@ -329,7 +329,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- What a plan does not change, and what then has no room for the new IDs.
+    -- What a plan does not change, although the new IDs may not fit there.
     SELECT coalesce(array_agg(remark ORDER BY place, remark), '{}') INTO remarks FROM (
         SELECT 1 AS place, format('%s is published by %s: make the column a bigint on the subscribers first.', rel::regclass,
             string_agg(quote_ident(pubname), ', ' ORDER BY pubname)) AS remark
@@ -337,7 +337,7 @@ BEGIN
         JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_publication_tables ON schemaname = nspname AND tablename = relname
         GROUP BY rel
         UNION ALL
-        SELECT 2, format('%s of %s is of type %s, and may refer to %s without a foreign key: it remains as it is.', quote_ident(a.attname),
+        SELECT 2, format('%s of %s is of type %s, and may reference %s without a foreign key: it is not changed.', quote_ident(a.attname),
             c.oid::regclass, format_type(a.atttypid, NULL), rel)
         FROM unnest(relations) rel JOIN pg_class t ON t.oid = rel
         JOIN pg_attribute a ON a.attname IN (t.relname, t.relname || '_id', regexp_replace(t.relname, 's$', '') || '_id',
@@ -348,7 +348,7 @@ BEGIN
             AND NOT EXISTS (SELECT FROM unnest(narrow_relations, narrow_columns) u(r, col) WHERE r = c.oid AND col = a.attname)
             AND NOT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid AND a.attnum = ANY (conkey))
         UNION ALL
-        SELECT 3, format('%s has a parameter or a result of 32 bits or less, and mentions %s: see whether these are its IDs.', p.oid::regprocedure,
+        SELECT 3, format('%s has a parameter or a result of 32 bits or less, and mentions %s: check whether these are its IDs.', p.oid::regprocedure,
             string_agg(rel::text, ', ' ORDER BY rel::text))
         FROM unnest(relations) rel JOIN pg_class t ON t.oid = rel
         JOIN pg_proc p ON strpos(CASE WHEN prosqlbody IS NULL THEN prosrc ELSE pg_get_function_sqlbody(p.oid) END, t.relname) > 0
@@ -364,17 +364,17 @@ BEGIN
     FROM (
         SELECT place, 0 AS nth, c, n FROM (
             VALUES
-                (5.1, CASE WHEN around.makes <> '{}' THEN fixed END, fixed_note),
+                (5.1, CASE WHEN dependents.makes <> '{}' THEN fixed END, fixed_note),
                 -- mutant: plan-superuser-last
                 (5.2, CASE WHEN greatest_id IS NOT NULL THEN format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', ours, greatest_id) END,
-                    'There are IDs from elsewhere that are greater than new ones would be. For superusers.'),
+                    'There are IDs from elsewhere that are greater than new ones would be. Only for superusers.'),
                 -- mutant: plan-locks-at-once
                 (8, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', concat_ws(', ', array_to_string(relations, ', '), CASE WHEN at_once THEN others END)),
-                    'Before it, only what reads these tables.'),
+                    'Earlier locks are only on objects that read these tables.'),
                 -- mutant: plan-new-key
                 (13, format('SELECT %s.snowflake_must_be_bigint(%L::pg_catalog.regclass[], %L::pg_catalog.name[])',
-                    ours, relations, column_names), 'An error if something refers to them that is not a bigint.'),
-                (14, 'COMMIT', 'Ends all locks.')) fixed(place, c, n)
+                    ours, relations, column_names), 'Raises an error if a column that references them is not a bigint.'),
+                (14, 'COMMIT', 'Releases all locks.')) fixed(place, c, n)
         WHERE c IS NOT NULL
         UNION ALL
         SELECT 1, nth, NULL, n FROM unnest(remarks) WITH ORDINALITY u(n, nth)
@@ -383,15 +383,15 @@ BEGIN
         UNION ALL
         SELECT 5, nth, c, n FROM unnest(begins, begin_notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
-        SELECT 6, nth, c, lock_note FROM unnest(around.locks) WITH ORDINALITY u(c, nth)
+        SELECT 6, nth, c, lock_note FROM unnest(dependents.locks) WITH ORDINALITY u(c, nth)
         UNION ALL
-        SELECT 7, nth, c, drop_note FROM unnest(around.drops) WITH ORDINALITY u(c, nth)
+        SELECT 7, nth, c, drop_note FROM unnest(dependents.drops) WITH ORDINALITY u(c, nth)
         UNION ALL
         SELECT 10, nth, c, n FROM unnest(widenings, widening_notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
         SELECT 11, nth, c, n FROM unnest(defaults, default_notes) WITH ORDINALITY u(c, n, nth)
         UNION ALL
-        SELECT 12, nth, c, make_note FROM unnest(around.makes) WITH ORDINALITY u(c, nth)
+        SELECT 12, nth, c, make_note FROM unnest(dependents.makes) WITH ORDINALITY u(c, nth)
     ) planned(place, nth, command, note);
 END
 $$;
@@ -419,7 +419,7 @@ BEGIN
     END IF;
     SELECT pg_get_expr(adbin, adrelid) INTO old_default FROM pg_attrdef WHERE adrelid = relation AND adnum = id.attnum;
     IF old_default ~ '\msnowflake_(nextval|nextval_tagged|id)\(' THEN
-        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: the default is %s.', old_default));
+        RETURN QUERY VALUES (1, NULL, format('There is nothing to do: the default is %s.', old_default));
         RETURN;
     END IF;
     IF id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
@@ -437,7 +437,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt_plan(regclass, name) IS
-    'commands for \gexec that give a column the default snowflake_nextval(), and make it and all that refers to it a bigint; changes nothing itself';
+    'commands for \gexec that give a column the default snowflake_nextval(), and make it and the columns that reference it bigint; changes nothing itself';
 
 CREATE FUNCTION snowflake_adopt_schema_plan(schema regnamespace) RETURNS SETOF snowflake_step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
@@ -448,7 +448,7 @@ DECLARE
     numbered record;
     relations regclass[] := '{}';
     columns name[] := '{}';
-    -- Of columns, with what refers to them, those that are narrower than a bigint.
+    -- Of columns and the columns that reference them, those that are narrower than bigint.
     narrow_of text := format('SELECT string_agg(format(''%%I of %%s'', attname, attrelid::regclass), '', ''
             ORDER BY attrelid::regclass::text, attname)
         FROM %s.snowflake_referring($1, $2) JOIN pg_attribute ON attrelid = relation AND attname = column_name
@@ -471,7 +471,7 @@ BEGIN
         ORDER BY c.oid::regclass::text, attname
     LOOP
         IF NOT numbered.is_key THEN
-            others := others || format('%I of %s is numbered by a sequence, and not in the primary key: it remains as it is.',
+            others := others || format('%I of %s is numbered by a sequence, and not in the primary key: it is not changed.',
                 numbered.attname, numbered.relation);
             CONTINUE;
         END IF;
@@ -488,11 +488,11 @@ BEGIN
     IF narrow IS NOT NULL THEN
         RETURN QUERY VALUES (0, NULL, concat(format('These columns become bigint: %s.', narrow),
             ' The application must declare them with 64 bits before the plan runs.',
-            ' To leave their keys as they are, set snowflake_pg.widen_serial to off, and make the plan anew.'));
+            ' To leave their keys unchanged, set snowflake_pg.widen_serial to off, and make a new plan.'));
     END IF;
     RETURN QUERY SELECT 0, NULL::text, note FROM unnest(kept || others) note;
     IF relations = '{}' AND kept = '{}' THEN
-        RETURN QUERY VALUES (1, NULL, format('Nothing is to be done: no primary key in schema %s is numbered by a sequence.', schema));
+        RETURN QUERY VALUES (1, NULL, format('There is nothing to do: no primary key in schema %s is numbered by a sequence.', schema));
     ELSIF relations <> '{}' THEN
         RETURN QUERY EXECUTE format('SELECT * FROM %s.snowflake_make_plan($1, $2, false)', ours) USING relations, columns;
     END IF;

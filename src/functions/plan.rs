@@ -5,7 +5,8 @@ use crate::postgres::command::run_as;
 use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 
-/// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint, else NULL.
+/// Runs a command as a role that the user can become by SET ROLE. Returns its first value if that is a bigint, else
+/// NULL.
 #[pg_extern(sql = false)]
 fn snowflake_run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     run_as(role, command)
@@ -29,7 +30,7 @@ fn refuse_savepoint() -> ! {
     raise(
         error_report(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "this transaction has a savepoint, and must be all or nothing",
+            "this transaction has a savepoint, but must be all or nothing",
         )
         .set_hint("In psql, type \\set ON_ERROR_ROLLBACK off, and run the plan again."),
     )

@@ -94,22 +94,22 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
     for (object, reason, make) in [
         (
             "table public.archive",
-            "it reads what must become bigint",
+            "it depends on a column that must become bigint",
             "CREATE VIEW v AS SELECT id FROM orders; CREATE TABLE archive (row v)",
         ),
         (
             "function public.p()",
-            "it is no function in SQL",
+            "it is not a function",
             "CREATE PROCEDURE p() BEGIN ATOMIC UPDATE orders SET n = 1 WHERE id = 3; END",
         ),
         (
             "view public.v",
-            "it and the tables that it reads have several owners",
+            "it and the tables that it reads have different owners",
             "CREATE VIEW v AS SELECT id FROM orders; ALTER VIEW v OWNER TO view_maker",
         ),
         (
             "policy own on table public.others",
-            "it and the tables that it reads have several owners",
+            "it and the tables that it reads have different owners",
             "CREATE TABLE others (id integer); CREATE POLICY own ON others USING (id IN (SELECT id FROM orders)); ALTER TABLE others OWNER TO view_maker",
         ),
         (
@@ -120,12 +120,12 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
         ),
         (
             "materialized view public.v",
-            "it has statistics, storage or an order of its own",
+            "it has its own statistics, storage or order",
             "CREATE MATERIALIZED VIEW v AS SELECT id, id % 2 AS odd FROM orders; CREATE STATISTICS s ON id, odd FROM v",
         ),
         (
             "materialized view public.v",
-            "it has statistics, storage or an order of its own",
+            "it has its own statistics, storage or order",
             "CREATE MATERIALIZED VIEW v AS SELECT id, n::text FROM orders; ALTER MATERIALIZED VIEW v ALTER n SET STORAGE PLAIN",
         ),
         (
@@ -156,7 +156,7 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
         let orders = "CREATE TABLE orders (id serial PRIMARY KEY, n integer)";
         client.batch_execute(&format!("{orders}; {make}")).expect("objects");
         let found = plan(&mut client, "adopt", "'orders'");
-        assert_eq!(found.notes, [format!("{object} cannot be dropped and made again: {reason}.")], "{make}");
+        assert_eq!(found.notes, [format!("{object} cannot be dropped and recreated: {reason}.")], "{make}");
         assert!(found.commands.is_empty(), "{make}: {found:?}");
         client
             .batch_execute(
@@ -171,7 +171,7 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
         .batch_execute("CREATE TABLE orders (id serial PRIMARY KEY); CREATE TEMPORARY VIEW v AS SELECT id FROM orders")
         .expect("a view");
     let notes = plan(&mut client, "adopt", "'orders'").notes;
-    assert!(notes[0].ends_with("cannot be dropped and made again: it is temporary."), "{notes:?}");
+    assert!(notes[0].ends_with("cannot be dropped and recreated: it is temporary."), "{notes:?}");
 }
 
 /// A function of a stranger that takes a bigint would fit better than the one that took an integer.
@@ -192,7 +192,10 @@ fn what_is_made_again_calls_what_it_called_before_or_nothing_is_done() {
             failed.push(error.as_db_error().expect("an error of the server").message().to_owned());
         }
     }
-    assert_eq!(failed[0], "policy own on table public.orders depends on something else than before", "{failed:?}");
+    assert_eq!(
+        failed[0], "policy own on table public.orders does not depend on the same objects as before",
+        "{failed:?}"
+    );
     let policy = "SELECT pg_get_expr(polqual, polrelid) || ' ' || format_type(atttypid, NULL)
         FROM pg_policy JOIN pg_attribute ON attrelid = polrelid AND attname = 'id'";
     assert_eq!(value(&mut client, policy), "shared.allowed(id) integer");

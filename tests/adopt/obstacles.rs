@@ -36,7 +36,7 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
         ),
         (
             "CREATE TABLE archive (orders orders[])",
-            "id of public.orders cannot become bigint: its row type is that of orders of public.archive.",
+            "id of public.orders cannot become bigint: orders of public.archive is of its row type.",
         ),
         (
             "DROP TABLE items, orders; CREATE TABLE orders (id serial, n integer, PRIMARY KEY (id, n)) PARTITION BY LIST (n);
@@ -146,7 +146,7 @@ fn tables_and_columns_that_do_not_fit_are_refused() {
     client.batch_execute(&command[..command.len() - 1]).expect("a default");
     let id = value(&mut client, "INSERT INTO orders (n) VALUES (1) RETURNING ids.snowflake_from_uuid(id)");
     assert!(super::is_new(&mut client, &id), "{id}");
-    assert!(plan(&mut client, "adopt", "'orders'").notes[0].starts_with("Nothing is to be done"));
+    assert!(plan(&mut client, "adopt", "'orders'").notes[0].starts_with("There is nothing to do"));
     client.batch_execute("CREATE ROLE other; GRANT USAGE ON SCHEMA ids TO other; SET ROLE other").expect("a role");
     assert_eq!(error(&mut client, "SELECT ids.snowflake_adopt_plan('orders', 's')").code().code(), "42501");
 }
@@ -167,7 +167,7 @@ fn nothing_is_adopted_where_no_id_is_issued_or_none_could_be_greater() {
         .batch_execute("CREATE TABLE orders (id bigserial); INSERT INTO orders VALUES (9223372036854775807)")
         .expect("an ID");
     let note = "The greatest ID, 9223372036854775807, is too far ahead of new ones. If these are IDs of another layout, \
-        set snowflake_pg.layout to that. If they are no Snowflake IDs, give such rows lower ones, or add another column.";
+        set snowflake_pg.layout to that. If they are not Snowflake IDs, give these rows lower numbers, or add another column.";
     assert_eq!(plan(&mut client, "adopt", "'orders'").notes, [note]);
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders"), "1");
 }

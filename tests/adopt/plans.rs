@@ -38,13 +38,13 @@ fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {
         assert!(is_new(&mut client, &adopted), "{column}: {adopted}");
         let of_type = format!("SELECT DISTINCT pg_typeof(\"Id\") FROM {table}");
         assert_eq!(value(&mut client, &of_type), type_now, "{column}");
-        assert!(plan(&mut client, "adopt", arguments).notes[0].starts_with("Nothing is to be done"), "{column}");
+        assert!(plan(&mut client, "adopt", arguments).notes[0].starts_with("There is nothing to do"), "{column}");
         run(&mut client, "revert", arguments);
         let step = if column.contains("INCREMENT 5") { 5 } else { 1 };
         assert_eq!(value(&mut client, &insert), (before + step).to_string(), "{column}");
         assert_eq!(value(&mut client, &insert), (before + 2 * step).to_string(), "{column}");
         assert_eq!(value(&mut client, identity), was, "{column}");
-        assert!(plan(&mut client, "revert", arguments).notes[0].starts_with("Nothing is to be done"), "{column}");
+        assert!(plan(&mut client, "revert", arguments).notes[0].starts_with("There is nothing to do"), "{column}");
         // And again.
         run(&mut client, "adopt", arguments);
         let again = value(&mut client, &insert);

@@ -32,11 +32,15 @@ fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
     assert_eq!(
         notes,
         [
-            "These columns become bigint: id of public.customers, customer_id of public.items, order_id of public.items, customer_id of public.orders, id of public.orders. The application must declare them with 64 bits before the plan runs. To leave their keys as they are, set snowflake_pg.widen_serial to off, and make the plan anew.",
-            "place of public.orders is numbered by a sequence, and not in the primary key: it remains as it is.",
+            "These columns become bigint: id of public.customers, customer_id of public.items, order_id of \
+             public.items, customer_id of public.orders, id of public.orders. The application must declare them with \
+             64 bits before the plan runs. To leave their keys unchanged, set snowflake_pg.widen_serial to off, and \
+             make a new plan.",
+            "place of public.orders is numbered by a sequence, and not in the primary key: it is not changed.",
             "public.orders is published by changes: make the column a bigint on the subscribers first.",
-            "order_id of public.notes is of type integer, and may refer to public.orders without a foreign key: it remains as it is.",
-            "public.total(integer) has a parameter or a result of 32 bits or less, and mentions public.orders: see whether these are its IDs.",
+            "order_id of public.notes is of type integer, and may reference public.orders without a foreign key: it is not changed.",
+            "public.total(integer) has a parameter or a result of 32 bits or less, and mentions public.orders: check \
+             whether these are its IDs.",
         ]
     );
     let widenings: Vec<_> = commands.iter().filter(|command| command.contains(" TYPE bigint")).collect();
@@ -62,7 +66,7 @@ fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
     assert_eq!(value(&mut client, "SELECT count(*) FROM all_items"), "2");
     let Plan { commands, notes } = plan(&mut client, "adopt_schema", "'public'");
     assert_eq!((commands.len(), notes.len()), (0, 2), "{notes:?}");
-    assert!(notes[1].starts_with("Nothing is to be done"), "{notes:?}");
+    assert!(notes[1].starts_with("There is nothing to do"), "{notes:?}");
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_where_widen_serial_is_of
             "id of public.customers keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: id of public.customers, customer_id of public.items, customer_id of public.orders.",
             "id of public.orders keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: order_id of public.items, id of public.orders.",
             "id of public.wide keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: of of public.uses.",
-            "place of public.orders is numbered by a sequence, and not in the primary key: it remains as it is.",
+            "place of public.orders is numbered by a sequence, and not in the primary key: it is not changed.",
         ]
     );
     run_all(&mut client, &commands);
@@ -161,7 +165,7 @@ fn a_schema_goes_back_to_its_own_numbers_by_one_plan_which_names_what_it_leaves(
     assert_eq!(
         notes,
         [
-            "request of public.made has Snowflake IDs, and is not in the primary key: it remains as it is.",
+            "request of public.made has Snowflake IDs, and is not in the primary key: it is not changed.",
             "id of public.seen cannot become an identity: it is of type ids.snowflake, and must remain so for: rule _RETURN on view public.all_seen. Change that, or set a default of your own, such as nextval() of a sequence above the greatest ID.",
         ]
     );
@@ -182,8 +186,8 @@ fn a_schema_without_numbered_keys_has_nothing_to_do_and_one_that_is_not_there_is
     let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE names (name text PRIMARY KEY)").expect("a table");
     for (which, nothing) in [
-        ("adopt_schema", "Nothing is to be done: no primary key in schema public is numbered by a sequence."),
-        ("revert_schema", "Nothing is to be done: no primary key in schema public has Snowflake IDs."),
+        ("adopt_schema", "There is nothing to do: no primary key in schema public is numbered by a sequence."),
+        ("revert_schema", "There is nothing to do: no primary key in schema public has Snowflake IDs."),
     ] {
         let plan = plan(&mut client, which, "'public'");
         assert_eq!(plan, Plan { commands: vec![], notes: vec![nothing.to_owned()] });

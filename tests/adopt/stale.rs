@@ -152,7 +152,7 @@ fn a_client_that_sets_savepoints_does_not_commit_a_part_of_a_plan() {
         )
         .expect("a table");
     let said = psql(&database, "adopt");
-    assert!(said.contains("this transaction has a savepoint, and must be all or nothing"), "{said}");
+    assert!(said.contains("this transaction has a savepoint, but must be all or nothing"), "{said}");
     assert!(said.contains("HINT:  In psql, type \\set ON_ERROR_ROLLBACK off, and run the plan again."), "{said}");
     let policy = "SELECT count(*) FROM pg_policy";
     assert_eq!((type_of_id(&mut client), value(&mut client, policy)), ("integer".to_owned(), "1".to_owned()), "{said}");
@@ -187,7 +187,7 @@ fn a_plan_means_the_same_whatever_the_settings_of_who_makes_it_and_who_runs_it()
         client.batch_execute(&command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
     }
     assert_eq!(value(&mut client, view), before);
-    assert!(plan(&mut planner, "adopt", "'public.orders'").notes[0].starts_with("Nothing is to be done"));
+    assert!(plan(&mut planner, "adopt", "'public.orders'").notes[0].starts_with("There is nothing to do"));
     for (arguments, of, number) in [("'public.orders'", "", "1"), ("'public'", "_schema", "2")] {
         run(&mut planner, &format!("revert{of}"), arguments);
         assert_eq!(value(&mut client, "INSERT INTO orders DEFAULT VALUES RETURNING id"), number);
