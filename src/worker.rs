@@ -74,7 +74,7 @@ pub fn needs_lease() -> bool {
     is_leased() || HAS_REGISTRY.get() == Some(&true) && (WORKER.find().is_ok() || is_in_citus())
 }
 
-/// Whether a registry is configured that counts only from the next start on.
+/// Whether a registry is configured that takes effect only at the next start.
 pub fn ignores_registry() -> bool {
     !needs_lease() && WORKER.find().is_ok() && !gucs::registry::registry().is_empty()
 }
@@ -174,7 +174,7 @@ pub fn flat_layout() -> Result<Layout, IssueError> {
     Ok(layout_in_force()?.flat())
 }
 
-/// What this server is in its [`flat_layout`], which has room for it.
+/// The worker of this server in its [`flat_layout`], which has room for it.
 pub fn flat_worker() -> Result<Worker, IssueError> {
     let (layout, _) = layout_and_series()?;
     Ok(layout.flatten(DATACENTER.number()?, number()?))
@@ -193,7 +193,7 @@ pub fn why_no_lease() -> Failure {
     } else if failure.message.is_empty() && !shared().lease.has_client() {
         return Failure {
             hint: "You might need to increase max_worker_processes.".to_owned(),
-            ..Failure::local("the registry client does not run")
+            ..Failure::local("the registry client is not running")
         };
     } else if failure.message.is_empty() {
         return Failure::local("the registry has not answered yet");

@@ -2,16 +2,16 @@
 -- extension. Install it by psql -f. Run again, it upgrades an older version and loses nothing. `make install` joins the
 -- files of this folder into snowflake_registry.sql.
 --
--- The registry grants a worker to a server for IDs with timestamps below `granted_until`. Whoever gets the worker next
--- begins there, or later. So two servers that both believe to have a worker never issue the same ID, whatever clocks
--- show. Clocks only decide when a worker is free. See docs/registry.md.
+-- The registry grants a worker to a server for IDs with timestamps below `granted_until`. The next server with that worker
+-- begins there, or later. So two servers that both believe they have a worker never issue the same ID, whatever their
+-- clocks show. Clocks only decide when a worker is free. See docs/registry.md.
 
 \set ON_ERROR_STOP on
 \set was_quiet :QUIET
 \set QUIET on
 BEGIN;
 
--- Nothing of another role's is used, whatever this database has.
+-- Uses nothing that belongs to another role, whatever this database has.
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 
@@ -61,19 +61,19 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
 COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script that was run last';
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
-    'of this cluster, as system_identifier; another one means that the registry was restored or has failed over';
+    'timeline of this cluster; another timeline or system_identifier means that the registry was restored or has failed over';
 COMMENT ON COLUMN snowflake_registry.registry.storage IS
-    'which table and which file the leases are in, and which transaction wrote this row; others mean that they were restored from a dump, or rewritten';
+    'the table and the file of the leases, and the transaction that wrote this row; others mean that the leases were restored from a dump, or rewritten';
 COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
-    'when that was noticed last, in Unix milliseconds; 0 for never, or after end_recovery()';
-COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision were not renewed since';
+    'when a restore or failover was last noticed, in Unix milliseconds; 0 for never, or after end_recovery()';
+COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision have not been renewed since the restore';
 COMMENT ON COLUMN snowflake_registry.registry.reached_revision IS
-    'as far as it is known from servers, though leases of that revision may be lost';
+    'highest revision known from servers, though leases of that revision may be lost';
 COMMENT ON COLUMN snowflake_registry.registry.longest_lease IS
-    'how far a grant reaches ahead of the registry''s clock at most, in milliseconds; so long not_before is after a restore';
-COMMENT ON COLUMN snowflake_registry.registry.secret IS 'for receipts, which no other can make';
+    'how far ahead of the registry''s clock a grant reaches at most, in milliseconds; after a restore, not_before is that far ahead';
+COMMENT ON COLUMN snowflake_registry.registry.secret IS 'secret for receipts, which nobody else can make';
 COMMENT ON COLUMN snowflake_registry.registry.not_before IS
-    'no worker is given to another server before this time, in Unix milliseconds: leases may have been lost';
+    'no worker is leased to another server before this time, in Unix milliseconds: leases may have been lost';
 
 CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
     worker_id bigint PRIMARY KEY CHECK (worker_id >= 0),
@@ -109,13 +109,13 @@ COMMENT ON COLUMN snowflake_registry.lease.granted_until IS
 COMMENT ON COLUMN snowflake_registry.lease.issued_until IS
     'timestamps of its IDs were below this time when it reported last, in Unix milliseconds';
 COMMENT ON COLUMN snowflake_registry.lease.is_used IS 'whether this server can have issued IDs';
-COMMENT ON COLUMN snowflake_registry.lease.was_used IS 'whether one that had the worker before can have';
+COMMENT ON COLUMN snowflake_registry.lease.was_used IS 'whether an earlier server with this worker can have issued IDs';
 COMMENT ON COLUMN snowflake_registry.lease.conflict IS
-    'what this server is to be told: another one has had the same worker for the same time';
+    'message for this server: another one has had the same worker for the same time';
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
-    'free: for any server; reserved: only for a server that is configured with this number; forbidden: for none';
+    'free: for any server; reserved: only for a server that is configured with this number; forbidden: for no server';
 
--- Numbers changes. What it shows can be ahead after a crash, or after the registry was put back.
+-- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored.
 CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
 
 DO $$
@@ -129,7 +129,7 @@ BEGIN
     END IF;
 END $$;
 
--- Before rows of a dump take their places. TRUNCATE gives the table another file.
+-- Runs before rows of a dump replace the deleted ones. TRUNCATE needs no trigger: it gives the table another file.
 CREATE OR REPLACE FUNCTION snowflake_registry.note_deleted() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -137,6 +137,6 @@ BEGIN
     UPDATE snowflake_registry.registry SET storage = '';
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.note_deleted() IS 'have it noticed that leases were deleted';
+COMMENT ON FUNCTION snowflake_registry.note_deleted() IS 'record that leases were deleted, so that check_restored() notices';
 CREATE OR REPLACE TRIGGER note_deleted AFTER DELETE ON snowflake_registry.lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.note_deleted();

@@ -24,7 +24,7 @@ COMMENT ON FUNCTION snowflake_registry.holder(snowflake_registry.lease) IS 'the 
 CREATE OR REPLACE FUNCTION snowflake_registry.comment_of(lease snowflake_registry.lease) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN coalesce(format('Its comment is "%s".', nullif((lease).comment, '')), 'It has no comment.');
-COMMENT ON FUNCTION snowflake_registry.comment_of(snowflake_registry.lease) IS 'what people have said of a worker, for messages';
+COMMENT ON FUNCTION snowflake_registry.comment_of(snowflake_registry.lease) IS 'the comment on a worker, for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.own_timeline() RETURNS bigint
     LANGUAGE sql STABLE
@@ -58,7 +58,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.note_origin() RETURNS void
     UPDATE snowflake_registry.registry r SET storage = snowflake_registry.own_storage(r.xmin);
 $$;
 COMMENT ON FUNCTION snowflake_registry.note_origin() IS
-    'note where the registry is; to be called after each change of its row, before which check_restored() was called';
+    'record where the registry is; to be called after each change of its row, which check_restored() must precede';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
@@ -66,7 +66,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
         (SELECT r.reached_revision FROM snowflake_registry.registry r));
 COMMENT ON FUNCTION snowflake_registry.last_revision() IS
-    'the number of the last change of this registry; a server that has seen a higher one knows a later state of it';
+    'number of the last change of this registry; a server that has seen a higher one knows a later state of the registry';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint, kept_revision bigint) RETURNS snowflake_registry.registry
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -83,37 +83,37 @@ BEGIN
     IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN
         RETURN here;
     END IF;
-    -- Who waits for a lock could be held up by a role that was stolen.
+    -- A stolen role could hold up a call that waits for a lock.
     SELECT * INTO noted FROM snowflake_registry.registry FOR UPDATE SKIP LOCKED;
     IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, noted.reached_revision) THEN
         RETURN noted;
     END IF;
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
     here.restored_revision := greatest(snowflake_registry.last_revision(), seen_revision) + 1;
-    -- Then leases that were lost have ended. A minute more, since the clock may be another machine's.
+    -- By then, lost leases have ended. A minute more, since the clock may be another machine's.
     here.not_before := greatest(here.not_before, here.restored_at + here.longest_lease + 60000);
     IF noted.version IS NULL THEN
-        -- Another transaction notes it just now.
+        -- Another transaction is recording the restore.
         RETURN here;
     END IF;
-    -- By who has the row locked, so that it never goes back.
+    -- Only under the lock of the row, so that the sequence never goes back.
     here.restored_revision := greatest(here.restored_revision, nextval('snowflake_registry.revision'));
-    -- Far enough that it does not go back, whoever takes numbers meanwhile.
+    -- Far enough ahead that it does not go back, whoever takes numbers meanwhile.
     PERFORM setval('snowflake_registry.revision', here.restored_revision + 1000);
     UPDATE snowflake_registry.registry SET restored_at = here.restored_at, restored_revision = here.restored_revision,
         not_before = here.not_before, reached_revision = here.restored_revision;
     PERFORM snowflake_registry.note_origin();
     RAISE LOG 'snowflake_registry was restored or has failed over'
-        USING DETAIL = format('No worker is given to another server before %s.', snowflake_registry.display(here.not_before)),
+        USING DETAIL = format('No worker is leased to another server before %s.', snowflake_registry.display(here.not_before)),
             HINT = 'If no transaction was lost, call snowflake_registry.end_recovery().';
     RETURN here;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.check_restored(bigint, bigint) IS
-    'note a restore or a failover of the registry, after which leases may be missing: it is elsewhere, or a server has a receipt for a later state of a row than was kept';
+    'record a restore or a failover of the registry, after which leases may be missing: the registry is elsewhere, or a server has a receipt for a later state of a row';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(
     worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
-    -- Without NULL, which concat_ws() leaves out: then another lease could have the same proof.
+    -- STRICT, since concat_ws() leaves NULL out: then another lease could have the same proof.
     LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(secret || encode(sha256(convert_to(concat_ws(' ', secret, worker, token, granted,
         revision), 'UTF8')), 'hex'), 'UTF8')), 'hex') FROM snowflake_registry.registry

@@ -1,23 +1,23 @@
 -- For servers
 --
--- Each change takes a token that the server had, and leaves a new one that the server has chosen. So a copy of a server
--- has an old token as soon as its original has renewed its lease. A call whose answer was lost is repeated with the
--- same new token. The server has that, too, when it asks for a renewal.
+-- Each change takes a token of the server, and stores a new one that the server has chosen. So a copy of a server has an
+-- old token as soon as its original has renewed its lease. A server repeats a call whose answer was lost with the same
+-- new token, and presents that, too, when it asks for a renewal.
 --
--- A row is locked only once it is known that it is to be changed: whoever has a server's role could hold others up.
+-- A function locks a row only once it knows that it will change it: else anyone with a server's role could hold others up.
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
     held_token uuid, held_until bigint, held_receipt text, worker bigint, seen_revision bigint,
     OUT version integer, OUT clock bigint)
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
     SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
-        -- Whoever has a receipt of this registry knows a state of it. A row never goes back.
+        -- A server with a receipt of this registry knows a state of it. A row never goes back.
         CASE WHEN held_receipt = snowflake_registry.receipt_for(worker, held_token, held_until, seen_revision)
             THEN seen_revision END,
         (SELECT l.revision FROM snowflake_registry.lease l WHERE l.worker_id = worker))
 $$;
 COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint) IS
-    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; notes a restore, also if the next call fails';
+    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; records a restore, even if the next call fails';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
     about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset bigint, OUT issued bigint, OUT begins bigint, OUT layout text,
@@ -48,7 +48,7 @@ BEGIN
     IF server_clock >= now_ms + longest THEN
         RAISE EXCEPTION 'clock or durable mark of the server is too far ahead of the registry''s clock'
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = format('It is at %s, and the registry''s at %s. A lease reaches at most %s ahead.',
+                DETAIL = format('It is at %s, and the registry''s clock is at %s. A lease reaches at most %s ahead.',
                     snowflake_registry.display(server_clock), snowflake_registry.display(now_ms), longest * interval '1 ms'),
                 HINT = 'Correct the clocks, or call snowflake_registry.set_longest_lease() in the registry.';
     END IF;
@@ -69,7 +69,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.margin(lease_ms bigint) RETURNS bi
     LANGUAGE sql IMMUTABLE
     RETURN least(60000, lease_ms / 10);
 COMMENT ON FUNCTION snowflake_registry.margin(bigint) IS
-    'how long before its end a server may claim a lease of its own anew, in milliseconds';
+    'how long before its end a server may claim its own lease again, in milliseconds';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
     presented uuid[], configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
@@ -81,7 +81,7 @@ BEGIN
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
         AND l.worker_id BETWEEN least_worker AND greatest_worker
         AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
-    -- What it has released ends within its reservation. Not earlier than is_holder() reckons with.
+    -- A released lease ends within the reservation of its mark. It is claimed no earlier than is_holder() allows.
     IF found_lease.rule <> 'forbidden' AND not_before <= now_ms
         AND (found_lease.is_used OR found_lease.was_used OR found_lease.worker_id IS DISTINCT FROM avoided)
         AND found_lease.granted_until <= now_ms + snowflake_registry.margin(lease_ms)
@@ -118,7 +118,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint) IS
-    'a row for a worker that has none yet; false if it has one, or another transaction inserts it just now: nobody waits for that';
+    'insert the row of a worker that has none yet; false if it has one, or another transaction is inserting it: nobody waits for that';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
     configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
@@ -137,7 +137,7 @@ BEGIN
             USING ERRCODE = 'lock_not_available';
     END IF;
     IF found_lease.rule <> 'forbidden' AND greatest(found_lease.granted_until, not_before) <= now_ms THEN
-        -- Another server may have got it just now.
+        -- Another server may have just got it.
         SELECT * INTO STRICT found_lease FROM snowflake_registry.lease l
             WHERE l.worker_id = configured FOR UPDATE;
     END IF;
@@ -152,10 +152,10 @@ BEGIN
     ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
         RAISE EXCEPTION 'worker % is still leased to this server, or to a copy of it', configured
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = format('The lease ends at %s. The machine was booted since, the state directory is another one, or the '
-                    'registry''s answer was lost.',
+                DETAIL = format('The lease ends at %s. Since it was granted, the machine was rebooted, the state directory was changed, '
+                    'or the registry''s answer was lost.',
                     snowflake_registry.display(found_lease.granted_until)),
-                HINT = format('The server goes on then. If there is no copy that issues IDs, call '
+                HINT = format('The server gets the worker then. If there is no copy that issues IDs, call '
                     'snowflake_registry.release_worker(%s) in the registry to end the lease now.', configured);
     END IF;
     RAISE EXCEPTION 'worker % is leased to another server', configured
@@ -177,7 +177,7 @@ DECLARE
     counted record;
     next_lease snowflake_registry.lease;
 BEGIN
-    -- One that nobody had before.
+    -- First, a worker that nobody had before.
     SELECT count(*) INTO known FROM snowflake_registry.lease l
         WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
     FOR worker IN SELECT n FROM generate_series(least_worker, least(greatest_worker, least_worker + known + 1000)) n
@@ -213,7 +213,7 @@ BEGIN
             || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
-    'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above those';
+    'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above the earlier ones';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
     presented uuid[], new_token uuid, configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, about jsonb,
@@ -259,9 +259,9 @@ BEGIN
     END IF;
     IF worker IS NULL THEN
         RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('Leases may have been lost. It gives no worker to another server before %s.',
+            DETAIL = format('Leases may have been lost. The registry leases no worker to another server before %s.',
                 snowflake_registry.display(here.not_before)),
-            HINT = 'If it has lost no transaction, call snowflake_registry.end_recovery() in the registry.';
+            HINT = 'If the registry has lost no transaction, call snowflake_registry.end_recovery() in the registry.';
     END IF;
 
     -- The row is this transaction's.
@@ -279,4 +279,4 @@ BEGIN
     receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb) IS
-    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all that another server can have issued';
+    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all IDs that another server can have issued';

@@ -7,22 +7,22 @@ DECLARE
     is_current boolean := coalesce(row_of.revision >= here.restored_revision AND row_of.revision > 0, false);
     has_receipt boolean := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
 BEGIN
-    -- Other holders and what came after a lease may have been lost. Only the last holder of a worker has a grant beyond
-    -- the time of the restore, also by its own clock: the registry's can be another one since.
-    -- A clock that was ahead at the restore has been set right.
+    -- Other holders, and later changes of a lease, may have been lost. Only the last holder of a worker has a grant beyond
+    -- the time of the restore, also by its own clock: the registry may now have another clock.
+    -- A clock that was ahead at the restore has been corrected.
     -- mutant: answered-since
     -- mutant: late-request
     -- mutant: restored-ended
     -- mutant: registry-clock
     IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
         + snowflake_registry.margin(least(this.lease_ms, here.longest_lease)) + greatest(0, this.clock_offset)) IS NOT TRUE
-        -- Or the registry has answered the server since. By the token alone, the row could be of a request from before,
-        -- which arrived late.
+        -- Or the registry has answered the server since. With the token alone, the row could be of an earlier request
+        -- that arrived late.
         AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE
     THEN
         RETURN false;
     END IF;
-    -- The first condition: a claim that arrives late gives its token to the row again, after other holders.
+    -- The first condition: a claim that arrives late puts its token into the row again, after other holders.
     IF is_current THEN
         -- mutant: renewal-token
         RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);
@@ -32,8 +32,8 @@ BEGIN
     IF row_of.token = ANY (presented) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
         RETURN true;
     END IF;
-    -- By its receipt, the server has that grant. The row has its token, or says less. It does not say that another server
-    -- has the worker: before the restore was noticed, that one can have got it.
+    -- The receipt proves the server's grant. The row has its token, or an earlier state. It does not say that another
+    -- server has the worker: that server can have got it before the restore was noticed.
     -- mutant: receipt-needed
     RETURN has_receipt AND (
         coalesce(row_of.revision, 0) <= seen_revision
@@ -61,15 +61,15 @@ BEGIN
         snowflake_registry.holder(asking), snowflake_registry.display(held_until),
         snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.since)));
     RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
-        HINT = 'Look for IDs that both have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
-    -- Unless the other one renews just now: nobody waits for a lock.
+        HINT = 'Look for IDs that both servers have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
+    -- Unless the other server is renewing its lease: nobody waits for a lock.
     UPDATE snowflake_registry.lease l SET conflict = seen
         WHERE l.worker_id IN (SELECT o.worker_id FROM snowflake_registry.lease o
             WHERE o.worker_id = row_of.worker_id AND o.token = row_of.token
             FOR UPDATE SKIP LOCKED);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.note_conflict(snowflake_registry.lease, record, bigint) IS
-    'log that two servers have had a worker for the same time, and have the other one told when it renews';
+    'log that two servers have had a worker for the same time, and tell the other one when it renews';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
@@ -107,19 +107,19 @@ BEGIN
                 refusal := 'It was released by hand.';
                 is_final := true;
             ELSIF found_lease.token = ANY (presented) THEN
-                refusal := 'It had ended when the registry was restored or failed over, or its release was not answered since.';
-                hint := 'Restart this server, so that it leases a worker anew.';
+                refusal := 'It had ended when the registry was restored or failed over, or the registry has not answered its release since.';
+                hint := 'Restart this server, so that it leases a worker again.';
                 IF here.not_before > snowflake_registry.unix_ms(clock_timestamp()) THEN
                     hint := format('If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. '
-                        'Else restart this server after %s.', snowflake_registry.display(here.not_before));
+                        'Otherwise, restart this server after %s.', snowflake_registry.display(here.not_before));
                 END IF;
             ELSE
-                refusal := format('The last server that has leased it is %s.', snowflake_registry.holder(found_lease));
-                -- A failover could lose that. Another registry than the server's says nothing of its lease.
+                refusal := format('The last server to lease it was %s.', snowflake_registry.holder(found_lease));
+                -- A failover could lose that. A registry other than the server's knows nothing about its lease.
                 is_proven := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
                 is_final := found_lease.revision >= here.restored_revision AND is_proven;
-                -- It was given away before this lease ended: the registry has lost a transaction, which nothing else has shown,
-                -- or the lease was ended by hand while the server runs, or this is a copy.
+                -- The worker was leased to another server before this lease ended: the registry has lost a transaction, which
+                -- nothing else has shown, or somebody ended the lease by hand while the server ran, or this is a copy.
                 must_stop := is_proven AND found_lease.begins_at < held_until;
                 IF must_stop THEN
                     PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
@@ -134,7 +134,7 @@ BEGIN
         ELSIF found_lease.rule = 'forbidden' THEN
             is_final := false;
             refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
-            hint := format('Call snowflake_registry.allow_worker(%s) in the registry to let the server go on.', worker);
+            hint := format('Call snowflake_registry.allow_worker(%s) in the registry to let the server continue.', worker);
             RETURN;
         END IF;
     END LOOP;
@@ -159,7 +159,7 @@ BEGIN
     layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, jsonb) IS
-    'extend the lease of a server that goes on at its own mark; refusal says why if it does not have the worker any more';
+    'extend the lease of a server that continues at its own mark; refusal says why if it no longer has the worker';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
     presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
@@ -176,7 +176,7 @@ BEGIN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.worker_id = worker;
-    -- As in a renewal, since this row is newer than a restore afterwards.
+    -- As in a renewal, since the new row counts as written after a restore.
     IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
         this) IS NOT TRUE
     THEN
@@ -212,4 +212,4 @@ BEGIN
     receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb) IS
-    'end a lease early: the server issues no ID at or above this time any more; NULL if it does not have the worker';
+    'end a lease early: the server no longer issues IDs at or above this time; NULL if it does not have the worker';

@@ -34,13 +34,13 @@ CREATE OR REPLACE VIEW snowflake_registry.status AS
                 AND a.xact_start < clock_timestamp() - interval '10 seconds') AS held_up_by
     FROM snowflake_registry.registry r;
 COMMENT ON VIEW snowflake_registry.status IS 'one row: the registry itself';
-COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far leases reach ahead of its clock at most';
+COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far ahead of the registry''s clock leases reach at most';
 COMMENT ON COLUMN snowflake_registry.status.restored IS
     'when it was noticed that the registry was restored or has failed over; NULL for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.status.held_up_by IS
-    'processes with a transaction on leases that has been open for ten seconds: nobody sees or gets the workers that it leases';
+    'processes whose transaction on leases has been open for ten seconds: nobody sees or gets the workers that it leases';
 COMMENT ON COLUMN snowflake_registry.status.recovering_until IS
-    'until then no worker is given to another server, since leases may have been lost; NULL at other times';
+    'no worker is leased to another server before this time, since leases may have been lost; NULL at other times';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.check_worker(worker bigint) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -49,7 +49,7 @@ BEGIN
         RAISE EXCEPTION 'worker must be between 0 and 2147483647' USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.check_worker(bigint) IS 'an error if this can be no worker';
+COMMENT ON FUNCTION snowflake_registry.check_worker(bigint) IS 'raise an error if this cannot be a worker';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(worker bigint, new_rule text, new_comment text)
     RETURNS void
@@ -73,7 +73,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(worker_id bigint, co
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT snowflake_registry.set_rule($1, ''forbidden'', $2)';
 COMMENT ON FUNCTION snowflake_registry.forbid_worker(bigint, text) IS
-    'give a worker to no server; one that has it issues IDs to the end of its lease';
+    'lease a worker to no server; a server that has it issues IDs until its lease ends';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.allow_worker(worker_id bigint) RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -93,7 +93,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_registry.check_worker(release_worker.worker_id);
     IF isfinite(release_worker.ids_end) IS NOT TRUE THEN
-        RAISE EXCEPTION 'ids_end must be a time' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'ids_end must be a finite time' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     lowered := snowflake_registry.unix_ms(release_worker.ids_end);
     SELECT * INTO found_lease FROM snowflake_registry.lease l
@@ -104,8 +104,8 @@ BEGIN
     END IF;
     known_ms := greatest(found_lease.issued_until, found_lease.begins_at, snowflake_registry.unix_ms(found_lease.renewed));
     IF lowered < known_ms THEN
-        RAISE EXCEPTION 'ids_end is before the last IDs that the server can have issued' USING ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('It has reported IDs up to %s, and was last heard of at %s.',
+        RAISE EXCEPTION 'ids_end is before the last IDs that the server may have issued' USING ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('It has reported IDs up to %s, and was last heard from at %s.',
                 snowflake_registry.display(greatest(found_lease.issued_until, found_lease.begins_at)),
                 snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed))),
             HINT = 'Leave ids_end out if the clock of the server was right.';
@@ -120,14 +120,14 @@ COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    -- It can be called before a server has.
+    -- end_recovery() can be called before a server has noticed the restore.
     SELECT snowflake_registry.check_restored(NULL, NULL);
     UPDATE snowflake_registry.registry SET restored_at = 0, restored_revision = 0,
         not_before = least(not_before, snowflake_registry.unix_ms(clock_timestamp()));
     SELECT snowflake_registry.note_origin()
 $$;
 COMMENT ON FUNCTION snowflake_registry.end_recovery() IS
-    'give workers to other servers again after a restore or failover of the registry, if no transaction of it was lost';
+    'lease workers to other servers again after a restore or failover of the registry, if it lost no transaction';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.set_longest_lease(length interval) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -140,7 +140,7 @@ BEGIN
     PERFORM snowflake_registry.note_origin();
 END $$;
 COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
-    'limit how far leases reach ahead of the registry''s clock, an hour at first; so long no worker is given to another server after a restore';
+    'limit how far ahead of the registry''s clock leases reach, an hour at first; for that long after a restore, no worker is leased to another server';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.version() RETURNS integer
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
 -- Privileges
 
--- Default privileges can have given something to others. What was granted since is kept.
+-- Revokes what default privileges have granted to others. Later grants are kept.
 DO $$
 DECLARE
     other regrole;

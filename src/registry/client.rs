@@ -31,8 +31,8 @@ mod io;
 /// How long after its end the postmaster starts a registry client again.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// How long an exchange may go on when the server stops. If the answer to a claim is lost, nobody has the worker until the
-/// lease ends.
+/// How long an exchange may continue when the server stops. If the answer to a claim is lost, nobody has the worker
+/// until the lease ends.
 const GRACE: Duration = Duration::from_secs(4);
 
 /// Asks the postmaster for a registry client, if the worker of this server is leased. Only while preloading.
@@ -42,7 +42,7 @@ pub fn register() {
     }
 }
 
-/// Where the registry client begins.
+/// The main function of the registry client.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_registry_client(_argument: pg_sys::Datum) {
@@ -57,7 +57,7 @@ pub extern "C-unwind" fn snowflake_pg_registry_client(_argument: pg_sys::Datum) 
     RegistryClient::new(layout).run();
 }
 
-/// Since when the process must end. pgrx tells of a signal once.
+/// Since when the process must end. pgrx reports a signal once.
 fn must_end_since() -> Option<Instant> {
     static TOLD: OnceLock<Instant> = OnceLock::new();
     if BackgroundWorker::sigterm_received() {
@@ -73,18 +73,18 @@ fn must_end() -> bool {
 /// Ends a wait for the registry when the process must end.
 fn check_interrupts() -> Result<(), Failure> {
     if must_end_since().is_some_and(|since| since.elapsed() >= GRACE) {
-        return Err(Failure::local("the server stops"));
+        return Err(Failure::local("the server is shutting down"));
     }
     Ok(())
 }
 
-/// The client, and what it has told of failures.
+/// The client, and the failures that it has reported.
 struct RegistryClient {
     client: Client,
     io: ServerIo,
-    /// Whether the registry has not answered since.
+    /// Whether the registry has stopped answering.
     is_away: bool,
-    /// What went wrong last. Anything else is told at once.
+    /// What went wrong last. Anything else is reported at once.
     last_failure: String,
     failure_warnings: Throttle,
 }
@@ -130,7 +130,7 @@ impl RegistryClient {
         unsafe { pg_sys::proc_exit(1) };
     }
 
-    /// Shows how the last exchange came out.
+    /// Shows the outcome of the last exchange.
     fn show(&mut self, failure: Option<Failure>) {
         let Some(failure) = failure else {
             if self.is_away {
@@ -157,9 +157,9 @@ impl RegistryClient {
             Some(lease) => (
                 warning(&format!("could not renew the lease of worker {}", lease.worker)),
                 if self.client.latest(&self.io) < lease.granted_until {
-                    format!(" IDs go on until {}.", display_time(lease.granted_until))
+                    format!(" IDs can be issued until {}.", display_time(lease.granted_until))
                 } else {
-                    format!(" IDs ended at {}.", display_time(lease.granted_until))
+                    format!(" The lease ended at {}.", display_time(lease.granted_until))
                 },
             ),
         };

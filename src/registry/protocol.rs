@@ -1,4 +1,4 @@
-//! What a server asks of a registry, and what that answers: the functions `server_...` of `sql/registry`.
+//! What a server asks of a registry, and what the registry answers: the functions `server_...` of `sql/registry`.
 
 use crate::postgres::clock;
 use crate::postgres::failure::Failure;
@@ -21,11 +21,11 @@ pub struct Session {
     until: Instant,
     /// How far the clock of this server is ahead of the registry's, in milliseconds.
     pub clock_offset_ms: i64,
-    /// By how much that can be wrong.
+    /// By how much the offset can be wrong.
     pub clock_error_ms: u64,
 }
 
-/// What the registry is told of a server, beside its lease.
+/// What the registry is told about a server, beside its lease.
 pub struct About {
     /// The layout of its IDs.
     pub layout: String,
@@ -50,7 +50,7 @@ pub struct About {
 /// What the registry says beside its answer.
 #[derive(Default)]
 pub struct Notes {
-    /// Who has the worker that the server had before, if it still is somebody's.
+    /// The server that now has the worker that this server had before, if there is one.
     pub other: Option<String>,
     /// A server that has a lease and another layout.
     pub layout: Option<String>,
@@ -99,7 +99,7 @@ impl Session {
         Ok(Self { remote, until, clock_offset_ms, clock_error_ms: error_ms + 1 })
     }
 
-    /// Has the calls of this session end at another time.
+    /// Makes the calls of this session end at another time.
     pub fn until(self, until: Instant) -> Self {
         Self { until, ..self }
     }
@@ -138,8 +138,8 @@ impl Session {
         Ok((renewal, Notes::read(&answer)))
     }
 
-    /// Ends a lease early, which is the lowered one from then on: the server issues nothing beyond that. Its new token is not
-    /// presented, so that a release that arrives late does not end the next renewal's grant.
+    /// Ends a lease early: from then on, it is the lowered one, beyond which the server issues nothing. Its new token
+    /// is not presented, so that a release that arrives late does not end the next renewal's grant.
     pub fn release(&mut self, held: &Lease, lowered: &Lease, about: &About) -> Result<Grant, Failure> {
         let mut parameters = Vec::from(renewal(held));
         parameters[1] = Some(uuid(lowered.tokens[1]));
@@ -147,7 +147,7 @@ impl Session {
         grant(&self.ask_about("server_release", &parameters, about)?)
     }
 
-    /// Calls a function with these parameters, and with what the server says of itself.
+    /// Calls a function with these parameters, and with what the server says about itself.
     fn ask_about(&mut self, function: &str, parameters: &[Option<String>], about: &About) -> Result<Answer, Failure> {
         let about = about.values(self.clock_offset_ms);
         let numbered = (1..=parameters.len()).map(|nth| format!("${nth}, ")).collect::<String>();
@@ -237,13 +237,13 @@ fn unexpected(column: &CStr) -> Failure {
     Failure::local(format!("the registry has sent an unexpected value of {}", column.to_string_lossy()))
 }
 
-/// Nothing needs to be done at this server.
+/// Adds that nothing needs to be done at this server.
 fn that_passes(failure: Failure) -> Failure {
-    let hint = "This server asks again by itself; no restart is needed.";
+    let hint = "This server tries again by itself; no restart is needed.";
     if failure.hint.is_empty() { Failure { hint: hint.to_owned(), ..failure } } else { failure }
 }
 
-/// What to do where the functions of the registry cannot be called.
+/// Adds what to do if the functions of the registry cannot be called.
 fn with_hint(failure: Failure) -> Failure {
     const INVALID_SCHEMA: &str = "3F000";
     const UNDEFINED_FUNCTION: &str = "42883";

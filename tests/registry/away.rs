@@ -45,7 +45,7 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
         server.wait_until(IS_LEASED);
         take_a_thousand(&mut witness, &[&server]);
     }
-    server.wait_for_log("IDs go on with the lease of worker 0 until ");
+    server.wait_for_log("IDs can be issued with the lease of worker 0 until ");
     // A planned stop gives the rest of the lease back, if the registry hears of it.
     registry.start();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
@@ -170,7 +170,7 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
-    assert_eq!(refused.hint(), Some("This server asks again by itself; no restart is needed."));
+    assert_eq!(refused.hint(), Some("This server tries again by itself; no restart is needed."));
     server.wait_for_log("WARNING:  snowflake_pg: could not renew the lease of worker 0");
     registry.start();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
@@ -233,7 +233,7 @@ fn a_server_that_was_sent_to_another_registry_for_a_while_goes_on_with_its_lease
     server.configure("snowflake_pg.registry_conninfo", other.conninfo());
     server.reload();
     server.wait_until(
-        "SELECT registry_error LIKE '%The last server that has leased it is a server with%' FROM snowflake_status",
+        "SELECT registry_error LIKE '%The last server to lease it was a server with%' FROM snowflake_status",
     );
     server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();

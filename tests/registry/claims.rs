@@ -167,7 +167,7 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
     answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0, 'of the old system')");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
-    let detail = "It is forbidden. Its comment is \"of the old system\". IDs go on until ";
+    let detail = "It is forbidden. Its comment is \"of the old system\". IDs can be issued until ";
     server.wait_for_log(detail);
     answer_of(&registry, "SELECT snowflake_registry.allow_worker(0)");
     server.reload();

@@ -71,7 +71,7 @@ pub fn about(lease_ms: u32) -> String {
 
 /// How the answer to a server begins that gets no worker since the registry was restored.
 pub const REFUSED: &str = "Registry: Registry was restored or has failed over. Leases may have been lost. \
-                       It gives no worker to another server before ";
+                       The registry leases no worker to another server before ";
 
 /// Sends a server to another registry.
 pub fn send_to(server: &Cluster, registry: &Registry) {

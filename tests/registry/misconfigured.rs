@@ -41,7 +41,7 @@ fn a_server_without_room_for_background_workers_says_so() {
     let registry = Registry::start();
     let server = start(member(&registry).set("max_worker_processes", 1).set("max_logical_replication_workers", 0));
     let refused = refusal(&server);
-    assert_eq!(refused.detail(), Some("The registry client does not run."));
+    assert_eq!(refused.detail(), Some("The registry client is not running."));
     assert_eq!(refused.hint(), Some("You might need to increase max_worker_processes."));
 }
 

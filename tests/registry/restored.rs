@@ -135,8 +135,7 @@ fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() 
     registry.set_clock(3720.0);
     let second = start(member());
     assert_eq!(worker_of(&second), "0");
-    let refused =
-        "SELECT registry_error LIKE '%The last server that has leased it is a server with%' FROM snowflake_status";
+    let refused = "SELECT registry_error LIKE '%The last server to lease it was a server with%' FROM snowflake_status";
     first.reload();
     first.wait_until(refused);
     registry.kill_all();
@@ -174,7 +173,8 @@ fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     send_to(&server, &promoted);
     server.wait_until("SELECT registry_error LIKE 'The registry does not renew the lease%' FROM snowflake_status");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
-    let hint = "If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. Else restart this server after ";
+    let hint = "If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. Otherwise, \
+                restart this server after ";
     assert!(refused.hint().is_some_and(|given| given.starts_with(hint)), "{refused:?}");
     // An hour and a minute later.
     promoted

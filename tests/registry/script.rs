@@ -154,8 +154,8 @@ fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
         ("forbid_worker(-1)", numbers),
         ("allow_worker(99999999999)", numbers),
         ("release_worker(NULL)", numbers),
-        ("release_worker(0, NULL)", "ids_end must be a time"),
-        ("release_worker(0, 'infinity')", "ids_end must be a time"),
+        ("release_worker(0, NULL)", "ids_end must be a finite time"),
+        ("release_worker(0, 'infinity')", "ids_end must be a finite time"),
         ("set_longest_lease(NULL)", "longest lease must be between 5 seconds and 7 days"),
     ] {
         let refused = error(&mut dba, &format!("SELECT snowflake_registry.{call}"));
@@ -174,6 +174,6 @@ fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
     let other = start(member(&registry).set("snowflake_pg.layout", "t41 w9 s13"));
     assert_eq!(worker_of(&other), "1");
     let log = other.log();
-    assert!(log.contains("WARNING:  snowflake_pg: another server of the registry has another layout"), "{log}");
+    assert!(log.contains("WARNING:  snowflake_pg: another server of the registry has a different layout"), "{log}");
     assert!(log.contains("DETAIL:  Worker 0, server \"one\" on host \""), "{log}");
 }

@@ -18,8 +18,8 @@ pub(super) static PARAMETERS: &[&dyn Define] =
 static REGISTRY_CONNINFO: Parameter<Text> = Parameter {
     name: c"snowflake_pg.registry_conninfo",
     short: c"Sets the connection string of the registry that leases worker IDs.",
-    long: c"As libpq reads it, without a password. Empty: there is no registry. A server with a worker ID of its own \
-        leases that one alone.",
+    long: c"A connection string of libpq, without a password. Empty: no registry. A server with a configured worker \
+            ID leases only that one.",
     context: PGC_SIGHUP,
     // mutant: conninfo-hidden
     flags: GUC_SUPERUSER_ONLY,
@@ -31,7 +31,8 @@ pub fn registry() -> String {
     REGISTRY_CONNINFO.get_lossy()
 }
 
-/// Why this is no connection string for the registry, and a hint. They do not quote it, since it may have a password.
+/// Why a text cannot be the connection string of the registry, and a hint. Neither quotes the text, since it may have a
+/// password.
 ///
 /// PostgreSQL logs the new value when a parameter is changed, so a password cannot be in it.
 pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
@@ -47,10 +48,10 @@ pub fn objection(conninfo: &CStr) -> Option<(&'static CStr, &'static CStr)> {
     }
 }
 
-/// What takes the place of a connection string with a password, and is refused for the same reason.
+/// Replaces a connection string with a password, and is refused for the same reason.
 const HIDDEN: &CStr = c"password=*";
 
-/// Refuses such a value. A server that starts with it says so, and leases no worker.
+/// Refuses a value to which there is an [`objection`]. A server that starts with one says so, and leases no worker.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_registry(
     new_value: *mut *mut c_char,
@@ -61,7 +62,7 @@ unsafe extern "C-unwind" fn check_registry(
     let Some((reason, hint)) = objection(text) else { return true };
     if preload::is_under_way() {
         if libpq::has_secret(text) {
-            // No view shows it then.
+            // So no view shows the password.
             // SAFETY: PostgreSQL passes the address of its own copy of the value, and none with a secret is shorter.
             unsafe { ptr::copy_nonoverlapping(HIDDEN.as_ptr(), *new_value, HIDDEN.count_bytes() + 1) };
         }
@@ -87,9 +88,9 @@ pub fn unset() -> Failure {
 
 static REGISTRY_LEASE: Parameter<Number> = Parameter {
     name: c"snowflake_pg.registry_lease",
-    short: c"Sets how long IDs go on while the registry is away.",
-    long: c"This is the length of a lease. The registry can allow less. The lease is renewed after a third of it. After a \
-        crash the worker is free for others when the lease ends.",
+    short: c"Sets how long IDs can be issued while the registry is away.",
+    long: c"This is the length of a lease. The registry can allow less. The lease is renewed after a third of it. \
+            After a crash, other servers can get the worker when the lease ends.",
     context: PGC_SIGHUP,
     flags: GUC_UNIT_S,
     value: Number::new(3_600, 5..=86_400),
@@ -135,7 +136,7 @@ snowflake_core::words!(ClockOffsetAction {
     Error = "error": "no ID is issued until the clock is right",
 });
 
-/// Whether no ID is issued at start if the clock differs more.
+/// Whether a server whose clock differs more issues no ID at start.
 pub fn must_start_with_right_clock() -> bool {
     match CLOCK_OFFSET_ACTION.get() {
         ClockOffsetAction::Warn => false,

@@ -38,10 +38,10 @@ const RELEASE: Duration = Duration::from_secs(3);
 /// of the mark may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What this server has to do with its lease.
+/// What this server does with its lease.
 pub(super) struct ServerIo {
     layout: Layout,
-    /// The state directory that was locked for a start that has not come out yet.
+    /// The state directory that was locked for a start whose outcome is open.
     locked: Option<ServersMark>,
     must_not_start: bool,
     clock_warnings: Throttle,
@@ -105,7 +105,7 @@ impl ServerIo {
         Ok(())
     }
 
-    /// Does something in the state directory: at a start, in the one that was locked.
+    /// Does something in the state directory: at a start, in the locked one.
     fn within_directory<T>(&self, work: impl FnOnce(&ServersMark) -> Result<T, IssueError>) -> Result<T, Failure> {
         Ok(match &self.locked {
             Some(server) => work(server)?,
@@ -116,7 +116,7 @@ impl ServerIo {
     /// IDs of two layouts can be equal.
     fn warn_of_layout(&self, other: Option<String>) {
         if let Some(other) = other.filter(|_| self.layout_warnings.is_due()) {
-            warning("another server of the registry has another layout")
+            warning("another server of the registry has a different layout")
                 .set_detail(format!(
                     "{} This server has {}. IDs of two layouts can be equal.",
                     displayable(&other),
@@ -131,7 +131,7 @@ impl ServerIo {
         if self.refusal_warnings.is_due() {
             warning(&not_renewed(lease))
                 .set_detail(format!(
-                    "{} The state directory is a copy, was put back to an earlier state, or the lease was over.",
+                    "{} The state directory is a copy, or was restored to an earlier state, or the lease had ended.",
                     displayable(refusal)
                 ))
                 .report(PgLogLevel::WARNING);
@@ -265,7 +265,7 @@ impl Io for ServerIo {
             }
             Occasion::Renewal => {
                 let session = within(EXCHANGE)?;
-                // A server that runs goes on.
+                // A running server continues.
                 let _ = self.check_clock(&session);
                 Ok(session)
             }
@@ -282,7 +282,7 @@ impl Io for ServerIo {
     ) -> Result<Claimed, Failure> {
         let (claimed, notes) = session.claim(had, claim, &self.about(None, latest))?;
         if let (Some(lease), Some(other)) = (had, notes.other) {
-            self.warn_of_refusal(lease, &format!("The last server that has leased it is {other}."));
+            self.warn_of_refusal(lease, &format!("The last server to lease it was {other}."));
         }
         self.warn_of_layout(notes.layout);
         Ok(claimed)
@@ -304,7 +304,7 @@ impl Io for ServerIo {
         if let Some(conflict) = notes.conflict {
             warning("the worker of this server was leased to another server for the same time")
                 .set_detail(displayable(&conflict))
-                .set_hint("Look for IDs that both have issued. The registry has told the other server to stop.")
+                .set_hint("Look for IDs that both servers have issued. The registry has told the other server to stop.")
                 .report(PgLogLevel::WARNING);
         }
         Ok(renewal)
@@ -340,7 +340,8 @@ impl Io for ServerIo {
             Event::Alone(lease) => {
                 let (worker, until) = (lease.worker, until(lease));
                 log!(
-                    "snowflake_pg: the registry does not answer, and IDs go on with the lease of worker {worker} until {until}"
+                    "snowflake_pg: the registry does not answer; IDs can be issued with the lease of worker {worker} \
+                     until {until}"
                 );
             }
             Event::NotRenewed(lease, refusal) => self.warn_of_refusal(lease, &refusal.detail),
