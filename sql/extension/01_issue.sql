@@ -1,11 +1,11 @@
 -- snowflake_pg: what SQL sees. `make install` joins the files of this folder, and then those of ../adopt, by their names.
 --
--- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, fixed while a server runs that preloads.
+-- VOLATILE: a new value every call. STABLE: depends on snowflake_pg.layout, which is fixed while a preloading server runs.
 -- STRICT: NULL gives NULL. PARALLEL SAFE: the generator is in shared memory.
--- PUBLIC may issue and read IDs. What only a DBA may do is revoked from PUBLIC, below.
+-- PUBLIC may issue and read IDs. Functions for DBAs are revoked from PUBLIC, below.
 --
--- Whoever may create in the schema of the extension could have an operator or a function there preferred to a conversion. So
--- types are exact, and a function that takes a literal is named with pg_catalog.
+-- A role that may create in the schema of the extension could add an operator or a function that PostgreSQL prefers to a
+-- conversion. So types are exact, and a function that takes a literal is named with pg_catalog.
 
 \echo Use "CREATE EXTENSION snowflake_pg" to load this file. \quit
 
@@ -32,7 +32,7 @@ CREATE FUNCTION snowflake_nextval() RETURNS bigint
 COMMENT ON FUNCTION snowflake_nextval() IS
     'next ID, greater than every ID that this server has returned (unless clock_regression is history); for id bigint PRIMARY KEY DEFAULT snowflake_nextval()';
 
--- The same function. Rails' fixtures and others take a default with "nextval" in it for one with a sequence.
+-- The same function. Rails' fixtures and other tools take "nextval" in a default for a sequence.
 CREATE FUNCTION snowflake_id() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval';
@@ -43,7 +43,7 @@ CREATE FUNCTION snowflake_nextval_tagged(tag bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS
-    'next ID with a number of the application, such as a logical shard, in the field h of the layout; unique whatever the tag is';
+    'next ID with a number that the application chooses, such as a logical shard, in field h of the layout; unique whatever the tag is';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
@@ -53,9 +53,9 @@ COMMENT ON FUNCTION snowflake_nextvals(integer) IS
 CREATE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextblock_wrapper';
 COMMENT ON FUNCTION snowflake_nextblock(integer) IS
-    'first and last of so many adjacent IDs of one tick, for clients that count by themselves; at most as many as a tick has, 4096 in layout flat';
+    'first and last of count adjacent IDs of one tick, for clients that count by themselves; at most the IDs of a tick, 4096 in layout flat';
 
--- PARALLEL RESTRICTED: a worker of a parallel query has a last ID of its own.
+-- PARALLEL RESTRICTED: each worker of a parallel query has its own last ID.
 CREATE FUNCTION snowflake_lastval() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'snowflake_lastval_wrapper';
 COMMENT ON FUNCTION snowflake_lastval() IS
@@ -64,4 +64,4 @@ COMMENT ON FUNCTION snowflake_lastval() IS
 CREATE FUNCTION snowflake_fill() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_fill() IS
-    'trigger function that gives an inserted row an ID where the column that it names is NULL, as in rows from postgres_fdw: EXECUTE FUNCTION snowflake_fill(''id'')';
+    'trigger function that puts an ID into the named column of an inserted row if that is NULL, as in rows from postgres_fdw: EXECUTE FUNCTION snowflake_fill(''id'')';

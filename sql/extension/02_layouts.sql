@@ -3,7 +3,7 @@
 -- A function that depends on snowflake_pg.layout is STABLE. With the layout as its last argument it is IMMUTABLE, so that an index
 -- or a generated column can use it. The planner adds the layout to calls in queries.
 
--- The functions of views declare no columns, which would make \df wider. The library returns the columns that the view declares.
+-- The functions behind views declare no columns, which would make \df wider. The library returns the columns that the view declares.
 CREATE FUNCTION snowflake_get_layouts() RETURNS SETOF record
     LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 17 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
 COMMENT ON FUNCTION snowflake_get_layouts() IS
@@ -22,7 +22,7 @@ COMMENT ON COLUMN snowflake_layouts.unit IS 'length of a tick';
 COMMENT ON COLUMN snowflake_layouts.epoch IS 'first timestamp';
 COMMENT ON COLUMN snowflake_layouts.years IS 'how long the timestamps last, from the epoch';
 COMMENT ON COLUMN snowflake_layouts.workers IS 'number of servers in all data centers together';
-COMMENT ON COLUMN snowflake_layouts.max_ids_per_second IS 'of one server';
+COMMENT ON COLUMN snowflake_layouts.max_ids_per_second IS 'most IDs that one server can issue in a second';
 COMMENT ON COLUMN snowflake_layouts.can_generate IS
     'whether a server can issue IDs now: at most 63 bits, timestamp highest, last timestamp not past; if it is, add a later epoch=';
 COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout is published';

@@ -11,25 +11,25 @@ COMMENT ON COLUMN snowflake_partition.until IS 'end, which is the first timestam
 COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it has never run';
 COMMENT ON COLUMN snowflake_partition.bytes IS 'size with indexes and TOAST';
 
--- PARALLEL UNSAFE: it creates tables, as the owner of the parent. The caller must have the privileges of that owner.
+-- PARALLEL UNSAFE: it creates tables, as the owner of the parent, whose privileges the caller must have.
 -- If the type of the key is a domain, its CHECK must allow the bounds.
 CREATE FUNCTION snowflake_create_partitions(
     parent regclass, every interval, ahead integer, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
     AS 'MODULE_PATHNAME', 'snowflake_create_partitions_wrapper';
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, interval, integer, text) IS
-    'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for so many periods ahead; returns those created';
+    'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for that many periods ahead; returns the partitions created';
 
 CREATE FUNCTION snowflake_partitions(parent regclass, layout text DEFAULT NULL) RETURNS SETOF snowflake_partition
     LANGUAGE c VOLATILE PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_wrapper';
 COMMENT ON FUNCTION snowflake_partitions(regclass, text) IS
-    'partitions of a table that is partitioned by range of its ID: from when until when, rows and size; a default partition is last';
+    'partitions of a table that is partitioned by range of its ID: when each begins and ends, its rows and its size; a default partition is last';
 
 CREATE TYPE snowflake_old_partition AS (
     command text, partition text, since timestamptz, until timestamptz, rows bigint, bytes bigint);
-COMMENT ON TYPE snowflake_old_partition IS 'row of snowflake_drop_partitions(); columns but for command as in snowflake_partition';
+COMMENT ON TYPE snowflake_old_partition IS 'row of snowflake_drop_partitions(); columns other than command are as in snowflake_partition';
 COMMENT ON COLUMN snowflake_old_partition.command IS 'to be run, or with dry_run false, run';
-COMMENT ON COLUMN snowflake_old_partition.partition IS 'name with that of its schema, since the table may be gone';
+COMMENT ON COLUMN snowflake_old_partition.partition IS 'schema-qualified name, since the table may be gone';
 
 CREATE FUNCTION snowflake_drop_partitions(
     parent regclass, before timestamptz, dry_run boolean DEFAULT true, layout text DEFAULT NULL)

@@ -9,14 +9,14 @@ CREATE FUNCTION snowflake_horizon() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_horizon_support
     AS 'MODULE_PATHNAME', 'snowflake_horizon_wrapper';
 COMMENT ON FUNCTION snowflake_horizon() IS
-    'ID below which no row can appear any more: every transaction of this server that has drawn a smaller ID has ended; to be read in a statement before the query';
+    'ID below which no row can appear any more: every transaction of this server that has drawn a smaller ID has ended; read it in a statement before the query';
 
 -- Not STRICT: the first argument is NULL, and only its type counts.
 CREATE FUNCTION snowflake_poll(
     source anyelement, after bigint, max_rows integer DEFAULT 1000, key name DEFAULT NULL) RETURNS SETOF anyelement
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_poll(anyelement, bigint, integer, name) IS
-    'rows of a table after an ID, in order and below the horizon, so that a reader that goes on after the last one misses none: SELECT * FROM snowflake_poll(NULL::orders, 0)';
+    'rows of a table after an ID, in order and below the horizon, so a reader that continues after the last one misses none: SELECT * FROM snowflake_poll(NULL::orders, 0)';
 
 CREATE FUNCTION snowflake_get_writers() RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_get_writers_wrapper';

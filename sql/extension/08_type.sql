@@ -1,7 +1,7 @@
 -- The type snowflake: a bigint that is a string in JSON, as JavaScript's numbers are exact only to 2^53
 --
--- It uses the operators of int8, and its operator classes for btree, hash and brin, as varchar uses those of text. With classes of
--- its own, a join with a bigint could not use the index on the bigint.
+-- It uses the operators of int8, and its operator classes for btree, hash and brin, as varchar uses text's. With its own
+-- classes, a join with a bigint could not use the index on the bigint.
 
 CREATE TYPE snowflake;
 CREATE FUNCTION snowflake_in(cstring) RETURNS snowflake

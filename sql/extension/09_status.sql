@@ -55,27 +55,27 @@ COMMENT ON COLUMN snowflake_status.clock_offset IS
 COMMENT ON COLUMN snowflake_status.registry_error IS
     'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.stats_reset IS
-    'since when the counters after it count: when the server started, after its last crash, or snowflake_stats_reset()';
+    'since when the counters below count: the start of the server, its last crash, or snowflake_stats_reset()';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
 COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
 COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last sequence number was issued';
 COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
 COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs issued in past ticks, with clock_regression = history';
 COMMENT ON COLUMN snowflake_status.clock_regressions IS 'how often the clock has gone back';
-COMMENT ON COLUMN snowflake_status.largest_regression IS 'by how much it went back at most';
+COMMENT ON COLUMN snowflake_status.largest_regression IS 'how far it went back at most';
 COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed after it had last gone back';
 COMMENT ON COLUMN snowflake_status.waits IS 'how often calls waited for the clock: for the next tick, or to catch up';
-COMMENT ON COLUMN snowflake_status.wait_time IS 'how long they waited for the clock in all';
+COMMENT ON COLUMN snowflake_status.wait_time IS 'total time of these waits';
 COMMENT ON COLUMN snowflake_status.mark_extensions IS 'how often the durable mark was written';
-COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'how long calls waited for these writes in all';
+COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'total time for which calls waited for these writes';
 COMMENT ON COLUMN snowflake_status.refusals IS 'calls for IDs that failed with an error of this extension';
 COMMENT ON COLUMN snowflake_status.last_refusal IS
     'error of the last of them, and what to do; NULL unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.last_refusal_sqlstate IS 'its SQLSTATE';
-COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when it was';
+COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when that call failed';
 COMMENT ON COLUMN snowflake_status.library_version IS 'version of the library that the server has loaded';
 COMMENT ON COLUMN snowflake_status.extension_version IS
-    'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to that of the library';
+    'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to the version of the library';
 
 -- For exporters, which drop intervals and texts without an error. Seconds and points in time, in Unix seconds, are double precision.
 CREATE VIEW snowflake_metrics AS
@@ -108,7 +108,7 @@ CREATE VIEW snowflake_metrics AS
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS
-    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds; columns without a comment are as there';
+    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds; columns without a comment are as in snowflake_status';
 COMMENT ON COLUMN snowflake_metrics.can_issue IS
     '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';

@@ -13,7 +13,7 @@ COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
 CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
 COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
-    'replace a damaged durable mark, or one that was reset to too far ahead; floor is later than every ID that this server has issued: now() if the clock has always been right; returns when IDs begin';
+    'replace a damaged durable mark, or one that was reset to too far ahead; floor must be later than every ID that this server has issued: now() if the clock has always been right; returns when IDs begin';
 
 CREATE FUNCTION snowflake_accept_clock() RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_clock_wrapper';
