@@ -1,4 +1,4 @@
-//! What is configured, and whether the library was preloaded, without which nothing is.
+//! The parameters, layouts by their text, and whether the library was preloaded.
 
 pub mod gucs;
 pub mod layout_cache;

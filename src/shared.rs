@@ -40,7 +40,7 @@ use wait_queue::WaitQueue;
 pub struct Shared {
     /// Issues IDs.
     pub generator: Generator,
-    /// Below which position no row can appear any more.
+    /// The position below which no row can appear any more.
     pub horizon: Horizon,
     /// Whether to trust a clock that has jumped ahead.
     pub jump_guard: ForwardJumpGuard,
@@ -59,12 +59,12 @@ pub struct Shared {
     /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
     /// is. Written under the lock.
     pub wal_failure: SharedText,
-    /// For warnings of that.
+    /// For warnings of `wal_failure`.
     pub wal_warnings: Throttle,
     /// The highest tick that a backend wants covered. Raised by backends that may not extend the mark themselves, and cleared
     /// by those that give up.
     pub wanted: OptionalNumber,
-    /// With what the keeper's last write failed. Written by the keeper.
+    /// The error of the keeper's last write. Written by the keeper.
     pub keeper_error: OptionalOsError,
     /// The keeper's process ID; 0 while there is no keeper. Written by the keeper.
     pub keeper_pid: AtomicI32,
@@ -81,7 +81,7 @@ pub struct Shared {
     pub lease: SharedLease,
     /// Held while the generator is started and while the mark is written; for [`mark_lock`].
     mark_lock: UnsafeCell<pg_sys::LWLock>,
-    /// Woken when that is released; for the same.
+    /// Woken when the lock is released; for [`mark_lock`].
     mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
 }
 

@@ -47,8 +47,7 @@ pub fn define() {
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake_pg".as_ptr()) };
 }
 
-/// The text of a parameter in the configuration files, on the command line or from SET, also of one that is not
-/// defined.
+/// The text of a parameter in the configuration files, on the command line or from SET, even if it is not defined.
 pub fn raw_setting(name: &CStr) -> Option<CString> {
     // SAFETY: takes a C string, and gives another one, which is copied before anything can change the parameter. It is
     // null for a parameter that is not set, as missing_ok is true.

@@ -1,4 +1,4 @@
-//! Whether the library was preloaded. Only then it has shared memory and configuration parameters.
+//! Whether the library was preloaded. Only then does it have shared memory and configuration parameters.
 
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -24,13 +24,13 @@ use std::io::{Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Who has the lock, as a line of text for people.
+/// The file that says, in a line for people, who has the lock.
 const HOLDER: &str = "holder";
 
 /// How many milliseconds to wait for the lock. A server that may not begin has it for a moment.
 const PATIENCE: u32 = 100;
 
-/// Longer than any line in that file.
+/// Longer than any line in [`HOLDER`].
 const LONG: u64 = 8192;
 
 /// The directory that the postmaster opened. Not counted as an external file of fd.c: PostgreSQL counts what is open
@@ -77,7 +77,7 @@ pub fn take(directory: &StateDirectory) -> Result<(), IssueError> {
         sleep::pause(Duration::from_millis(1));
     }
     let left_over = left_over::holder(opened);
-    // What was found can be a process of this server, which has just got the lock for all.
+    // The holder can be a process of this server, which has just taken the lock for all of them.
     if is_ours() {
         return Ok(());
     }
@@ -93,7 +93,7 @@ pub fn is_possible() -> bool {
     state_directory().is_some()
 }
 
-/// Gives the lock up: other processes that have inherited it may outlive the server for a moment.
+/// Releases the lock: other processes that have inherited it may outlive the server for a moment.
 pub fn release() {
     if let Some(directory) = state_directory().as_ref() {
         let _ = flock(directory.handle(), FlockOperation::Unlock);
@@ -117,8 +117,8 @@ fn location() -> String {
     format!("host \"{}\", data directory \"{}\"", host.nodename().to_string_lossy(), gucs::data_directory().display())
 }
 
-/// Who has the lock; `None` if that is not known. The line can be this server's own: another server that has the lock
-/// and may not begin does not write one.
+/// Who has the lock; `None` if that is not known. This server may have written the line itself: another server that has
+/// the lock and may not begin does not write one.
 fn holder(directory: &StateDirectory) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(openat(directory.handle(), HOLDER, flags, Mode::empty()).ok()?);

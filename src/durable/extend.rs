@@ -41,7 +41,8 @@ pub fn extend_early(layout: &Layout, tick: Tick, limit: Tick) {
         shared().statistics.count_mark_wait(since.elapsed());
         outcome.map(|_| ())
     }) {
-        // Not to the client, who may not be allowed to know the directory. The registry client tells of a lease that ends.
+        // Not to the client, who may not be allowed to know the directory. The registry client reports a lease that
+        // ends.
         if !matches!(error, IssueError::Lease(_)) {
             error.log(PgLogLevel::LOG_SERVER_ONLY);
         }

@@ -8,8 +8,9 @@ use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::record::Record;
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 
-/// Whether this server has the worker of the server that it was copied from, whose marks did not go through WAL. After a
-/// promotion it would not know how far that one has come. Recognized by the mark in the copy; false if it has none.
+/// Whether this server has the worker of the server that it was copied from, whose marks did not go through WAL. After
+/// a promotion, it would not know how far that server has come. Recognized by the mark in the copy; false if there is
+/// none.
 pub fn is_shared_with_source() -> bool {
     let Ok(this_worker) = worker::flat_worker() else { return false };
     let record_and_directory = || {

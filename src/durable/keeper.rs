@@ -43,7 +43,7 @@ pub fn register(at_start: fn()) {
     background_worker::register("snowflake_pg keeper", "snowflake_pg_keeper", RESTART);
 }
 
-/// Where the keeper begins.
+/// The main function of the keeper.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
@@ -121,8 +121,7 @@ fn end_if_told() {
     // SAFETY: a flag of this process, which holds no lock here.
     unsafe {
         if pg_sys::ProcDiePending != 0 {
-            // Without a FATAL in the server log at every shutdown. After exit code 0 the postmaster would not start a
-            // keeper again.
+            // Logs no FATAL at every shutdown. After exit code 0 the postmaster would not start a keeper again.
             pg_sys::proc_exit(1);
         }
     }
@@ -133,8 +132,8 @@ fn end_if_told() {
 fn connect() {
     let database = gucs::citus_database();
     BackgroundWorker::connect_worker_to_spi(worker::is_in_citus().then_some(&database.to_string_lossy()), None);
-    // Whatever those of the server, the database or a role are: the mark must be acknowledged, and the queries must not
-    // depend on search_path.
+    // Whatever the settings of the server, the database or a role are: the mark must be acknowledged, and the queries
+    // must not depend on search_path.
     for (name, value) in [(c"synchronous_commit", c"on"), (c"search_path", c""), (c"role", c"none")] {
         let (context, source) = (pg_sys::GucContext::PGC_SUSET, pg_sys::GucSource::PGC_S_SESSION);
         // SAFETY: takes two C strings, and copies the value.
@@ -169,7 +168,7 @@ impl Keeper {
                     sleep::on_latch(next, WaitEvent::KeeperMain);
                 }
                 Err(error) => {
-                    // Then a wait for standbys has ended before they have answered.
+                    // A keeper that must end may have stopped waiting for standbys before they answered.
                     end_if_told();
                     shared().keeper_error.set(error.os_error());
                     self.log(error);
@@ -179,7 +178,7 @@ impl Keeper {
         }
     }
 
-    /// Extends the mark if that is due, and returns when to look again; `None` is when a backend asks.
+    /// Extends the mark if that is due, and returns when to look again; `None` if a backend will ask.
     fn work(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
         let is_started = generator.is_started();

@@ -11,12 +11,12 @@ use snowflake_core::{Tick, UnixMs};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Timestamps are below this time.
+/// The time below which timestamps may be issued.
 pub fn usable_until() -> UnixMs {
     if worker::needs_lease() { shared().lease.granted_until() } else { UnixMs::MAX }
 }
 
-/// Where IDs of the lease begin; `None` if none is needed. An error if there is none yet.
+/// Where IDs of the lease begin; `None` if no lease is needed. An error if there is no lease yet.
 pub fn start() -> Result<Option<LeaseStart>, IssueError> {
     if !worker::needs_lease() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub fn end_error() -> IssueError {
 }
 
 /// As a backend: has the registry client get a grant that covers this tick, or a lease at all, and waits for it, no
-/// longer than a call may wait. Returns at once where the grant does.
+/// longer than a call may wait. Returns at once if the grant already covers the tick.
 pub fn wait_for_grant(layout: &Layout, tick: Tick) -> Result<(), IssueError> {
     let covers = || {
         let shared = &shared().lease;

@@ -52,7 +52,7 @@ pub fn prepare(life: Life, state_directory: Inode) -> Result<(), StateFileError>
     })
 }
 
-/// Makes it the last one.
+/// Makes the prepared life the last one.
 pub fn commit() -> Result<(), StateFileError> {
     in_data_directory(|target| target.commit())
 }

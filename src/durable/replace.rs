@@ -26,8 +26,8 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Makes a new file durable beside the one that there may be. The bytes are asked for when the new file exists. To
-    /// be called by one process at a time, as is the next one.
+    /// Makes a new file durable beside the old one, if there is one. `bytes` is called when the new file exists. One
+    /// process at a time may call this and [`commit`](Self::commit).
     pub fn prepare(&self, bytes: impl FnOnce(&File) -> Result<Vec<u8>, StateFileError>) -> Result<(), StateFileError> {
         let temporary = self.path.file(self.temporary_name);
         match unlinkat(self.directory, self.temporary_name, AtFlags::empty()) {
@@ -42,7 +42,7 @@ impl Target<'_> {
         file.sync_all().during("fsync file", &temporary)
     }
 
-    /// Puts it in its place.
+    /// Renames the new file over the old one.
     pub fn commit(&self) -> Result<(), StateFileError> {
         let temporary = self.path.file(self.temporary_name);
         renameat(self.directory, self.temporary_name, self.directory, self.name).during("rename file", &temporary)?;

@@ -29,7 +29,7 @@ impl Want {
         Self(tick)
     }
 
-    /// To be repeated: another backend that gives up lowers the shared value.
+    /// Must be repeated: another backend that gives up lowers the shared value.
     fn post(&self) {
         shared().wanted.raise(self.0);
         shared().wake_keeper();

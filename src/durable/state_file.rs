@@ -21,7 +21,7 @@ use std::path::{Component, Path, PathBuf};
 const NAME: &str = "mark";
 const TEMPORARY_NAME: &str = "mark.new";
 
-/// Permissions that the state directory must not have; those that PostgreSQL forbids for its data directory.
+/// Permissions that the state directory must not have: the ones that PostgreSQL forbids for its data directory.
 const FORBIDDEN: u32 = 0o027;
 
 /// The open directory of the mark. All operations are relative to it, so that a change of the path does not matter.
@@ -99,8 +99,9 @@ impl StateDirectory {
         }
     }
 
-    /// Makes a record durable beside the one before it, which must be in the file. Both functions write the record with
-    /// the identity that the directory then has, and return that, and both are to be called by one process at a time.
+    /// Makes a record durable beside the one before it, which must be in the file. This function and
+    /// [`replace`](Self::replace) write the record with the identity that the directory then has, and return that
+    /// identity. One process at a time may call them.
     ///
     /// An overlay file system copies a directory of its lower layer up when the first file is changed in it. The copy
     /// has another identity, but is the same open directory.

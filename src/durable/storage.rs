@@ -23,7 +23,7 @@ pub struct Disk {
     /// The state directory.
     pub directory: StateDirectory,
     layout: Layout,
-    /// The end of what was written to WAL last.
+    /// Where the last record that was written to WAL ends.
     position: pg_sys::XLogRecPtr,
 }
 

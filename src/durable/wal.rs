@@ -26,15 +26,15 @@ const CONTENT: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 
 const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
-/// What WAL says of a worker. In a transaction. During recovery it is not all yet.
+/// What WAL says of a worker. To be called in a transaction. During recovery, WAL has not been replayed to its end.
 pub fn read(worker: Worker) -> Result<InWal, IssueError> {
     let Some(buffer) = Buffer::find() else { return Ok(InWal::default()) };
     // mutant: mark-from-wal
     Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.look_up(worker))
 }
 
-/// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. Returns the mark that counts
-/// then, and the end of that in WAL.
+/// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. Returns the mark that
+/// counts afterwards, and where its record ends in WAL.
 pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
     let mut counts = mark;
     let position = sleep::with_wait_event(WaitEvent::MarkWrite, || {
@@ -61,7 +61,7 @@ pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError>
     Ok(())
 }
 
-/// Under the lock: writes that IDs of a worker are issued whose marks are not in WAL, and flushes it.
+/// Under the lock: records in WAL that IDs of a worker are issued without marks in WAL, and flushes the record.
 pub fn disown(worker: Worker, layout: Layout) -> Result<(), IssueError> {
     sleep::with_wait_event(WaitEvent::MarkWrite, || change(|page| page.disown(worker, layout, PAGE - CONTENT)))?;
     Ok(())
@@ -84,7 +84,7 @@ pub fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Changes the page, and flushes the WAL of that. Returns the end of it.
+/// Changes the page, and flushes the WAL record of the change. Returns where the record ends.
 fn change(edit: impl FnOnce(&mut WalPage)) -> Result<pg_sys::XLogRecPtr, IssueError> {
     let mut locked = Buffer::find_or_create().locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
     let mut page = locked.page()?;
@@ -111,7 +111,7 @@ impl Buffer {
         has_page.then(Self::pin)
     }
 
-    /// Makes the page if there is none. Not logged: replaying the first write makes it, too. Only under the lock.
+    /// Creates the page if there is none. Not logged: replaying the first write creates it, too. Only under the lock.
     fn find_or_create() -> Self {
         Self::find().unwrap_or_else(|| {
             #[repr(C, align(4096))]
@@ -146,12 +146,12 @@ impl Buffer {
 }
 
 impl Locked {
-    /// What is on the page. An error if it is something else than marks, or damaged.
+    /// The marks on the page. An error if the page is damaged, or has something else on it.
     fn page(&self) -> Result<WalPage, IssueError> {
         // SAFETY: the buffer is pinned, so it has a page, and locked: a page changes under the exclusive lock only.
         let bytes = unsafe { from_raw_parts(pg_sys::BufferGetPage(self.0).cast::<u8>(), PAGE) };
         if is_empty(bytes) {
-            // PostgreSQL shows a page as zeros that is not as its checksum says.
+            // PostgreSQL shows a page with a wrong checksum as zeros.
             // mutant: page-damaged
             return if is_empty_on_disk() { Ok(WalPage::default()) } else { Err(IssueError::OtherWalPage) };
         }
@@ -159,7 +159,7 @@ impl Locked {
         WalPage::decode(&bytes[CONTENT..]).ok_or(IssueError::OtherWalPage)
     }
 
-    /// Writes this on the page, and logs it. Returns the end of that in WAL.
+    /// Writes the content of the page, and logs the page. Returns where the record ends in WAL.
     fn write(&mut self, content: &[u8]) -> pg_sys::XLogRecPtr {
         let end = u16::try_from(CONTENT + content.len()).expect("within a page");
         // SAFETY: the buffer is pinned, and locked exclusively: nobody else sees the bytes of its page. A page begins

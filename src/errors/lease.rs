@@ -17,7 +17,7 @@ pub enum LeaseError {
     },
     /// The lease has ended.
     Ended {
-        /// When, in timestamps of IDs.
+        /// When it ended, in timestamps of IDs.
         until: UnixMs,
         /// Whether the registry has refused to renew it.
         is_superseded: bool,

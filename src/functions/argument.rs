@@ -14,8 +14,8 @@ pub fn number(id: i64) -> u64 {
     u64::try_from(id).unwrap_or_else(|_| raise(negative(id)))
 }
 
-/// A text of the caller's, if it is not too long. Where there is no memory, Rust ends the process, and so the server:
-/// nothing of the length of an argument is allocated before this.
+/// A text of the caller's; an ERROR if it is too long. Rust ends the process, and so the server, if it gets no memory:
+/// nothing as long as an argument is allocated before this check.
 pub fn short<'text>(name: &str, text: &'text [u8]) -> &'text [u8] {
     if let Some((beginning, _)) = text.split_at_checked(LONGEST).filter(|(_, excess)| !excess.is_empty()) {
         let detail = format!(
@@ -28,7 +28,7 @@ pub fn short<'text>(name: &str, text: &'text [u8]) -> &'text [u8] {
     text
 }
 
-/// The [`characters`] of a text, if it is not too long.
+/// The [`characters`] of a text; an ERROR if it is too long.
 pub fn text<'text>(name: &str, text: &'text [u8]) -> Cow<'text, str> {
     characters(short(name, text))
 }

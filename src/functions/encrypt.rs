@@ -5,13 +5,13 @@ use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::id::encrypt::{Key, KeyLength};
 
-/// An ID that shows nothing to whoever lacks the key.
+/// An ID that shows nothing to anyone without the key.
 #[pg_extern(sql = false)]
 fn snowflake_encrypt(id: i64, key: &[u8]) -> i64 {
     key_of(key).encrypt(number(id)).cast_signed()
 }
 
-/// The ID of such an ID.
+/// The ID that [`snowflake_encrypt`] has encrypted.
 #[pg_extern(sql = false)]
 fn snowflake_decrypt(id: i64, key: &[u8]) -> i64 {
     key_of(key).decrypt(number(id)).cast_signed()

@@ -43,7 +43,7 @@ extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     row.into()
 }
 
-/// In what a statement keeps: the number of the column, and whether the role may issue IDs.
+/// The bits of what a statement keeps: the number of the column, and whether the role may issue IDs.
 const COLUMN: usize = 0xFFFF;
 const MAY_ISSUE: usize = 0x1_0000;
 
@@ -134,7 +134,7 @@ fn column(data: &pg_sys::TriggerData) -> u16 {
     attribute
 }
 
-/// As a role that inserts NULL must with the default `snowflake_nextval()`.
+/// An ERROR unless the role may issue IDs, as with the default `snowflake_nextval()`.
 fn must_issue(function: Oid) {
     const ISSUES: &CStr = c"snowflake_nextval";
     if !may_call(sibling_function(function, ISSUES, &[])) {

@@ -15,8 +15,8 @@ const INITDB_CLOCK: UnixMs = 24 * 60 * 60 * 1000;
 /// Two bounds hold whatever other servers do:
 ///
 /// - The generator has issued nothing above its last position. All earlier lives of this server are below its first
-///   one. It only rises, and whoever has the ID has it from after it was issued: IDs that are issued meanwhile do no
-///   harm. So this bound is as safe as the durable mark, which is about two seconds further.
+///   one. It only rises, and nobody has an ID before it was issued: IDs that are issued meanwhile do no harm. So this
+///   bound is as safe as the durable mark, which is about two seconds further.
 /// - The cluster issues nothing before initdb has made it. Not with a registry, which gives workers to one server after
 ///   the other.
 #[pg_extern(sql = false)]

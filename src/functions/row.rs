@@ -82,7 +82,7 @@ unsafe impl BoxRet for Row {
     }
 }
 
-/// With the message of PostgreSQL's own error.
+/// The error for a type that differs, with the message of PostgreSQL's own error.
 fn mismatch(column: &str, returned: pg_sys::Oid, expected: pg_sys::Oid) -> ErrorReport {
     error_report(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,

@@ -15,9 +15,9 @@ use pgrx::pg_sys;
 /// How long a server may take to start its keeper, in microseconds.
 const KEEPER_STARTS_US: i64 = 2_000_000;
 
-/// What a server does, in a word, and the error of a call that wants an ID; `None` if it gets one.
+/// What a server does, in a word, and the error of a call that wants an ID; `None` if the call gets one.
 pub struct Condition {
-    /// For people, and for `snowflake_status`.
+    /// The word, for people and for `snowflake_status`.
     pub state: &'static str,
     error: Option<IssueError>,
 }
@@ -88,7 +88,7 @@ fn lacks_keeper() -> bool {
     gucs::wal_mark().is_required() && !shared().has_keeper() && !is_new
 }
 
-/// Whether a standby would have its primary's worker, and would not know how far that one has come.
+/// Whether a standby would have its primary's worker, and would not know how far the primary has come.
 fn has_worker_of_primary() -> bool {
     let is_in_wal = || worker::flat_worker().and_then(wal::read).is_ok_and(|in_wal| in_wal.mark.is_some());
     identity::is_shared_with_source() && !is_in_wal()

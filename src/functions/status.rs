@@ -37,7 +37,7 @@ fn snowflake_get_status() -> Row {
     Row::new(columns)
 }
 
-/// What only a server has that preloads the library.
+/// The columns that only a preloading server has.
 fn of_generator() -> Vec<(&'static str, Column)> {
     let Shared { generator, statistics, lease, keeper_pid, .. } = shared();
     let issued = generator.counts().issued;
@@ -112,7 +112,7 @@ fn is_busy(layout: &Layout) -> bool {
     clock::since_1970() < last_use
 }
 
-/// The SQLSTATE of the text of an error, for everybody, and the rest for users who may read all settings.
+/// The SQLSTATE of the text of an error, for everybody, and its text for users who may read all settings.
 fn parts(summary: Option<&str>) -> (Column, Column) {
     let (sqlstate, text) = summary.and_then(|summary| summary.split_once(' ')).unzip();
     (column(sqlstate), column(text.filter(|_| may_read_all_settings()).map(displayable)))

@@ -35,12 +35,12 @@ const COPY_CONTEXT: &CStr = c"COPY";
 /// [`COPY_CONTEXT`].
 static READS_ROWS: AtomicBool = AtomicBool::new(false);
 
-/// Records the direction of a COPY that begins, and returns the one before.
+/// Records the direction of a COPY that begins, and returns the previous one.
 pub fn begin(statement: &CopyStmt) -> bool {
     READS_ROWS.swap(statement.is_from, Ordering::Relaxed)
 }
 
-/// Goes back to the direction before, when a COPY has ended.
+/// Restores the previous direction when a COPY has ended.
 pub fn end(previous: bool) {
     READS_ROWS.store(previous, Ordering::Relaxed);
 }

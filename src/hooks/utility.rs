@@ -34,7 +34,7 @@ pub fn watch() {
     }
 }
 
-/// Tells the rest of this extension of the statement.
+/// Runs the statement, and what this extension does before and after it.
 ///
 /// Without `#[pg_guard]`: an ERROR of the statement jumps over this frame, which is sound as long as it has nothing to
 /// drop.
@@ -58,13 +58,13 @@ unsafe extern "C-unwind" fn process_utility(
         }
     };
     let previous_direction = copies.map(copy::begin);
-    // As lastval() is.
+    // PostgreSQL then forgets lastval(), too.
     let forgets = [DiscardMode::DISCARD_ALL, DiscardMode::DISCARD_SEQUENCES].map(Some).contains(&discards);
     let mut followup = Followup::NONE;
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_ProcessUtility);
     // SAFETY: PostgreSQL has passed all of this for a hook to pass on.
     unsafe {
-        // The commands into which PostgreSQL takes a statement apart say nothing new.
+        // PostgreSQL splits a statement into commands, which say nothing new.
         let is_part = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND
             && (*(*statement).utilityStmt).type_ == NodeTag::T_AlterTableStmt;
         let statement = if is_part { statement } else { serial::begin(statement, &mut followup) };

@@ -134,7 +134,7 @@ impl Issuer {
         self.series.id_at(position).cast_signed()
     }
 
-    /// The tick that the clock shows, and the count until which it goes on.
+    /// The tick that the clock shows, and the count at which it ends.
     fn now(&self) -> Result<(Tick, u64), IssueError> {
         // The counter first: what it has counted since only shortens the time.
         let count = tsc::now();
@@ -145,8 +145,8 @@ impl Issuer {
         Ok((tick, count.wrapping_add(tsc::counts_in(end.saturating_sub(now)))))
     }
 
-    /// Takes up to `want` positions of the tick that is open, if that is the present one. This is the way of nearly all
-    /// IDs: no call into PostgreSQL, nothing that can fail.
+    /// Takes up to `want` positions of the tick that is open, if that is the present one. Nearly all IDs are taken
+    /// here: no call into PostgreSQL, nothing that can fail.
     #[inline(always)]
     fn join(&self, want: u32) -> Option<Span> {
         if self.max_age > 0 {
@@ -176,7 +176,7 @@ impl Issuer {
     }
 
     /// Takes positions by [`Generator::take`] or [`Generator::take_block`]. Does what the generator asks for until it
-    /// gives.
+    /// returns positions.
     #[cold]
     fn take(&self, by: Take, want: u32) -> Result<Span, IssueError> {
         let policy = gucs::policy(self.layout.tick_ms());
@@ -287,12 +287,12 @@ fn behind(layout: &Layout, now: UnixMs, until: UnixMs) -> IssueError {
     IssueError::ClockBehind { last, issued, now, until, limit }
 }
 
-/// How long a call may wait for the clock. To wait for the next tick, because this one is full, is always allowed; the
-/// first call after a start may have to let the clock pass the floor, which is no fault of the clock's.
+/// How long a call may wait for the clock. A call may always wait for the next tick if this one is full. The first call
+/// after a start may have to let the clock pass the floor, which is not the clock's fault.
 fn max_wait(layout: &Layout) -> Duration {
     let mut max_wait = gucs::max_wait_ms().saturating_add(2 * layout.tick_ms());
     if shared().generator.counts().issued == 0 {
-        // The same again, in case the start margin was counted from a little later.
+        // Twice the margin, in case it was counted from a little later.
         max_wait = max_wait.max(2 * gucs::start_margin_ms(layout));
     }
     Duration::from_millis(max_wait)

@@ -71,7 +71,7 @@ struct MarkAttempts {
 const MAX_MARK_ATTEMPTS: u32 = 4;
 
 impl WaitBudget {
-    /// For a call that may wait so long.
+    /// The budget of a call that may wait so long.
     pub fn new(budget: Duration) -> Self {
         Self { budget, since: None, waiting: None, lead: None, mark_attempts: MarkAttempts::default() }
     }

@@ -6,13 +6,13 @@
 
 use pgrx::prelude::*;
 
-/// Has this transaction, which is about to be prepared, say that it has drawn no ID.
+/// Records that this transaction, which is about to be prepared, has drawn no ID.
 pub fn note() {
     // SAFETY: in a transaction; the lock ends with it.
     unsafe { pg_sys::LockAcquire(&raw const TAG, pg_sys::ShareLock.cast_signed(), false, false) };
 }
 
-/// The IDs of those that were prepared before the server started.
+/// The transaction IDs of such transactions that were prepared before the server started.
 pub fn prepared_before() -> Vec<u32> {
     let mut count = 0;
     // SAFETY: gives an array of so many holders of the lock, in the memory of the call.

@@ -57,7 +57,7 @@ pub fn enter(generator: &Generator) -> Option<Entering> {
 }
 
 impl Entering {
-    /// The first position that was taken then.
+    /// Records the first position that was taken.
     pub fn settle(self, first: Position) {
         if let Some(writer) = self.entry {
             writer.first.settle(first);
@@ -72,8 +72,7 @@ pub fn lower(least: Position) {
     }
 }
 
-/// The entry of the transaction: in a process of a parallel query, that of the leader, whose transaction inserts the
-/// rows.
+/// The entry of the transaction: in a process of a parallel query, the leader's, whose transaction inserts the rows.
 fn writer() -> &'static Writer {
     // mutant: leader-entered
     let (number, pid) = leader().unwrap_or_else(this_process);
@@ -86,10 +85,10 @@ fn writer() -> &'static Writer {
 fn this_process() -> (usize, i32) {
     // SAFETY: both are set when the process starts.
     let (number, pid) = unsafe {
-        // From 1 on.
+        // Numbered from 1 on.
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let number = pg_sys::MyBackendId.wrapping_sub(1);
-        // From 0 on.
+        // Numbered from 0 on.
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         let number = pg_sys::MyProcNumber;
         (number, pg_sys::MyProcPid)
@@ -105,10 +104,10 @@ fn leader() -> Option<(usize, i32)> {
         if pg_sys::ParallelWorkerNumber < 0 {
             return None;
         }
-        // From 1 on.
+        // Numbered from 1 on.
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let number = pg_sys::ParallelLeaderBackendId - 1;
-        // From 0 on.
+        // Numbered from 0 on.
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         let number = pg_sys::ParallelLeaderProcNumber;
         (number, (*(*pg_sys::MyProc).lockGroupLeader).pid)
@@ -128,7 +127,7 @@ unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *m
         // The rows are visible, or never will be.
         // mutant: leave-after-commit
         XACT_EVENT_COMMIT | XACT_EVENT_ABORT => leave(),
-        // Those of a parallel worker belong to the transaction of its leader.
+        // The rows of a parallel worker belong to the transaction of its leader.
         XACT_EVENT_PARALLEL_COMMIT | XACT_EVENT_PARALLEL_ABORT => ENTERED.store(false, Ordering::Relaxed),
         _ => {}
     }
@@ -146,8 +145,8 @@ fn leave() {
     }
 }
 
-/// Says which transaction will be prepared, also of one without an ID: a prepared transaction that nobody has announced
-/// is older than the server's memory. That it has drawn no ID, PostgreSQL keeps with it.
+/// Announces which transaction will be prepared, even one without an ID: a prepared transaction that nobody has
+/// announced is older than the server's memory. PostgreSQL keeps with it that it has drawn no ID.
 #[pg_guard]
 extern "C-unwind" fn begin_prepare() {
     // SAFETY: in a transaction, which has an ID by now.

@@ -51,7 +51,7 @@ pub fn everybody_may_call(function: Oid) -> bool {
     may == Some(true)
 }
 
-/// The name of a table with that of its schema, as in commands; `None` if another session has dropped it.
+/// The schema-qualified name of a table, as in commands; `None` if another session has dropped it.
 pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: these take any OID, and give null, or 0, if the catalog has none.
     let (name, schema) =
@@ -95,7 +95,7 @@ pub fn identifier(name: &CStr) -> Vec<u8> {
     c_string(unsafe { pg_sys::quote_identifier(name.as_ptr()) }).into_bytes()
 }
 
-/// A name with that of its schema, as in commands.
+/// A schema-qualified name, as in commands.
 pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
     [&identifier(schema), b".".as_slice(), &identifier(name)].concat()
 }

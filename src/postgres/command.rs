@@ -50,15 +50,15 @@ pub struct As {
     _user: FormerUser,
 }
 
-/// Comes back when it is dropped.
+/// The former user, who is restored when this is dropped.
 struct FormerUser {
     user: pg_sys::Oid,
     context: c_int,
 }
 
 impl As {
-    /// `None` if the role is who has connected: code of its own gains nothing, and a security-restricted operation cannot
-    /// create temporary tables.
+    /// `None` if the session has connected as the role: its own code gains nothing, and a security-restricted operation
+    /// cannot create temporary tables.
     pub fn begin(role: pg_sys::Oid) -> Option<Self> {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: every session has these users, and the current one is written to these two variables.
@@ -88,7 +88,7 @@ impl Drop for FormerUser {
     }
 }
 
-/// Runs a command as a role that the user can become by SET ROLE. Its first value if that is a bigint.
+/// Runs a command as a role that the user can become by SET ROLE. Returns its first value if that is a bigint.
 pub fn run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     // SAFETY: every session has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
     // there is none.
@@ -105,7 +105,7 @@ pub fn run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     run(&[command])
 }
 
-/// Runs a command. Its first value if that is a bigint.
+/// Runs a command. Returns its first value if that is a bigint.
 pub fn run(command: &[&[u8]]) -> Option<i64> {
     let length = command.iter().map(|part| part.len()).sum::<usize>();
     // In PostgreSQL's memory: a command can be as long as a text, and Rust would end the process where there is no room.

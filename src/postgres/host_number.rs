@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// More than a number with white space around it needs.
+/// More bytes than a number with white space around it needs.
 const LONGEST_FILE: u64 = 100;
 
 /// A number that was found.
@@ -65,7 +65,7 @@ pub enum Unresolved {
     /// The file is in every base backup.
     #[error("File \"{0}\" is in the data directory, which base backups copy")]
     InDataDirectory(String),
-    /// What the file contains is no number. It is not shown.
+    /// The content of the file is not a number, and is not shown.
     #[error("The content of file \"{path}\" {reason}")]
     FileContent { path: String, reason: NoNumber },
     /// No address, or more than one.

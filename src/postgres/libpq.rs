@@ -18,7 +18,7 @@ pub struct Connection {
 struct ExternalFd(());
 
 impl ExternalFd {
-    /// An error if this process has too many. There is another one left then, since PostgreSQL raises an ERROR if it has
+    /// An error if this process has too many. One more remains available, since PostgreSQL raises an ERROR if it has
     /// none to wait for a socket.
     fn acquire() -> Result<Self, Failure> {
         // SAFETY: counts, and may close files that PostgreSQL opens again when it needs them.
@@ -43,17 +43,17 @@ impl Drop for ExternalFd {
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// To read from its socket.
+    /// Waits to read from its socket.
     Read,
-    /// To write to it.
+    /// Waits to write to its socket.
     Write,
 }
 
 /// A parameter of a connection: its name and its value.
 pub type Parameter = (String, String);
 
-/// The parameters of a connection string that have a value; `None` if it is none. libpq's own message would quote a part
-/// of it, which may be a password.
+/// The parameters of a connection string that have a value; `None` if it is invalid. libpq's own message would quote a
+/// part of it, which may be a password.
 pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
     assignments(conninfo).map(|all| all.into_iter().map(|assignment| assignment.parameter).collect())
 }
@@ -207,7 +207,7 @@ impl Connection {
         Ok(is_busy.then_some(if unsent > 0 { Pending::Write } else { Pending::Read }))
     }
 
-    /// The next answer; `None` if there is no other one. Only where there is a whole one.
+    /// The next answer; `None` if there is no other one. To be called when there is a whole answer.
     pub fn answer(&mut self) -> Option<Result<Answer, Failure>> {
         // SAFETY: the connection ends only when it is dropped, and so does an answer.
         let (answer, status) = unsafe {

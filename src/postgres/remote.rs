@@ -75,12 +75,12 @@ impl Remote {
             }
         }
         let mut remote = outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))?;
-        // Whoever may create in a schema there must have no say in what a query means.
+        // A role that may create in a schema there must not change what a query means.
         remote.query(c"SELECT pg_catalog.set_config('search_path', '', false)", &[], until)?;
         Ok(remote)
     }
 
-    /// Waits until the connection is made; false if the time is over.
+    /// Waits until the connection is made; false if time has run out.
     fn finish_connecting(&mut self, until: Instant) -> Result<bool, Failure> {
         // As the manual says, the first wait is for writing.
         let mut pending = Some(Pending::Write);
@@ -115,8 +115,8 @@ impl Remote {
         self.connection.has_used_password()
     }
 
-    /// Waits until the socket is ready; false if the time is over. Not less: libpq would wait itself, uninterruptibly,
-    /// to write to a socket that is not connected yet.
+    /// Waits until the socket is ready; false if time has run out. Never for less: libpq would wait itself,
+    /// uninterruptibly, to write to a socket that is not connected yet.
     fn wait(&self, what: Pending, until: Instant) -> Result<bool, Failure> {
         let event = match what {
             Pending::Read => pg_sys::WL_SOCKET_READABLE,
@@ -182,7 +182,7 @@ fn with_hosts(parameters: &[Parameter], hosts: &VecDeque<Host>) -> Vec<Parameter
     others.chain(LISTS.iter().enumerate().map(|(nth, name)| ((*name).to_owned(), list(nth)))).collect()
 }
 
-/// The addresses behind the name of a host, except for the first: that is the one which libpq has tried.
+/// The addresses behind the name of a host, except the first, which libpq has tried.
 fn other_addresses([name, address, port]: &Host) -> Vec<Host> {
     if !address.is_empty() || name.is_empty() || name.starts_with(['/', '@']) {
         return Vec::new();

@@ -60,17 +60,17 @@ pub fn with_wait_event<T>(event: WaitEvent, work: impl FnOnce() -> T) -> T {
 /// What `pg_stat_activity` shows of a process that waits.
 #[derive(Clone, Copy)]
 pub enum WaitEvent {
-    /// For the clock.
+    /// Waits for the clock.
     Clock,
-    /// For another process, which writes the mark.
+    /// Waits for another process, which writes the mark.
     Mark,
-    /// For the disk, while it writes the mark.
+    /// Waits for the disk, while it writes the mark.
     MarkWrite,
-    /// The keeper, until it has something to do.
+    /// Waits, as the keeper, for something to do.
     KeeperMain,
-    /// The registry client, until it has something to do.
+    /// Waits, as the registry client, for something to do.
     RegistryMain,
-    /// For another server: the registry, or one of a fleet.
+    /// Waits for another server: the registry, or one of a fleet.
     Remote,
 }
 

@@ -39,7 +39,8 @@ pub fn attempt(work: impl FnOnce()) -> Result<(), CString> {
     .execute()
 }
 
-/// What an ERROR says, in the server encoding; `None` of what OTHERS of PL/pgSQL does not catch, and of a panic.
+/// What an ERROR says, in the server encoding; `None` for an error that OTHERS of PL/pgSQL does not catch, and for a
+/// panic.
 fn message(error: &CaughtError) -> Option<CString> {
     const NOT_CAUGHT: [PgSqlErrorCode; 2] =
         [PgSqlErrorCode::ERRCODE_QUERY_CANCELED, PgSqlErrorCode::ERRCODE_ASSERT_FAILURE];

@@ -16,11 +16,11 @@ use std::time::Duration;
 /// The longest time for which the counter stands in for the clock. A step of the clock is noticed within it.
 pub const MAX_AGE: Duration = Duration::from_millis(1);
 
-/// Where Linux tells by what it keeps time.
+/// Where Linux says which counter it keeps time by.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// What it tells there if it keeps time by the counter of this architecture. It does only if the counter is steady, and
-/// the same on all CPUs.
+/// What it says there if it keeps time by the counter of this architecture. It does so only if the counter is steady,
+/// and the same on all CPUs.
 const COUNTER: Option<&str> = if cfg!(target_arch = "x86_64") {
     Some("tsc")
 } else if cfg!(target_arch = "aarch64") {

@@ -14,7 +14,7 @@ pub struct SharedLease {
     worker: OptionalNumber,
     /// Where IDs begin at the earliest.
     begins: AtomicU64,
-    /// Which kind of [`LeaseStart`] that is, by its place in [`STARTS`].
+    /// Which kind of [`LeaseStart`] that is, by its index in [`STARTS`].
     start: AtomicU8,
     /// Every timestamp is below this.
     granted_until: AtomicU64,
@@ -33,7 +33,7 @@ const UNKNOWN: i64 = i64::MIN;
 const STARTS: [fn(UnixMs) -> LeaseStart; 3] = [LeaseStart::Continued, LeaseStart::First, LeaseStart::At];
 
 impl SharedLease {
-    /// None.
+    /// No lease.
     pub fn new() -> Self {
         Self {
             worker: OptionalNumber::new(),
@@ -87,7 +87,7 @@ impl SharedLease {
         Some(self.clock_offset_ms.load(Ordering::Relaxed)).filter(|&offset| offset != UNKNOWN)
     }
 
-    /// Records it.
+    /// Records how far the clock is ahead of the registry's.
     pub fn record_clock_offset(&self, ms: i64) {
         self.clock_offset_ms.store(ms, Ordering::Relaxed);
     }

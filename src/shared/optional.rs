@@ -1,4 +1,4 @@
-//! What may be missing, in shared memory.
+//! Optional values in shared memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ pub struct OptionalNumber {
 }
 
 impl OptionalNumber {
-    /// None.
+    /// No number.
     pub const fn new() -> Self {
         Self { successor: AtomicU64::new(0) }
     }
@@ -20,22 +20,22 @@ impl OptionalNumber {
         self.successor.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Makes it this one.
+    /// Sets the number.
     pub fn set(&self, number: u64) {
         self.successor.store(number + 1, Ordering::Release);
     }
 
-    /// Makes it this one, unless it is greater.
+    /// Raises the number to this one, unless it is greater.
     pub fn raise(&self, number: u64) {
         self.successor.fetch_max(number + 1, Ordering::AcqRel);
     }
 
-    /// Makes it none, and returns it.
+    /// Removes the number, and returns it.
     pub fn take(&self) -> Option<u64> {
         self.successor.swap(0, Ordering::AcqRel).checked_sub(1)
     }
 
-    /// Makes it none if it is this one.
+    /// Removes the number if it is this one.
     pub fn clear(&self, number: u64) {
         let _ = self.successor.compare_exchange(number + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -64,7 +64,7 @@ impl OptionalOsError {
         Some(OsError { number: i32::try_from(code / 2).ok()?, is_in_data_directory: code % 2 == 1 })
     }
 
-    /// Makes it this one, or none.
+    /// Sets the error, or removes it.
     pub fn set(&self, error: Option<OsError>) {
         match error {
             Some(error) => {

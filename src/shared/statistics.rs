@@ -40,7 +40,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// All zero.
+    /// Counters that are zero.
     pub fn new() -> Self {
         Self { since: AtomicU64::new(clock::unix_ms()), ..Self::default() }
     }
@@ -80,27 +80,27 @@ impl Statistics {
         self.since.store(clock::unix_ms(), Ordering::Relaxed);
     }
 
-    /// The clock has gone back by `step_ms`, to `now`.
+    /// Counts that the clock has gone back by `step_ms`, to `now`.
     pub fn count_regression(&self, now: UnixMs, step_ms: u64) {
         self.clock_regressions.fetch_add(1, Ordering::Relaxed);
         self.largest_regression_ms.fetch_max(step_ms, Ordering::Relaxed);
         self.last_regression_at.store(now, Ordering::Relaxed);
     }
 
-    /// A call has failed with this error: SQLSTATE, a space, and the message.
+    /// Counts a call that has failed with this error: SQLSTATE, a space, and the message.
     pub fn count_refusal(&self, error: &str) {
         self.refusals.fetch_add(1, Ordering::Relaxed);
         self.last_refusal.write(error);
         self.last_refusal_at.store(clock::unix_ms(), Ordering::Relaxed);
     }
 
-    /// A call has waited for the clock.
+    /// Counts a wait of a call for the clock.
     pub fn count_wait(&self, time: Duration) {
         self.waits.fetch_add(1, Ordering::Relaxed);
         self.wait_us.fetch_add(clock::microseconds(time), Ordering::Relaxed);
     }
 
-    /// A call has waited for the durable mark.
+    /// Counts a wait of a call for the durable mark.
     pub fn count_mark_wait(&self, time: Duration) {
         self.mark_wait_us.fetch_add(clock::microseconds(time), Ordering::Relaxed);
     }

@@ -22,7 +22,7 @@ pub struct WaitQueue {
     leader: AtomicI32,
     /// How many processes wait.
     queued: AtomicU32,
-    /// They wait here, in the order in which they came.
+    /// The processes wait here, in the order in which they came.
     waiters: UnsafeCell<pg_sys::ConditionVariable>,
 }
 

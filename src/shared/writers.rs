@@ -29,7 +29,7 @@ pub struct Prepared {
     pub transaction: AtomicU32,
 }
 
-/// All of them, in one piece of shared memory.
+/// All entries, in one piece of shared memory.
 struct Writers {
     writers: AtomicPtr<Writer>,
     prepared: AtomicPtr<Prepared>,

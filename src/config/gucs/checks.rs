@@ -126,14 +126,15 @@ fn check_number(
     Err(format!("{what} {layout} allows {} to {}", range.start(), range.end()))
 }
 
-/// The new value of a parameter with a text, as its hook gets it.
+/// The new value of a text parameter, as its hook gets it.
 pub(super) fn text_of<'a>(new_value: *mut *mut c_char) -> &'a CStr {
     // SAFETY: PostgreSQL passes the address of the new value: a C string that outlives the hook, and not null, since
     // the default is not.
     unsafe { CStr::from_ptr(*new_value) }
 }
 
-/// Accepts a value, or passes the DETAIL and the HINT of its refusal to PostgreSQL. At start it accepts any.
+/// Accepts a value, or passes the DETAIL and the HINT of its refusal to PostgreSQL. While the server starts, it accepts
+/// any value.
 fn accepts(new_value: *mut *mut c_char, check: impl FnOnce(&CStr) -> Result<(), Refusal>) -> bool {
     if preload::is_under_way() {
         return true;

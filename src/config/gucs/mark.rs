@@ -53,7 +53,7 @@ static START_MARGIN: Parameter<Number> = Parameter {
     value: Number::new(1_000, 0..=86_400_000),
 };
 
-/// How far above the clock a server begins that cannot know what was issued before, in milliseconds.
+/// How far above the clock a server begins if it cannot know what was issued before, in milliseconds.
 pub fn start_margin_ms(layout: &Layout) -> u64 {
     let borrows_ticks = sequence_exhaustion().borrows_ticks();
     let least = START_MARGIN.get();

@@ -22,7 +22,7 @@ pub(super) struct Parameter<K> {
     pub context: pg_sys::GucContext::Type,
     /// Its unit, and who sees it: `GUC_…`.
     pub flags: u32,
-    /// Its value, with the default and what is valid.
+    /// Its value, its default and its valid values.
     pub value: K,
 }
 
@@ -32,8 +32,8 @@ pub(super) type CheckHook =
 
 /// A parameter of any kind.
 pub(super) trait Define: Sync {
-    /// Defines it. Only in the postmaster, while it preloads. PostgreSQL replaces an invalid value by the default; that
-    /// of a number or a word is recorded before.
+    /// Defines it. Only in the postmaster, while it preloads. PostgreSQL replaces an invalid value by the default; an
+    /// invalid number or word is recorded first.
     fn define(&'static self);
 }
 
@@ -185,7 +185,7 @@ impl Define for Parameter<Text> {
     }
 }
 
-/// On or off.
+/// A boolean.
 pub(super) struct Switch {
     setting: GucSetting<bool>,
 }

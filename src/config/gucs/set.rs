@@ -36,7 +36,7 @@ fn set_parameter(parameter: pg_sys::config_generic) -> Option<(&'static str, Str
         return None;
     }
     let value = raw_setting(full_name)?;
-    // What is no connection string can have a password, too.
+    // A text that is not a connection string can have a password, too.
     // mutant: registry-not-quoted
     if name == "registry_conninfo" && registry::objection(&value).is_some() {
         return Some((name, "(refused)".to_owned()));

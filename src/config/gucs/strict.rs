@@ -17,7 +17,7 @@ pub struct InvalidSetting {
     pub allowed: String,
 }
 
-/// The first one found.
+/// The first invalid setting.
 static INVALID: OnceCell<InvalidSetting> = OnceCell::new();
 
 /// The first invalid value, if there is one. No ID is issued until it is corrected and the server is restarted.
@@ -25,7 +25,7 @@ pub fn invalid_setting() -> Option<&'static InvalidSetting> {
     INVALID.get()
 }
 
-/// To be called before PostgreSQL replaces the value by the default.
+/// Records an invalid value. To be called before PostgreSQL replaces it by the default.
 pub(super) fn record_unless_valid(
     name: &'static CStr,
     is_valid: impl FnOnce(&CStr) -> bool,

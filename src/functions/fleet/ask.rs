@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long one server may keep the check waiting, with all hosts of its connection string.
 const CONNECTING: Duration = Duration::from_secs(60);
 
-/// How long it may take for an answer.
+/// How long a server may take to answer.
 const ANSWERING: Duration = Duration::from_secs(5);
 
 /// How many characters are shown of a text that the server has sent.
@@ -43,17 +43,17 @@ const SEES: &CStr = c"SELECT pg_catalog.count(*) AS sessions FROM pg_catalog.pg_
 
 /// A server to ask.
 pub struct Target {
-    /// `None` if the connection string is none.
+    /// `None` if the connection string is invalid.
     parameters: Option<Vec<Parameter>>,
 }
 
-/// What a server has said of itself.
+/// What a server has said about itself.
 pub struct Account {
-    /// As in `snowflake_status`.
+    /// Its state, as in `snowflake_status`.
     pub state: String,
     /// When the postmaster started, in Unix microseconds.
     pub started_us: i64,
-    /// To be compared.
+    /// What is compared with other servers.
     pub member: Member,
 }
 
@@ -125,8 +125,8 @@ impl Target {
     }
 }
 
-/// Whether the host and the port look like it. In a URL with an unescaped @ or / in its password, libpq finds a part of
-/// the password there.
+/// Whether the host and the port look like an address. In a URL with an unescaped @ or / in its password, libpq finds a
+/// part of the password there.
 fn has_address(parameters: &[Parameter]) -> bool {
     parameters.iter().all(|(name, value)| match name.as_str() {
         // An abstract socket begins with @.

@@ -38,7 +38,7 @@ fn number(server: &Server) -> usize {
     server.account.as_ref().map_or(0, |account| account.member.server)
 }
 
-/// Whether two servers say the same of themselves. They matter only if they have a worker.
+/// Whether two servers say the same about themselves. They matter only if they have a worker.
 fn may_be_same(one: &Server, other: &Server) -> bool {
     let key = |server: &Server| {
         let account = server.account.as_ref().ok()?;

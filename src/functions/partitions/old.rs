@@ -150,7 +150,7 @@ fn times(partition: &Partition, layout: &Layout) -> Range<TimestampWithTimeZone>
 /// What a partition and its own partitions hold.
 #[derive(Default)]
 struct Size {
-    /// As ANALYZE has estimated them last; `None` if it never has.
+    /// The rows, as ANALYZE has estimated them last; `None` if it never has.
     rows: Option<i64>,
     bytes: i64,
 }

@@ -22,7 +22,7 @@ pub struct Parent {
     owner: pg_sys::Oid,
     access_method: pg_sys::Oid,
     tablespace: pg_sys::Oid,
-    /// Its partitions, in ascending order, but for a default partition.
+    /// Its partitions, in ascending order, except a default partition.
     pub partitions: Vec<Partition>,
     /// Its default partition.
     pub default: Option<pg_sys::Oid>,
@@ -75,7 +75,7 @@ impl Parent {
         self.partitions.iter().map(|partition| partition.ids.clone()).collect()
     }
 
-    /// Its name with that of its schema, as in commands.
+    /// Its schema-qualified name, as in commands.
     pub fn qualified_name(&self) -> Vec<u8> {
         qualified(&schema_name(self.schema), &self.name)
     }
@@ -85,7 +85,7 @@ impl Parent {
         quoted(&characters(self.name.to_bytes()))
     }
 
-    /// The name of a partition: that of the table, shortened if it is long, and this.
+    /// The name of a partition: the table's, shortened if it is long, and the suffix.
     pub fn partition_name(&self, suffix: &str) -> CString {
         let suffix = CString::new(suffix).expect("a suffix of ours, which has no zero byte");
         // SAFETY: takes two C strings, and no label.
@@ -170,7 +170,8 @@ fn must_be_owner(relation: &PgRelation) {
     }
 }
 
-/// As for LOCK TABLE ... IN ACCESS SHARE MODE, and for those whom PostgreSQL lets hold such locks for monitoring.
+/// An ERROR unless the user may LOCK TABLE ... IN ACCESS SHARE MODE, or has a role that PostgreSQL lets hold such locks
+/// for monitoring.
 fn must_be_readable(table: pg_sys::Oid) {
     let mut is_missing = false;
     // Wider from PostgreSQL 16 on.

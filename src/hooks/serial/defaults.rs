@@ -1,4 +1,4 @@
-//! Defaults that no statement says: of identities that LIKE has copied, and of a partition that was attached.
+//! Defaults that no statement can declare: of identities that LIKE has copied, and of an attached partition.
 
 use super::followup::{Message, readable};
 use super::statement::{display_named, find, number};
@@ -15,14 +15,15 @@ pub struct Defaults {
     pub table: *mut RangeVar,
     /// The schema where the statement makes the table; the invalid OID if the table is there.
     pub schema: Oid,
-    /// The columns that the statement declares, and which remain as they are.
+    /// The columns that the statement declares, which do not change.
     pub declared: Vec<CString>,
     /// The tables from which others come: those after LIKE, or the parent.
     pub sources: Vec<Oid>,
 }
 
 impl Defaults {
-    /// Sets them, with the rights of the user, and says so. The statement, which has run, does not fail for this.
+    /// Sets these defaults with the rights of the user, and reports each. The statement, which has run, does not fail
+    /// if one of them does.
     pub fn set(&self) {
         // SAFETY: the name is in the statement, which is still there.
         let table = unsafe {
@@ -52,8 +53,8 @@ impl Defaults {
         }
     }
 
-    /// A query for these columns: the name of the table, that of the column, the command, and whether LIKE has copied an
-    /// identity; and what speaks against it.
+    /// A query for these columns: the names of the table and the column, the command, whether LIKE has copied an
+    /// identity, and the reason not to run it.
     fn columns(&self, table: Oid) -> CString {
         let id = self.id;
         let declared: Vec<_> = self.declared.iter().map(|column| number(table, column).to_string()).collect();

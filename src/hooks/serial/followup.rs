@@ -1,4 +1,4 @@
-//! What is left when a statement has run, or has failed: messages, defaults, and what PostgreSQL's error lacks.
+//! What follows when a statement has run, or has failed: messages, defaults, and what PostgreSQL's error lacks.
 
 use super::defaults::Defaults;
 use super::family::advice;
@@ -15,11 +15,12 @@ unsafe extern "C-unwind" {
     fn errhint(format: *const c_char, ...) -> c_int;
 }
 
-/// It has nothing to drop, since an ERROR jumps over it: what it points to is in PostgreSQL's memory.
+/// What follows a statement. It has nothing to drop, since an ERROR jumps over it: what it points to is in PostgreSQL's
+/// memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Followup {
-    /// What is said when PostgreSQL has accepted the statement; null for nothing.
+    /// Messages for when PostgreSQL has accepted the statement; null if there are none.
     messages: *const Vec<Message>,
     /// Defaults that are set then; null if no column needs one.
     defaults: *const Defaults,
@@ -70,7 +71,7 @@ impl Followup {
         hint: std::ptr::null(),
     };
 
-    /// Says this afterwards.
+    /// Sends these messages afterwards.
     pub fn report(&mut self, messages: Vec<Message>) {
         if !messages.is_empty() {
             self.messages = CurrentMemoryContext.leak_and_drop_on_delete(messages);
@@ -96,7 +97,7 @@ impl Followup {
     }
 }
 
-/// Does what is left when the statement has run.
+/// Does what follows when the statement has run.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn finish(followup: &Followup) {
     // SAFETY: null, or in the memory of the statement, which is still there.
@@ -112,7 +113,7 @@ pub unsafe extern "C-unwind" fn finish(followup: &Followup) {
 ///
 /// # Safety
 ///
-/// A [`Rest`] that explains.
+/// A [`Followup`] that explains.
 pub unsafe extern "C-unwind" fn explain(followup: *mut c_void) {
     // SAFETY: as the caller's. Takes formats and C strings; an error is being made.
     unsafe {

@@ -107,7 +107,7 @@ impl Statement {
         }
     }
 
-    /// Whether it can have what this module changes.
+    /// Whether it can have something that this module changes.
     pub fn is_of_interest(&self) -> bool {
         !self.sources.is_empty()
             || self.joined.is_some()
@@ -144,7 +144,7 @@ impl Statement {
         (schema != Oid::INVALID && !is_there).then_some(schema)
     }
 
-    /// As [`Self::schema`], of a temporary table. PostgreSQL makes the schema when it needs one.
+    /// As [`Self::schema`], for a temporary table. PostgreSQL makes the schema when it needs one.
     fn temporary_schema(&self) -> Option<Oid> {
         // SAFETY: takes a node of this type, which names a temporary table.
         let schema = unsafe { pg_sys::RangeVarGetCreationNamespace(self.relation) };
@@ -161,7 +161,7 @@ impl Statement {
         Some(find(self.relation)).filter(|&table| is_table(table))
     }
 
-    /// Whether it is a table of this statement to which a foreign key of it refers.
+    /// Whether a foreign key of this statement, which references this relation, references its own table.
     pub fn is_itself(&self, other: &RangeVar) -> bool {
         // SAFETY: names are C strings, or null.
         unsafe {
@@ -173,7 +173,7 @@ impl Statement {
         }
     }
 
-    /// Whether it does not add a column, since the table has it.
+    /// Whether it skips a column, since the table has it.
     pub fn has_already(&self, column: &Column) -> bool {
         !self.creates && column.unless_exists && has(find(self.relation), column.name())
     }
@@ -189,7 +189,7 @@ impl Statement {
     pub fn merged_with(&self, column: &Column) -> Option<String> {
         let narrow = |&table: &Oid| has(table, column.name()) && type_of(table, column.name()) != pg_sys::INT8OID;
         let parents = self.parents.iter().map(|&parent| find(parent));
-        // But for the table itself, which comes first.
+        // Except the table itself, which comes first.
         let children = self.table().filter(|_| !self.creates).map(with_children).unwrap_or_default();
         let other = parents.chain(children.into_iter().skip(1)).find(narrow)?;
         Some(quoted(&characters(&name_of_table(other)?)))
@@ -207,7 +207,7 @@ pub fn display(table: *mut RangeVar, column: &CStr) -> String {
     display_named(unsafe { CStr::from_ptr((*table).relname) }, column)
 }
 
-/// The same, of a table of this name.
+/// As [`display`], for a table of this name.
 pub fn display_named(table: &CStr, column: &CStr) -> String {
     let [column, table] = [column, table].map(|name| quoted(&characters(name.to_bytes())));
     format!("column {column} of table {table}")
