@@ -109,7 +109,8 @@ fn warn_of_the_end(layout: &Layout) {
     }
 }
 
-/// A parameter in the log: its value, and what that has given, unless it is a number.
+/// A parameter in the log: its number, and the source of that unless it is the configuration; its text if there is no
+/// number.
 fn with_source(text: String, resolved: Option<&Resolved>) -> String {
     match resolved {
         Some(resolved) if !resolved.is_configured() => {
@@ -139,8 +140,8 @@ fn warn_of_alter_system(name: &CStr, value: &str) {
     };
     error_report(PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR, format!("{variable} is set by ALTER SYSTEM"))
         .set_detail(format!(
-            "Base backups copy postgresql.auto.conf, so a server that is made of one has {variable} = {value}, too, \
-             and issues the same IDs.{overridden}"
+            "Base backups copy postgresql.auto.conf, so a server made from one also has {variable} = {value}, and \
+             issues the same IDs.{overridden}"
         ))
         .set_hint(format!("Set {variable} in this server's own configuration, and use ALTER SYSTEM RESET {variable}."))
         .report(PgLogLevel::WARNING);
@@ -150,13 +151,13 @@ fn warn_of_shared_worker() {
     warning("this standby has the worker ID of the server that it was copied from")
     .set_detail(format!(
         "Both have snowflake_pg.worker_id = {} and snowflake_pg.datacenter_id = {}, and the other one did not write its \
-             mark to WAL. After a promotion this server issues no IDs until that is accepted.",
+             mark to WAL. After a promotion, this server issues no IDs until snowflake_accept_mark() is called.",
         with_source(gucs::worker_id(), worker::worker().as_ref()),
         with_source(gucs::datacenter_id(), worker::datacenter().as_ref())
     ))
     .set_hint(
-        "Set snowflake_pg.wal_mark = prefer on both and restart them, or give this server a snowflake_pg.worker_id of its \
-             own.",
+        "Set snowflake_pg.wal_mark = prefer on both and restart them, or give this server its own \
+         snowflake_pg.worker_id.",
     )
     .report(PgLogLevel::WARNING);
 }

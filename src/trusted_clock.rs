@@ -85,12 +85,12 @@ fn warn_of_jump(now: UnixMs, expected: Option<UnixMs>) {
     let report = match expected {
         Some(expected) => warning("the server's clock has jumped ahead and is not trusted yet")
             .set_detail(format!(
-                "It shows {now}, expected {}. IDs follow the old clock until the new one has held for a minute.",
+                "It shows {now}, expected {}. IDs follow the old clock until the new one has been steady for a minute.",
                 display_time(expected)
             ))
             .set_hint("If the clock is right, call snowflake_accept_clock(). If it is not, set it back."),
         None => warning("the server's clock has jumped ahead and is trusted from now on")
-            .set_detail(format!("It shows {now}, and has held for a minute.")),
+            .set_detail(format!("It shows {now}, and has been steady for a minute.")),
     };
     report.report(PgLogLevel::WARNING);
 }
@@ -107,7 +107,9 @@ pub fn record_regression(now: UnixMs, step_ms: u64, policy: ClockRegression) {
             }
             ClockRegression::Wait => format!("Calls wait up to {} ms for it to catch up", gucs::max_wait_ms()),
             ClockRegression::Error => "Calls fail until it has caught up".to_owned(),
-            ClockRegression::History => "IDs go back with it, and use what past ticks have left over".to_owned(),
+            ClockRegression::History => "IDs go back with it, and use the sequence numbers that past ticks have \
+                                         left"
+                .to_owned(),
         };
         warning("the server's clock has gone back")
             .set_detail(format!(

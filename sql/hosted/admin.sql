@@ -8,8 +8,8 @@ BEGIN
     IF worker_id IS NULL OR datacenter_id IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'worker_id and datacenter_id must not be NULL';
     END IF;
-    PERFORM ids.snowflake_place('worker_id', worker_id::bigint, f.worker_bits, f.worker_shift, f),
-        ids.snowflake_place('datacenter_id', datacenter_id::bigint, f.datacenter_bits, f.datacenter_shift, f);
+    PERFORM ids.snowflake_in_field('worker_id', worker_id::bigint, f.worker_bits, f.worker_shift, f),
+        ids.snowflake_in_field('datacenter_id', datacenter_id::bigint, f.datacenter_bits, f.datacenter_shift, f);
     PERFORM ids.snowflake_register(pg_current_xact_id()::text);
     DELETE FROM ids.snowflake_database;
     INSERT INTO ids.snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)

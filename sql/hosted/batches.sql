@@ -12,7 +12,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the layout has no tag',
             DETAIL = format('The layout is %s.', f.text), HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
     END IF;
-    bits := ids.snowflake_place('tag', tag, f.tag_bits, f.tag_shift, f);
+    bits := ids.snowflake_in_field('tag', tag, f.tag_bits, f.tag_shift, f);
     id := ids.snowflake_take(1::bigint);
     -- If the layout was set while this waited, once more.
     RETURN CASE WHEN ids.snowflake_layout() = layout THEN id | bits ELSE ids.snowflake_nextval_tagged(tag) END;
@@ -82,7 +82,7 @@ BEGIN
     first := last - count + 1;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextblock(integer) IS 'first and last of so many adjacent Snowflake IDs of one tick';
+COMMENT ON FUNCTION ids.snowflake_nextblock(integer) IS 'first and last of count adjacent Snowflake IDs of one tick';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_lastval() RETURNS bigint
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,4 +1,4 @@
--- What is in an ID. The planner inlines most functions: what depends on the layout alone becomes a constant.
+-- Decoding an ID. The planner inlines most functions: what depends only on the layout becomes a constant.
 
 CREATE OR REPLACE FUNCTION ids.snowflake_must_not_be_negative(id bigint) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -19,7 +19,7 @@ BEGIN
         PERFORM ids.snowflake_must_not_be_negative(id);
     ELSIF id > f.greatest_id THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = 'the ID does not fit the layout',
-            DETAIL = format('The ID is %s, and the greatest one of layout %s is %s.', id, f.text, f.greatest_id);
+            DETAIL = format('The ID is %s, and the greatest ID of layout %s is %s.', id, f.text, f.greatest_id);
     END IF;
     RETURN ids.snowflake_at(f.epoch + f.tick_ms * ((id >> f.timestamp_shift) & ~(-1::bigint << f.timestamp_bits)));
 END
@@ -65,7 +65,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_decode(
     RETURN ids.snowflake_unpack(id, ids.snowflake_own_fields());
 COMMENT ON FUNCTION ids.snowflake_decode(bigint) IS 'fields of an ID; NULL for a field that the layout lacks';
 
--- The order among equal times is that of snowflake_layouts.
+-- Equal times are in the order of snowflake_layouts.
 CREATE OR REPLACE FUNCTION ids.snowflake_decode_all(
         id bigint, OUT layout text, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT tag integer)
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 10

@@ -1,4 +1,4 @@
--- What the extension alone can do. These are here for views and functions of a dump.
+-- Functions that only the extension can implement. They are here for views and functions of a dump.
 
 CREATE OR REPLACE FUNCTION ids.snowflake_needs_extension(name text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$

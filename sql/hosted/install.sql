@@ -7,13 +7,13 @@
 --
 -- The functions have the names, the layouts and the results of the extension's. docs/hosted.md says what differs.
 
--- The parts are written for a schema named ids, and made in the current one. They name everything of their own with its schema, and find all
--- else in pg_catalog. If search_path had the schema, somebody who may create in it later could overload format() or an operator.
+-- The parts are written for a schema named ids, and made in the current one. They name their own objects with the schema, and find all
+-- others in pg_catalog. If search_path had the schema, a role that may create in it later could overload format() or an operator.
 
 DO $install$
 DECLARE
     schema text := pg_catalog.quote_ident(pg_catalog.current_schema()::pg_catalog.text);
-    before text := pg_catalog.current_setting('search_path');
+    old_search_path text := pg_catalog.current_setting('search_path');
     messages text := pg_catalog.current_setting('client_min_messages');
     strings text := pg_catalog.current_setting('standard_conforming_strings');
     installer oid := (SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user);
@@ -26,7 +26,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg' AND extnamespace::regnamespace::text = schema) THEN
         -- A migration can carry the script to servers of both kinds.
         RAISE NOTICE USING MESSAGE = 'the extension snowflake_pg has these functions, skipping';
-        PERFORM set_config('search_path', before, true);
+        PERFORM set_config('search_path', old_search_path, true);
         RETURN;
     ELSIF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -38,7 +38,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name', MESSAGE = format('the name of schema %s has a quote, a dollar sign, a percent sign or a backslash', schema),
             HINT = 'Set search_path to another schema, such as ids.';
     END IF;
-    -- Whoever can create or drop objects there could run code with the rights of the owner.
+    -- A role that can create or drop objects there could run code with the rights of the owner.
     SELECT nspowner, CASE
             WHEN nspowner <> installer AND NOT (nspowner = 'pg_database_owner'::regrole AND EXISTS (
                 SELECT FROM pg_database WHERE datname = current_database() AND datdba = installer)) THEN format('It belongs to %s.', nspowner::regrole)
@@ -70,7 +70,7 @@ BEGIN
     -- "already exists, skipping"
     PERFORM set_config('client_min_messages', 'warning', true), set_config('standard_conforming_strings', 'on', true);
     EXECUTE replace(script, 'ids.snowflake', schema || '.snowflake');
-    PERFORM set_config('search_path', before, true), set_config('client_min_messages', messages, true),
+    PERFORM set_config('search_path', old_search_path, true), set_config('client_min_messages', messages, true),
         set_config('standard_conforming_strings', strings, true);
 END
 $install$;

@@ -1,14 +1,14 @@
 -- One ID.
 
--- The parts of snowflake_take(), which the planner inlines there. Their names were looked up when the script ran, so that it needs no
--- search_path of its own: setting one takes as long as the rest.
+-- The parts of snowflake_take(), which the planner inlines there. Their names were looked up when the script ran, so it needs no
+-- search_path: setting one would double the time of a call.
 
 CREATE OR REPLACE FUNCTION ids.snowflake_is_checked() RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN coalesce(current_setting('hosted_snowflake.session', true) = 'ids.snowflake_life'::regclass::oid::text || ' ' || ids.snowflake_registration(), false);
-COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called; who sets this parameter skips the check for his own IDs';
+COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called; a role that sets this parameter skips the check for its own IDs';
 
--- Waits here, and not while others wait for the lock, if the owner alters a sequence.
+-- If the owner alters a sequence, a call waits here, and not while others wait for the lock.
 CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     -- mutant: hosted-count
@@ -16,8 +16,8 @@ CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boole
         THEN greatest(pg_sequence_last_value('ids.snowflake_position'::regclass), pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass), 0) >= 0 END;
 COMMENT ON FUNCTION ids.snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
 
--- Under the lock: takes so many positions at a time of the clock, or none if that is NULL. The last one, or -1 if they would be too far
--- ahead. A tick begins at a number by chance, from 0 to 1.
+-- Under the lock: takes count positions at a time of the clock, or none if that is NULL. Returns the last one, or -1 if they would be too
+-- far ahead. chance, from 0 to 1, chooses the first number of a tick.
 CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance float8) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE WHEN ms NOT BETWEEN (ids.snowflake_own_fields()).epoch AND (ids.snowflake_own_fields()).issues_until
@@ -29,16 +29,16 @@ CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance fl
             ELSE ids.snowflake_tick(ms) + count - 1 + floor(chance * (1::bigint << (ids.snowflake_own_fields()).sequence_bits)::float8)::bigint END) END;
 COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, float8) IS 'not to be called: takes positions, under the lock';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_id_at(place bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_id_at(id_position bigint) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN ((place >> (ids.snowflake_own_fields()).sequence_bits) << (ids.snowflake_own_fields()).timestamp_shift)
-        | ((place & ~(-1::bigint << (ids.snowflake_own_fields()).sequence_bits)) << (ids.snowflake_own_fields()).sequence_shift)
+    RETURN ((id_position >> (ids.snowflake_own_fields()).sequence_bits) << (ids.snowflake_own_fields()).timestamp_shift)
+        | ((id_position & ~(-1::bigint << (ids.snowflake_own_fields()).sequence_bits)) << (ids.snowflake_own_fields()).sequence_shift)
         | (ids.snowflake_worker_id()::bigint << (ids.snowflake_own_fields()).worker_shift)
         | (ids.snowflake_datacenter_id()::bigint << (ids.snowflake_own_fields()).datacenter_shift);
 COMMENT ON FUNCTION ids.snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
 
--- Waits a little for the clock to be near enough for so many positions; NULL if that would take too long. The time is when this call began to
--- wait: NULL the first time, and then what this has returned.
+-- Waits a little for the clock to come near enough for count positions; NULL if that would take too long. since is when this call began to
+-- wait: NULL the first time, and then what this function has returned.
 CREATE OR REPLACE FUNCTION ids.snowflake_wait_for_clock(count bigint, ms bigint, since timestamptz) RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -56,15 +56,15 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_wait_for_clock(bigint, bigint, timestamptz) IS 'not to be called: waits for the clock';
 
--- Before the first ID of a session, with the rights of snowflake_take(): whose the worker ID is, and whether the server has begun anew.
--- NULL, or why no ID can be issued.
+-- Before the first ID of a session, with the rights of snowflake_take(): checks whose the worker ID is, and whether the server has been
+-- restarted. Returns NULL, or why no ID can be issued.
 CREATE OR REPLACE FUNCTION ids.snowflake_begin_session() RETURNS ids.snowflake_problem
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     f ids.snowflake_fields := ids.snowflake_own_fields();
     problem ids.snowflake_problem := ids.snowflake_problem_of_database();
     registration text := ids.snowflake_registration();
-    -- Statistics begin anew after a crash, in which the postmaster remains.
+    -- Statistics are reset after a crash that the postmaster survives.
     life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
     ms bigint := ids.snowflake_unix_ms();
 BEGIN
@@ -87,10 +87,10 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_begin_session() IS 'not to be called: what is checked before the first ID of a session';
 
--- Takes so many positions, and returns the last ID. It names everything with its schema.
+-- Takes count positions, and returns the last ID. It names everything with its schema.
 --
--- The lock cannot outlive the block: whatever ends it, rolls its subtransaction back, and releases the lock. A sequence is not rolled back,
--- and variables are not. So a call that succeeds ends the block by an error, too. Nobody waits for the lock until a transaction has ended.
+-- The lock cannot outlive the block: whatever ends the block rolls its subtransaction back, and so releases the lock. Sequences and
+-- variables are not rolled back. So a call that succeeds ends the block by an error, too. Nobody waits for a transaction to end.
 CREATE OR REPLACE FUNCTION ids.snowflake_take(count bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER AS $$
 DECLARE

@@ -26,14 +26,14 @@ COMMENT ON FUNCTION ids.snowflake_script_version() IS 'not to be called: version
 CREATE OR REPLACE FUNCTION ids.snowflake_max_ahead_ms() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 2000::bigint;
-COMMENT ON FUNCTION ids.snowflake_max_ahead_ms() IS 'not to be called: how far IDs can be ahead of the clock; so far ahead they begin after a start';
+COMMENT ON FUNCTION ids.snowflake_max_ahead_ms() IS 'not to be called: how far IDs can be ahead of the clock, and how far ahead they begin after a start';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_max_wait_ms() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 3000::bigint;
 COMMENT ON FUNCTION ids.snowflake_max_wait_ms() IS 'not to be called: a call that would wait longer for the clock is refused';
 
--- Layouts with a name. One never changes, since indexes and generated columns name it.
+-- Layouts with a name. They never change, since indexes and generated columns name them.
 CREATE OR REPLACE FUNCTION ids.snowflake_presets() RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN '{
@@ -62,7 +62,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_preset(name text) RETURNS text
     RETURN ids.snowflake_presets() -> lower(name COLLATE "C") ->> 'layout';
 COMMENT ON FUNCTION ids.snowflake_preset(text) IS 'not to be called: the fields of a layout with a name';
 
--- A time of Unix milliseconds. Exact: a product of an interval is rounded to 53 bits, and both of these have fewer.
+-- A time from Unix milliseconds. Exact: the product of an interval is rounded to 53 bits, and both products here have fewer.
 CREATE OR REPLACE FUNCTION ids.snowflake_at(ms bigint) RETURNS timestamptz
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -213,7 +213,7 @@ BEGIN
     RETURN f;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_arrange(text[]) IS 'not to be called: where the fields of a layout are, of which no more is known yet';
+COMMENT ON FUNCTION ids.snowflake_arrange(text[]) IS 'not to be called: where the fields of a layout are, before its unit and epoch are known';
 
 -- Where the fields of a layout are. IMMUTABLE: with a constant, the planner calls it once.
 CREATE OR REPLACE FUNCTION ids.snowflake_fields(layout text) RETURNS ids.snowflake_fields
@@ -238,9 +238,9 @@ BEGIN
     f.epoch := parsed.epoch;
     f.least_id := CASE sum WHEN 64 THEN -9223372036854775808 ELSE 0 END;
     f.greatest_id := CASE WHEN sum >= 63 THEN 9223372036854775807 ELSE (1::bigint << sum) - 1 END;
-    -- The last one whose IDs are not negative.
+    -- The last tick whose IDs are not negative.
     f.last_tick := least(~(-1::bigint << f.timestamp_bits), 9223372036854775807 >> f.timestamp_shift);
-    -- The last Unix millisecond after which IDs can be as far ahead as for a call that waits.
+    -- The last Unix millisecond at which a call that waits can still be given IDs.
     f.issues_until := f.epoch + f.tick_ms * f.last_tick - ids.snowflake_max_ahead_ms() - ids.snowflake_max_wait_ms();
     f.sorts_by_time := f.timestamp_shift + f.timestamp_bits = sum;
     f.text := format('%s unit=%s epoch=%s', text, ids.snowflake_display_unit(f.tick_ms), ids.snowflake_display_time(f.epoch));

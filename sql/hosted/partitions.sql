@@ -1,6 +1,6 @@
 -- Partitions by time.
 --
--- Not STRICT: no layout means that of the database. NULL for another argument gives no rows.
+-- Not STRICT: no layout means the database's. NULL for another argument gives no rows.
 
 -- The partitions of a table and their IDs, NULL for a default partition.
 CREATE OR REPLACE FUNCTION ids.snowflake_ranges(parent regclass, OUT partition regclass, OUT ids int8range) RETURNS SETOF record
@@ -72,7 +72,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_partitions(regclass, text) IS
-    'partitions of a table that is partitioned by range of its ID: from when until when, rows and size; a default partition is last';
+    'partitions of a table that is partitioned by range of its ID: when each begins and ends, its rows and its size; a default partition is last';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_check_periods(every interval, ahead integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -119,7 +119,7 @@ BEGIN
     IF to_regclass(format('%I.%I', schema, partition)) IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_table', MESSAGE = format('relation "%s" already exists', partition),
             DETAIL = format('A partition from %s on is missing, and would have this name.', ids.snowflake_display_time(f.epoch + f.tick_ms * (lower(ids) >> f.timestamp_shift))),
-            HINT = 'Rename it. If it holds the IDs of that time, use ALTER TABLE ... ATTACH PARTITION.';
+            HINT = 'Rename it. If it contains the IDs of that time, use ALTER TABLE ... ATTACH PARTITION.';
     END IF;
     -- PARTITION OF would lock out readers and writers.
     EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING STORAGE)%s',
@@ -172,7 +172,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_create_partitions(regclass, interval, integer, text) IS
-    'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for so many periods ahead; returns those created';
+    'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for that many periods ahead; returns the partitions created';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_drop_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true, layout text DEFAULT NULL)
     RETURNS SETOF ids.snowflake_old_partition

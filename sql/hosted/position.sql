@@ -1,20 +1,21 @@
--- What is kept: the position of the last ID, the lock, and which database has the worker ID.
+-- The stored state: the position of the last ID, the lock, and which database has the worker ID.
 
 -- The position of the last ID: its tick, and its number in the tick. Neither a rollback nor a lost session takes it back, and it does not
 -- go back with the clock. snowflake_move() changes it, under the lock.
 CREATE SEQUENCE IF NOT EXISTS ids.snowflake_position AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE ids.snowflake_position IS 'position of the last ID; not to be changed';
 
--- The same, and what counts while it is there. A crash and a failover empty it. No subscription sets it, since it is unlogged.
+-- The same position, which takes precedence while it is there. A crash or a failover empties this sequence. No subscription sets it, since
+-- it is unlogged.
 CREATE UNLOGGED SEQUENCE IF NOT EXISTS ids.snowflake_high_water_mark AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE ids.snowflake_high_water_mark IS 'position of the last ID since a crash or a failover; not to be changed';
 
--- When this server began: a session compares it before its first ID, and continues above what a crash or a failover may have lost.
+-- When this server started: a session compares it before its first ID, and continues above what a crash or a failover may have lost.
 CREATE SEQUENCE IF NOT EXISTS ids.snowflake_life AS bigint MINVALUE 0 START 0;
-COMMENT ON SEQUENCE ids.snowflake_life IS 'when the server began that issued the last ID; not to be changed';
+COMMENT ON SEQUENCE ids.snowflake_life IS 'when the server started that issued the last ID; not to be changed';
 
--- What is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. LOCK TABLE is for its owner: anybody can take an advisory
--- lock. The mode conflicts with itself, and with none that a role takes which may not lock it.
+-- The object that is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. Only its owner can LOCK it, while anybody can
+-- take an advisory lock. The mode conflicts with itself, and with no lock that other roles can take.
 CREATE OR REPLACE VIEW ids.snowflake_lock AS SELECT;
 COMMENT ON VIEW ids.snowflake_lock IS 'not to be used: sessions that issue IDs lock it, one after the other';
 
@@ -47,8 +48,9 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_register(text) IS 'not to be called: sets which call of snowflake_set_worker_id() is in force';
 
 -- Only snowflake_set_worker_id() inserts a row. A subscription brings the one of its publisher, which is ignored. pg_restore --data-only
--- brings an old one, and then sets the sequences back: this database is a copy from then on. In a transaction, that could be rolled back,
--- and sequences are not: an error keeps pg_restore from setting them. With the rights of who inserts: anybody can have a trigger call it.
+-- brings an old one, and then sets the sequences back: this database is a copy from then on. In a transaction, the row could be rolled back,
+-- and the sequences not: an error keeps pg_restore from setting them. Runs with the rights of the role that inserts: anybody can have a
+-- trigger call it.
 CREATE OR REPLACE FUNCTION ids.snowflake_guard_database() RETURNS trigger
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -79,7 +81,7 @@ ALTER TABLE ids.snowflake_database ENABLE ALWAYS TRIGGER guard;
 CREATE OR REPLACE FUNCTION ids.snowflake_catalog_xmin() RETURNS xid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (SELECT t.xmin FROM pg_type t WHERE t.oid = 'ids.snowflake_fields'::regtype);
-COMMENT ON FUNCTION ids.snowflake_catalog_xmin() IS 'not to be called: the transaction that has made the functions'' first type';
+COMMENT ON FUNCTION ids.snowflake_catalog_xmin() IS 'not to be called: the transaction that created the first type of the functions';
 
 -- The last position. A standby cannot read the second sequence.
 CREATE OR REPLACE FUNCTION ids.snowflake_last() RETURNS bigint
@@ -89,9 +91,9 @@ CREATE OR REPLACE FUNCTION ids.snowflake_last() RETURNS bigint
         pg_sequence_last_value('ids.snowflake_position'::regclass));
 COMMENT ON FUNCTION ids.snowflake_last() IS 'not to be called: the position of the last ID';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_set_last(place bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_set_last(id_position bigint) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN setval('ids.snowflake_high_water_mark'::regclass, setval('ids.snowflake_position'::regclass, place));
+    RETURN setval('ids.snowflake_high_water_mark'::regclass, setval('ids.snowflake_position'::regclass, id_position));
 COMMENT ON FUNCTION ids.snowflake_set_last(bigint) IS 'not to be called: sets the position of the last ID';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_unix_ms() RETURNS bigint

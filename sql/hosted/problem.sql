@@ -1,6 +1,6 @@
 -- Why no ID can be issued: the states and errors of the extension where they mean the same.
 
--- For snowflake_take() to raise: an error that a function within raises has all of them as its context.
+-- For snowflake_take() to raise: an error raised by an inner function would have all functions as its context.
 DO $$
 BEGIN
     IF to_regtype('ids.snowflake_problem') IS NULL THEN
@@ -10,7 +10,7 @@ END
 $$;
 COMMENT ON TYPE ids.snowflake_problem IS 'not to be used: an error, with the state that snowflake_status shows';
 
--- NULL if the worker ID was set for this database, and not for one of which it is a copy.
+-- NULL if the worker ID was set for this database, and not for one that it is a copy of.
 CREATE OR REPLACE FUNCTION ids.snowflake_problem_of_database() RETURNS ids.snowflake_problem
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -33,8 +33,8 @@ BEGIN
             -- mutant: hosted-upgraded
             AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin()) THEN
         RETURN ROW('not started', '55000', 'this database is a copy of another one with the same worker ID',
-            format('Worker %s was set in the database from which this one was restored or copied.', ids.snowflake_worker_id()),
-            'As its owner, call ids.snowflake_set_worker_id(n) with another number, or with the same one if the other database issues no IDs any more.')::ids.snowflake_problem;
+            format('Worker %s was set in the database that this one was restored or copied from.', ids.snowflake_worker_id()),
+            'As its owner, call ids.snowflake_set_worker_id(n) with another number, or with the same one if the other database no longer issues IDs.')::ids.snowflake_problem;
     END IF;
     RETURN NULL;
 END
@@ -65,7 +65,7 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_problem_of_clock(bigint) IS 'not to be called: why no ID is issued at this time';
 
--- Why a call for so many positions can have none, whatever the clock shows.
+-- Why a call for count positions gets none, whatever the clock shows.
 CREATE OR REPLACE FUNCTION ids.snowflake_problem_of_call(count bigint) RETURNS ids.snowflake_problem
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

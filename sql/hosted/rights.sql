@@ -1,5 +1,5 @@
--- Some functions are for the owner. Before there is a worker, everybody gets the others, and nobody has what default privileges give;
--- later, what the owner has granted and revoked remains.
+-- Some functions are for the owner. Before there is a worker, PUBLIC is granted the others, and what default privileges have granted is
+-- revoked; later, what the owner has granted and revoked remains.
 DO $$
 DECLARE
     is_new boolean := NOT EXISTS (SELECT FROM ids.snowflake_database);

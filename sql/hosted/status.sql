@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_get_status(
 DECLARE
     f ids.snowflake_fields := ids.snowflake_own_fields();
     last bigint := ids.snowflake_last();
-    found ids.snowflake_problem := ids.snowflake_problem_of_database();
+    trouble ids.snowflake_problem := ids.snowflake_problem_of_database();
     ms bigint := ids.snowflake_unix_ms();
 BEGIN
     worker_id := ids.snowflake_worker_id();
@@ -17,13 +17,13 @@ BEGIN
     last_issued_at := ids.snowflake_at(f.epoch + f.tick_ms * (last >> f.sequence_bits));
     lead := greatest(last_issued_at - clock_timestamp(), interval '0');
     extension_version := ids.snowflake_script_version();
-    IF found.message IS NULL AND (ms NOT BETWEEN f.epoch AND f.issues_until
+    IF trouble.message IS NULL AND (ms NOT BETWEEN f.epoch AND f.issues_until
         OR lead > interval '1 millisecond' * (ids.snowflake_max_ahead_ms() + ids.snowflake_max_wait_ms())::float8) THEN
-        found := ids.snowflake_problem_of_clock(ms);
+        trouble := ids.snowflake_problem_of_clock(ms);
     END IF;
-    state := coalesce(found.state, CASE WHEN last IS NULL THEN 'idle' ELSE 'ready' END);
-    problem := upper(left(found.message, 1)) || substr(found.message, 2) || format('. %s %s', found.detail, found.hint);
-    problem_sqlstate := found.code;
+    state := coalesce(trouble.state, CASE WHEN last IS NULL THEN 'idle' ELSE 'ready' END);
+    problem := upper(left(trouble.message, 1)) || substr(trouble.message, 2) || format('. %s %s', trouble.detail, trouble.hint);
+    problem_sqlstate := trouble.code;
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_get_status() IS 'not to be called: use the view snowflake_status';
@@ -34,7 +34,7 @@ COMMENT ON COLUMN ids.snowflake_status.state IS 'ready; idle before the first ID
 COMMENT ON COLUMN ids.snowflake_status.problem IS 'why no ID is issued, and what to do; NULL if nothing is wrong';
 COMMENT ON COLUMN ids.snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
 COMMENT ON COLUMN ids.snowflake_status.usable_until IS 'last timestamp of the layout';
-COMMENT ON COLUMN ids.snowflake_status.last_issued_at IS 'timestamp of the last ID, or after a start of the server, above which IDs continue';
+COMMENT ON COLUMN ids.snowflake_status.last_issued_at IS 'timestamp of the last ID, or after a server start, the time above which IDs continue';
 COMMENT ON COLUMN ids.snowflake_status.lead IS 'how far last_issued_at is ahead of the clock';
 COMMENT ON COLUMN ids.snowflake_status.extension_version IS 'version of this script';
 GRANT SELECT ON ids.snowflake_status TO PUBLIC;

@@ -1,6 +1,6 @@
 -- IDs as texts and UUIDs: the same number, so no layout is needed.
 
--- The digits of an encoding, from that of 0 on.
+-- The digits of an encoding, from 0 on.
 CREATE OR REPLACE FUNCTION ids.snowflake_digits(encoding text, alphabet text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -37,7 +37,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_to_text(id bigint, encoding text, alpha
 DECLARE
     digits text;
     base integer;
-    rest bigint := id;
+    remaining bigint := id;
     written text := '';
 BEGIN
     IF id IS NULL OR encoding IS NULL THEN
@@ -46,9 +46,9 @@ BEGIN
     digits := ids.snowflake_digits(encoding, alphabet);
     PERFORM ids.snowflake_must_not_be_negative(id);
     base := length(digits);
-    WHILE rest > 0 OR length(written) < CASE base WHEN 32 THEN 13 WHEN 16 THEN 16 ELSE 1 END LOOP
-        written := substr(digits, (rest % base)::integer + 1, 1) || written;
-        rest := rest / base;
+    WHILE remaining > 0 OR length(written) < CASE base WHEN 32 THEN 13 WHEN 16 THEN 16 ELSE 1 END LOOP
+        written := substr(digits, (remaining % base)::integer + 1, 1) || written;
+        remaining := remaining / base;
     END LOOP;
     RETURN written;
 END
@@ -94,7 +94,7 @@ BEGIN
     RETURN number;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_from_text(text, text, text) IS 'ID of such a text';
+COMMENT ON FUNCTION ids.snowflake_from_text(text, text, text) IS 'ID from the text of snowflake_to_text()';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_to_uuid(id bigint) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -121,4 +121,4 @@ BEGIN
     RETURN ('x' || left(digits, 12) || substr(digits, 14, 3) || '0')::bit(64)::bigint | ((last >> 2) & 15);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_from_uuid(uuid) IS 'ID of such a UUID';
+COMMENT ON FUNCTION ids.snowflake_from_uuid(uuid) IS 'ID from the UUID of snowflake_to_uuid()';

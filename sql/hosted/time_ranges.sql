@@ -74,7 +74,7 @@ DECLARE
 BEGIN
     PERFORM ids.snowflake_must_sort(f);
     IF NOT is_fixed THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an interval of months or of infinity has no fixed length',
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an interval with months and an infinite interval have no fixed length',
             DETAIL = format('The value is %s.', length), HINT = 'Use days, which have 24 hours each.';
     ELSIF micros < 0 OR ticks = 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -94,8 +94,8 @@ CREATE OR REPLACE FUNCTION ids.snowflake_interval(length interval) RETURNS bigin
     RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_interval(length, ids.snowflake_layout()) END;
 COMMENT ON FUNCTION ids.snowflake_interval(interval) IS 'difference between IDs issued this long apart; without months';
 
--- A number at its place in an ID.
-CREATE OR REPLACE FUNCTION ids.snowflake_place(name text, value bigint, bits integer, shift integer, f ids.snowflake_fields) RETURNS bigint
+-- A number, shifted to its field of an ID.
+CREATE OR REPLACE FUNCTION ids.snowflake_in_field(name text, value bigint, bits integer, shift integer, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value NOT BETWEEN 0 AND ~(-1::bigint << bits) THEN
@@ -106,7 +106,7 @@ BEGIN
     RETURN value << shift;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_place(text, bigint, integer, integer, ids.snowflake_fields) IS 'not to be called: a number at its place in an ID';
+COMMENT ON FUNCTION ids.snowflake_in_field(text, bigint, integer, integer, ids.snowflake_fields) IS 'not to be called: a number, shifted to its field of an ID';
 
 -- Not STRICT: decoding gives NULL for a field that the layout does not have, and composing takes it back.
 CREATE OR REPLACE FUNCTION ids.snowflake_compose(
@@ -124,14 +124,14 @@ BEGIN
     IF NOT isfinite(issued_at) OR issued_at < '1970-01-01Z' THEN
         PERFORM ids.snowflake_refuse_time(issued_at, f);
     END IF;
-    id := ids.snowflake_place('tag', coalesce(tag, 0)::bigint, f.tag_bits, f.tag_shift, f);
+    id := ids.snowflake_in_field('tag', coalesce(tag, 0)::bigint, f.tag_bits, f.tag_shift, f);
     tick := floor((floor(extract(epoch FROM issued_at) * 1000) - f.epoch) / f.tick_ms);
     IF tick NOT BETWEEN 0 AND ~(-1::bigint << f.timestamp_bits) THEN
         PERFORM ids.snowflake_refuse_time(issued_at, f);
     END IF;
-    id := id | (tick << f.timestamp_shift) | ids.snowflake_place('datacenter_id', coalesce(datacenter_id, 0)::bigint, f.datacenter_bits, f.datacenter_shift, f)
-        | ids.snowflake_place('worker_id', coalesce(worker_id, 0)::bigint, f.worker_bits, f.worker_shift, f)
-        | ids.snowflake_place('sequence', coalesce(sequence, 0)::bigint, f.sequence_bits, f.sequence_shift, f);
+    id := id | (tick << f.timestamp_shift) | ids.snowflake_in_field('datacenter_id', coalesce(datacenter_id, 0)::bigint, f.datacenter_bits, f.datacenter_shift, f)
+        | ids.snowflake_in_field('worker_id', coalesce(worker_id, 0)::bigint, f.worker_bits, f.worker_shift, f)
+        | ids.snowflake_in_field('sequence', coalesce(sequence, 0)::bigint, f.sequence_bits, f.sequence_shift, f);
     RETURN id;
 END
 $$;

@@ -1,5 +1,5 @@
-//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::mark`] decides; this is what
-//! is done around it, and what is logged.
+//! I2: the generator starts at or above the mark that it finds, or not at all. [`snowflake_core::mark`] decides; this
+//! file carries it out, and logs it.
 
 use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
@@ -33,7 +33,7 @@ pub fn check_may_start() -> Result<(), IssueError> {
     Ok(())
 }
 
-/// The error of a call that cannot wait for that time.
+/// The error of a call that cannot wait until then.
 pub fn pending(now: UnixMs, until: UnixMs) -> IssueError {
     let was_reset = shared().mark.is_reset();
     IssueError::StartPending { now, until, was_reset }
@@ -61,8 +61,8 @@ pub fn lock_directory() -> Result<StateDirectory, IssueError> {
     Ok(directory)
 }
 
-/// Gives the lock on the directory up: a server that may not begin must not keep another one from it. Unless a process
-/// of this server is just about to begin.
+/// Releases the lock on the directory, unless a process of this server is about to begin: a server that may not begin
+/// must not keep the directory from another one.
 pub fn let_others_lock() {
     if let Some(_lock) = mark_lock::try_take()
         && !shared().generator.is_started()
@@ -103,9 +103,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let (level, message, detail) = match reason {
         StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
         StartReason::Missing | StartReason::OtherWorker if shared().lease.start().is_some() => {
-            return log!(
-                "snowflake_pg: IDs begin at {time}, of a worker that the registry had leased to nobody before"
-            );
+            return log!("snowflake_pg: IDs begin at {time}, with a worker that the registry had never leased before");
         }
         StartReason::Leased => {
             return log!("snowflake_pg: IDs begin at {time} or later, above those of the worker's last lease");
@@ -119,8 +117,8 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         ),
         StartReason::WalSetBack => (
             PgLogLevel::LOG,
-            "durable mark in WAL is not as high as this server knew it",
-            "WAL was lost, or its file with the mark. ",
+            "durable mark in WAL is lower than the one this server last saw there",
+            "WAL, or the file with its mark, was lost. ",
         ),
         StartReason::Missing => (PgLogLevel::LOG, "no durable mark found", ""),
         StartReason::OtherWorker => (PgLogLevel::LOG, "durable mark of another worker found", ""),
@@ -138,7 +136,8 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         StartReason::NewerRecord => (
             PgLogLevel::WARNING,
             "durable mark found that is newer than the data directory",
-            "The data directory was put back to an earlier state, or another server with a copy of it has written here. ",
+            "The data directory was restored to an earlier state, or another server with a copy of it has written \
+             here. ",
         ),
     };
     // A backup that was restored with its own WAL has an old mark there, too.
@@ -153,8 +152,8 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
         if gucs::state_directory().is_absolute() { "" } else { ", or an absolute snowflake_pg.state_directory" };
     let message = if relies_on_clock && !gucs::wal_mark().is_written() {
         message.set_hint(format!(
-            "So that a server finds its own mark, also after pg_rewind or a new base backup, set snowflake_pg.wal_mark = \
-             prefer on all servers{or_absolute}."
+            "Set snowflake_pg.wal_mark = prefer on all servers{or_absolute}, so that a server finds its own mark even \
+             after pg_rewind or a new base backup."
         ))
     } else {
         message
@@ -162,7 +161,7 @@ fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     message.report(level);
 }
 
-/// The postmaster could not open the directory, for a reason that has gone since.
+/// Warns if the postmaster could not open the directory, for a reason that is gone by now.
 fn warn_if_not_locked() {
     if !directory_lock::is_possible() {
         warning("the state directory is not locked")
@@ -175,10 +174,10 @@ fn warn_if_not_locked() {
 /// All containers of an image find the same mark, and the same worker ID if that is in the image.
 fn warn_of_lower_layer() {
     warning("the state directory was copied up from the lower layer of a file system")
-    .set_detail(format!(
-        "Another server that is made of the same layer, with snowflake_pg.worker_id = {} as well, issues the same IDs.",
-        gucs::worker_id()
-    ))
-    .set_hint("Give each container of an image a snowflake_pg.worker_id of its own.")
-    .report(PgLogLevel::WARNING);
+        .set_detail(format!(
+            "Another server made from the same layer, also with snowflake_pg.worker_id = {}, issues the same IDs.",
+            gucs::worker_id()
+        ))
+        .set_hint("Give each container of an image its own snowflake_pg.worker_id.")
+        .report(PgLogLevel::WARNING);
 }

@@ -19,9 +19,9 @@ pub enum ConfigurationError {
     InvalidSetting(&'static InvalidSetting),
     /// The worker ID or the data center could not be found on this host.
     Unresolved { variable: &'static str, text: String, reason: &'static Unresolved },
-    /// The worker is the group of this node in a Citus cluster, which the keeper does not know: why.
+    /// The worker is the group of this node in a Citus cluster, which the keeper does not know, for this reason.
     NoGroup(String),
-    /// The node has another group than at the start, which was this.
+    /// The node no longer has this group, which it had at the start.
     OtherGroup(u64),
     /// `snowflake_pg.layout` is this text, which is not a layout.
     InvalidLayout(CString, LayoutError),
@@ -30,7 +30,7 @@ pub enum ConfigurationError {
         layout: Layout,
         /// What does not fit.
         misfit: SeriesError,
-        /// The number, if the configuration does not have it itself.
+        /// The number, unless the configuration itself has it.
         resolved: Option<&'static Resolved>,
     },
 }
@@ -38,8 +38,9 @@ pub enum ConfigurationError {
 /// The HINT for a parameter that must differ between servers.
 fn set_for_this_server(variable: &str, to_what: &str) -> String {
     format!(
-        "Set {variable} {to_what}, and restart the server. Base backups copy files of the data directory, as ALTER SYSTEM \
-         writes them: a standby may keep their setting, but a copy that issues IDs beside this server needs its own."
+        "Set {variable} {to_what}, and restart the server. Base backups copy the configuration files in the data \
+         directory, such as the one that ALTER SYSTEM writes. A standby may keep this setting, but a copy that issues \
+         IDs alongside this server needs its own."
     )
 }
 
@@ -84,13 +85,13 @@ impl From<ConfigurationError> for ErrorReport {
                     .set_detail(format!("It is \"citus\". {}.", displayable(&reason)))
                     .set_hint(
                         "Add this server to the cluster, or set snowflake_pg.citus_database to the database with the \
-                         metadata of Citus.",
+                         Citus metadata.",
                     )
             }
             ConfigurationError::OtherGroup(group) => {
                 error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the group of this Citus node has changed")
-                    .set_detail(format!("Worker ID {group}, which this server has, can be another node's now."))
-                    .set_hint("Restart this server, so that it has the worker ID of its new group.")
+                    .set_detail(format!("Worker ID {group} of this server may now belong to another node."))
+                    .set_hint("Restart this server to give it the worker ID of its new group.")
             }
             ConfigurationError::InvalidLayout(text, failure) => invalid_value(
                 "snowflake_pg.layout",
@@ -99,9 +100,9 @@ impl From<ConfigurationError> for ErrorReport {
             ),
             ConfigurationError::InvalidSeries { layout, misfit: SeriesError::DecodeOnly(reason), .. } => {
                 let hint = match layout.replacement(clock::unix_ms()) {
-                    Some(instead) => format!(
-                        "Set snowflake_pg.layout to \"{}\", and restart the server. {instead}",
-                        instead.layout.short_text()
+                    Some(replacement) => format!(
+                        "Set snowflake_pg.layout to \"{}\", and restart the server. {replacement}",
+                        replacement.layout.short_text()
                     ),
                     None => "Set snowflake_pg.layout to another layout, and restart the server.".to_owned(),
                 };
@@ -118,8 +119,8 @@ impl From<ConfigurationError> for ErrorReport {
                     resolved.map_or_else(String::new, |resolved| format!(" ({})", displayable(&resolved.source)));
                 let mut hint = match (resolved, number.range) {
                     (_, (0, 0)) if kind == FieldKind::Datacenter => format!(
-                        "The layout has no data centers: remove {variable}, and restart the server. Data center and worker \
-                         of layout \"twitter\" are one worker of \"flat\": 32 times the data center, plus the worker."
+                        "The layout has no data centers: remove {variable}, and restart the server. To replace \
+                         layout \"twitter\" by \"flat\", set the worker ID to 32 times the data center plus the worker."
                     ),
                     (None, (0, 0)) => set_for_this_server(variable, "to 0"),
                     (None, (first, last)) => {

@@ -12,7 +12,7 @@ use snowflake_core::server::identity::{Identity, Inode};
 /// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_server: &Identity) -> ErrorReport {
     let revision = record.map_or(0, |record| record.revision);
-    // As the configuration has them.
+    // Worker and data center as the configuration has them.
     let layout = gucs::layout().unwrap_or(this_server.layout);
     let worker_of = |identity: &Identity| match layout.unflatten(identity.worker) {
         (datacenter, worker) if *layout.datacenters().end() > 0 => format!("{worker} of data center {datacenter}"),
@@ -23,7 +23,8 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
         MarkConflict::Copy => (
             "this server is a copy of another one with the same worker ID".to_owned(),
             format!(
-                "A server with worker ID {} wrote the durable mark in another directory ({}) than it is in now ({}).",
+                "A server with worker ID {} wrote the durable mark in another directory ({}), and the mark is now in \
+                 this one ({}).",
                 worker_of(recorded),
                 inode_text(recorded.directory),
                 inode_text(this_server.directory)
@@ -42,22 +43,26 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
         ),
         MarkConflict::NewerTimeline => (
             "the durable mark was written on a newer timeline".to_owned(),
-            format!("It was written on timeline {}, and this server is on {}.", recorded.timeline, this_server.timeline),
+            format!(
+                "It was written on timeline {}, and this server is on {}.",
+                recorded.timeline, this_server.timeline
+            ),
             "Another server may continue from there with the same IDs. If none will, call snowflake_accept_mark().",
         ),
         MarkConflict::NotTheLast => (
             "the durable mark is not the one that this server wrote last".to_owned(),
             format!(
                 "The mark in this directory is of timeline {}, worker ID {}, revision {revision}. Since this server wrote \
-                 its last mark, the state directory or the file in it has been exchanged, or put back to an earlier state.",
-                recorded.timeline, worker_of(recorded)
+                 its last mark, the state directory or the file in it has been replaced, or restored to an earlier state.",
+                recorded.timeline,
+                worker_of(recorded)
             ),
             "Put back the state directory that this server used last, and restart the server. If it is lost, and every \
              ID that this server has issued is older than the clock, call snowflake_accept_mark().",
         ),
         MarkConflict::LeftBehind => (
             "this server wrote its durable mark in another directory".to_owned(),
-            "There is no mark in the present state directory. The parameter was changed, a volume is not mounted, or the \
+            "The current state directory has no mark. The parameter was changed, a volume is not mounted, or the \
              directory was deleted."
                 .to_owned(),
             "Set snowflake_pg.state_directory back, or mount the volume, or move the file \"mark\" to the new directory, and \
@@ -65,26 +70,26 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
              call snowflake_accept_mark().",
         ),
         MarkConflict::NotInWal => (
-            "WAL does not have the durable mark of the server before this one".to_owned(),
+            "WAL does not contain the durable mark of the previous server".to_owned(),
             format!(
-                "Another server can have issued IDs of worker {} before this one, which is on timeline {}. WAL does not \
-                 show how far.",
+                "Another server may have issued IDs of worker {} before this one, which is on timeline {}. WAL does \
+                 not show how far they reach.",
                 worker_of(this_server),
                 this_server.timeline
             ),
-            "Give this server a snowflake_pg.worker_id of its own and restart it. If the other server will never run again, \
+            "Give this server its own snowflake_pg.worker_id and restart it. If the other server will never run again, \
              and its clock was right, call snowflake_accept_mark(). With snowflake_pg.wal_mark = prefer on all servers, \
              WAL has the mark.",
         ),
         MarkConflict::OtherLayout => (
             "the layout has changed since this server issued IDs".to_owned(),
-            format!("It was {}, and is {layout}.", recorded.layout),
+            format!("It was {}, and is now {layout}.", recorded.layout),
             // If only the layout differs, all IDs up to the mark are this server's own.
             if recorded.directory.same_inode(&this_server.directory)
                 && *recorded == (Identity { directory: recorded.directory, layout: recorded.layout, ..*this_server })
             {
-                "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_mark(), which lets \
-                 no new ID equal an old one."
+                "Set snowflake_pg.layout back and restart the server. Or call snowflake_accept_mark(), which ensures \
+                 that no new ID equals an old one."
             } else {
                 "Set snowflake_pg.layout back and restart the server. If no other server will ever continue from this \
                  mark, call snowflake_accept_mark()."
@@ -92,25 +97,25 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
         ),
         MarkConflict::OtherLayoutInWal(in_wal) => (
             "the layout has changed since a server of this database cluster issued IDs".to_owned(),
-            format!("By the mark in WAL, it was {in_wal}. Here it is {layout}."),
-            "Set snowflake_pg.layout to the same on the primary and its standbys, and restart the server. Or call \
-             snowflake_accept_mark(), which lets no new ID equal an old one.",
+            format!("The mark in WAL was written with layout {in_wal}, but this server has {layout}."),
+            "Set the same snowflake_pg.layout on the primary and its standbys, and restart the server. Or call \
+             snowflake_accept_mark(), which ensures that no new ID equals an old one.",
         ),
     };
     let detail = match conflict {
         MarkConflict::OtherLayout => detail + &other_source(recorded, this_server),
         _ if recorded.layout == this_server.layout => detail,
-        _ => format!("{detail} The layout has also changed: it was {}, and is {layout}.", recorded.layout),
+        _ => format!("{detail} The layout has also changed: it was {}, and is now {layout}.", recorded.layout),
     };
     error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message).set_detail(detail).set_hint(hint)
 }
 
-/// What differs apart from the layout.
+/// What differs, apart from the layout.
 fn other_source(recorded: &Identity, this_server: &Identity) -> String {
     let mut text = String::new();
     if !recorded.directory.same_inode(&this_server.directory) {
         text += &format!(
-            " The durable mark was written in another directory ({}) than it is in now ({}).",
+            " The durable mark was written in another directory ({}), and is now in this one ({}).",
             inode_text(recorded.directory),
             inode_text(this_server.directory)
         );
@@ -126,7 +131,7 @@ fn inode_text(directory: Inode) -> String {
     let Inode { number, born_ns } = directory;
     match (number, born_ns / 1_000_000) {
         (_, 0) => format!("inode {number}"),
-        (0, born) => format!("made {}", display_time(born)),
-        (_, born) => format!("inode {number}, made {}", display_time(born)),
+        (0, born) => format!("created {}", display_time(born)),
+        (_, born) => format!("inode {number}, created {}", display_time(born)),
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Adds the action and the path to an error.
 pub trait While<T> {
-    /// Of this action, on this file or directory.
+    /// Adds this action, on this file or directory.
     fn during(self, action: &'static str, path: &StatePath) -> Result<T, StateFileError>;
 }
 
@@ -52,7 +52,7 @@ pub struct StatePath {
     file: Option<&'static str>,
 }
 
-/// Which directory.
+/// Which of the two directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The directory of the durable mark.
@@ -133,7 +133,8 @@ impl From<StateFileError> for ErrorReport {
                     format!("could not {action} \"{}\": {}", path, reason(&source)),
                 )
                 .set_detail(if path.is_in_data_directory() {
-                    "snowflake_pg keeps there which durable mark this server wrote last, and issues no ID without it."
+                    "snowflake_pg records there which durable mark this server wrote last, and issues no ID without \
+                     that record."
                 } else {
                     "snowflake_pg keeps its durable mark there, and issues no ID above the mark on disk."
                 })
@@ -149,7 +150,7 @@ impl From<StateFileError> for ErrorReport {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state directory \"{}\" has wrong ownership", path),
             )
-            .set_hint("The directory must belong to the user that runs the server."),
+            .set_hint("The user that runs the server must own the directory."),
             StateFileError::WrongPermissions(path, mode) => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("state directory \"{}\" has invalid permissions", path),
@@ -160,11 +161,11 @@ impl From<StateFileError> for ErrorReport {
                 ERRCODE_DATA_CORRUPTED,
                 format!("state file \"{}\" is damaged", path),
             )
-            .set_detail(format!("{damage}. New IDs must begin above the timestamp that it holds."))
+            .set_detail(format!("{damage}. New IDs must begin above the timestamp in it."))
             .set_hint(
-                "If the clock has always been right, call snowflake_reset_state(now()). Otherwise name a time that is later \
-                 than every ID that this server has issued. A copy of the file is good only if no ID has been issued since \
-                 it was made.",
+                "If the clock has always been right, call snowflake_reset_state(now()). Otherwise, pass a time that \
+                 is later than every ID that this server has issued. A copy of the file is safe to use only if no ID \
+                 has been issued since it was made.",
             ),
         }
     }

@@ -56,7 +56,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "new IDs could equal old ones because the layout has changed",
             )
-            .set_detail(format!("It was {old_layout}, and is {}.", identity.layout))
+            .set_detail(format!("It was {old_layout}, and is now {}.", identity.layout))
             .set_hint(
                 "Set snowflake_pg.layout back; or, if no old IDs are in use, call snowflake_accept_mark(force => \
                  true).",
@@ -72,7 +72,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
         MarkConflict::NotTheLast => "a durable mark that this server did not write last",
         MarkConflict::LeftBehind => "that its durable mark is in another directory",
-        MarkConflict::NotInWal => "that WAL does not have the durable mark of the server before it",
+        MarkConflict::NotInWal => "that WAL does not contain the durable mark of the previous server",
         MarkConflict::OtherLayout | MarkConflict::OtherLayoutInWal(_) => "another layout",
     };
     let layout_too =
@@ -82,7 +82,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
     Ok(Some(mark))
 }
 
-/// The identity of this server, with the directory as it is.
+/// The present identity of this server and its directory.
 fn current_identity(server: &ServersMark) -> Result<Identity, IssueError> {
     server.storage.identity(server.storage.directory()?, server.storage.worker()?)
 }

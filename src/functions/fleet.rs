@@ -29,7 +29,7 @@ const LONGEST_CONNINFO: usize = 1_000_000;
 /// How many servers with the same worker are named.
 const NAMED: usize = 3;
 
-/// A server of the fleet: where it is, and what it has said, or what has gone wrong.
+/// A server of the fleet: where it is, and its answer, or what has gone wrong.
 struct Server {
     address: Option<String>,
     account: Result<Account, String>,
@@ -97,14 +97,15 @@ fn null() -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not contain nulls")
 }
 
-/// Else a user could connect as the one who runs the server, or by a password or a key that this one has.
+/// The error for a connection string without a password: the user could connect as the operating system's user of this
+/// server, or by a password or a key of that user.
 fn password_required(nth: usize) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED, "password is required")
         .set_detail("Non-superusers must provide a password in the connection string.")
         .set_hint(format!("Add a password to connection string {nth}, or call the function as a superuser."))
 }
 
-/// What this server says of itself.
+/// What this server says about itself.
 fn this_server() -> Account {
     let number = |resolved: Option<Resolved>| u32::try_from(resolved?.number).ok();
     let is_preloaded = preload::is_done();
@@ -182,7 +183,7 @@ fn text(problem: &Problem, fleet: &[Server]) -> String {
             let which = if *ms > 0 { "ahead of" } else { "behind" };
             let seconds = ms.unsigned_abs() / 1000;
             let thousandths = ms.unsigned_abs() % 1000;
-            format!("clock is {seconds}.{thousandths:03} s {which} that of {}", name(*at))
+            format!("clock is {seconds}.{thousandths:03} s {which} the clock of {}", name(*at))
         }
     }
 }

@@ -35,9 +35,9 @@ pub fn read(function: &str) -> Option<i64> {
                 format!("{function} cannot be used in a REPEATABLE READ or SERIALIZABLE transaction"),
             )
             .set_detail(
-                "The transaction does not see rows committed after its first statement, also below the horizon.",
+                "The transaction does not see rows committed after its first statement, even below the horizon.",
             )
-            .set_hint("Use READ COMMITTED, or read the horizon in a transaction before."),
+            .set_hint("Use READ COMMITTED, or read the horizon in an earlier transaction."),
         );
     }
     // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.

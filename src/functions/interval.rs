@@ -24,9 +24,13 @@ fn distance(length: Interval, layout: &Layout) -> i64 {
     use PgSqlErrorCode::{ERRCODE_INVALID_PARAMETER_VALUE, ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE};
     if length.months() != 0 {
         raise(
-            error_report(ERRCODE_INVALID_PARAMETER_VALUE, "an interval of months or of infinity has no fixed length")
-                .set_detail(format!("The value is {}.", display_interval(length)))
-                .set_hint("Use days, which have 24 hours each."),
+            error_report(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "an interval with months and an infinite interval have no \
+                                                           fixed length",
+            )
+            .set_detail(format!("The value is {}.", display_interval(length)))
+            .set_hint("Use days, which have 24 hours each."),
         );
     }
     let micros = i128::from(length.days()) * 86_400_000_000 + i128::from(length.micros());

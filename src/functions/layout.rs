@@ -57,7 +57,7 @@ fn refuse(id: i64, layout: &Layout) -> ! {
     let max = layout.max_id();
     raise(
         error_report(PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "the ID does not fit the layout")
-            .set_detail(format!("The ID is {id}, and the greatest one of layout {layout} is {max}.")),
+            .set_detail(format!("The ID is {id}, and the greatest ID of layout {layout} is {max}.")),
     )
 }
 

@@ -55,7 +55,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
                 PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 "the layout ends before the last partition begins",
             )
-            .set_detail(format!("The layout is {layout}, and its last timestamp {}.", display_time(last)))
+            .set_detail(format!("The layout is {layout}, and its last timestamp is {}.", display_time(last)))
             .set_hint("Ask for fewer partitions ahead, or for shorter ones."),
         )
     });
@@ -106,7 +106,7 @@ fn create(parent: &Parent, ids: &Range<u64>, time: Range<u64>) -> pg_sys::Oid {
                 display_time(time.start),
                 display_time(time.end)
             ))
-            .set_hint("Rename it. If it holds the IDs of that time, use ALTER TABLE ... ATTACH PARTITION."),
+            .set_hint("Rename it. If it contains the IDs of that time, use ALTER TABLE ... ATTACH PARTITION."),
         );
     }
     parent.create_partition(&name, ids)

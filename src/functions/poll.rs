@@ -77,7 +77,7 @@ fn is_null(argument: &str) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
 }
 
-/// The table whose type is that of the first argument.
+/// The table whose row type the first argument has.
 fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
     // SAFETY: PostgreSQL calls a function with a valid fcinfo and flinfo. The catalog is asked for any OID, and gives 0
     // if it is not that of a relation.
@@ -100,7 +100,7 @@ fn table(call: pg_sys::FunctionCallInfo) -> PgRelation {
     let table = unsafe { PgRelation::with_lock(table, pg_sys::AccessShareLock.cast_signed()) };
     let (what, why) = match relation_kind(kind) {
         pg_sys::RELKIND_FOREIGN_TABLE => {
-            ("foreign table", "The horizon of this server says nothing of the rows of another.")
+            ("foreign table", "This server's horizon says nothing about the rows of another server.")
         }
         pg_sys::RELKIND_MATVIEW => ("materialized view", "Rows appear in it when it is refreshed."),
         _ => return table,

@@ -21,7 +21,7 @@ fn snowflake_horizon_support(request: Internal) -> Internal {
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 "snowflake_horizon() cannot be used in a query that reads a table",
             )
-            .set_detail("The query would not see rows committed after it has begun, also below the horizon.")
+            .set_detail("The query would not see rows committed after it began, even below the horizon.")
             .set_hint("Read the horizon in a statement before the query, or use snowflake_poll()."),
         );
     }

@@ -1,13 +1,13 @@
 //! Serial and identity columns of new tables get Snowflake IDs, in the schemas of `snowflake_pg.serial_schemas`.
 //!
 //! A column of CREATE TABLE or ADD COLUMN that PostgreSQL would number by a new sequence becomes
-//! `bigint DEFAULT snowflake_id() NOT NULL`, and one that refers to a bigint by a foreign key a bigint. The statement is
-//! changed before PostgreSQL runs it, so that there never is a sequence. It says nothing then that its user could not have
-//! written.
+//! `bigint DEFAULT snowflake_id() NOT NULL`, and a column that references a bigint by a foreign key becomes a bigint. The
+//! statement is changed before PostgreSQL runs it, so that there never is a sequence. It then says nothing that its user
+//! could not have written.
 //!
-//! What no statement can say is done beside it: [`widen()`] makes columns that a table already has wider before. Afterwards,
-//! [`defaults`] gives the default to columns that LIKE has copied with their identity, and to those of a partition that was
-//! attached. Messages come afterwards, too: not if PostgreSQL refuses the statement.
+//! Changes that no statement can express are made beside it. Before it runs, [`widen()`] makes existing columns wider.
+//! Afterwards, [`defaults`] gives the default to columns that LIKE has copied with their identity, and to the columns
+//! of an attached partition. Messages come afterwards, too, so that there are none if PostgreSQL refuses the statement.
 
 mod column;
 mod defaults;
@@ -38,7 +38,7 @@ struct IdFunction {
     oid: Oid,
 }
 
-/// What is to run instead of a statement: a copy with other columns, or the statement itself.
+/// The statement that is to run: a copy with other columns, or the statement itself.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, followup: &mut Followup) -> *mut PlannedStmt {
     // SAFETY: the caller passes a statement.
@@ -121,22 +121,22 @@ fn join(table: &Statement, id_function: &IdFunction, followup: &mut Followup, me
     }
 }
 
-/// What is said of a column that refers, and that the table has already.
+/// The message on an existing column that references another one.
 fn message_on_existing(table: &Statement, column: &CStr, widened: &Result<(), CString>) -> Message {
     let Err(reason) = widened else { return becomes(&table.display(column), references::WHY) };
     Message::warning(
-        format!("{} is narrower than what it refers to", table.display(column)),
-        format!("It remains as it is: {}.", readable(reason)),
-        Some("Make it a bigint, and what refers to it, before rows refer to new Snowflake IDs."),
+        format!("{} is narrower than the column that it references", table.display(column)),
+        format!("It is unchanged: {}.", readable(reason)),
+        Some("Change it, and the columns that reference it, to bigint before rows refer to new Snowflake IDs."),
     )
 }
 
-/// What is said of a column that becomes wider.
+/// The message on a column that becomes wider.
 fn becomes(column: &str, why: &str) -> Message {
     Message::notice(format!("{column} becomes bigint"), Some(why.to_owned()), None)
 }
 
-/// Whether a column is to become a bigint with Snowflake IDs. Says so, or why not.
+/// Whether a column is to become a bigint with Snowflake IDs. Adds a message that says so, or why not.
 fn is_to_change(table: &Statement, column: &Column, messages: &mut Vec<Message>) -> bool {
     let reason = column.option_of_sequence().map(|option| (format!("Its identity is declared with {option}."), None));
     let reason = reason.or_else(|| {
@@ -147,8 +147,8 @@ fn is_to_change(table: &Statement, column: &Column, messages: &mut Vec<Message>)
             return Some((
                 "It is narrower than bigint, and snowflake_pg.widen_serial is off.".to_owned(),
                 Some(
-                    "Declare it as bigserial or bigint. Or set snowflake_pg.widen_serial = on, if the application reads \
-                     its keys as 64 bits.",
+                    "Declare it as bigserial or bigint. Or set snowflake_pg.widen_serial = on, if the application \
+                     reads its keys as 64-bit integers.",
                 ),
             ));
         }
@@ -169,8 +169,8 @@ fn is_of_extension() -> bool {
     unsafe { pg_sys::creating_extension }
 }
 
-/// Whether a dump is restored, also by pg_upgrade: it turns `check_function_bodies` off. It has identities and defaults in
-/// statements of their own, which nobody changes, and foreign keys.
+/// Whether a dump is restored, also by pg_upgrade: it turns `check_function_bodies` off. It has identities, defaults
+/// and foreign keys in separate statements, which nobody changes.
 fn is_restoring() -> bool {
     // SAFETY: reads a variable of this session.
     // mutant: restored-tables-left
@@ -193,7 +193,7 @@ fn id_function() -> Result<IdFunction, (&'static str, &'static str)> {
                     OR o.provariadic OPERATOR(pg_catalog.<>) 0::pg_catalog.oid))"]);
     let Some(id) = id.and_then(|id| u32::try_from(id).ok()).map(Oid::from) else {
         return Err((
-            "This database has no extension snowflake_pg, or another snowflake_id() beside its own.",
+            "This database does not have extension snowflake_pg, or has another snowflake_id() beside the extension's.",
             "Run CREATE EXTENSION snowflake_pg in this database, or drop the other function.",
         ));
     };
@@ -205,7 +205,7 @@ fn id_function() -> Result<IdFunction, (&'static str, &'static str)> {
     };
     if !may_use || !may_call(id) {
         return Err((
-            "You may not use the schema of the extension, or not call its functions.",
+            "You lack USAGE on the schema of the extension, or EXECUTE on its functions.",
             "Grant USAGE on that schema, and EXECUTE on its functions, to the role.",
         ));
     }

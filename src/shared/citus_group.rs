@@ -11,12 +11,12 @@ pub struct SharedGroup {
     group: OptionalNumber,
     /// Whether the node has another group now, or none.
     is_lost: AtomicBool,
-    /// Why it is not known.
+    /// Why the group is not known.
     reason: SharedText,
 }
 
 impl SharedGroup {
-    /// Not known.
+    /// A group that is not known yet.
     pub fn new() -> Self {
         Self { group: OptionalNumber::new(), is_lost: AtomicBool::new(false), reason: SharedText::new() }
     }
@@ -26,7 +26,7 @@ impl SharedGroup {
         self.group.get()
     }
 
-    /// Makes it known. To be called by the keeper.
+    /// Records the group. To be called by the keeper.
     pub fn set(&self, group: u64) {
         self.group.set(group);
     }
@@ -36,22 +36,22 @@ impl SharedGroup {
         self.is_lost.load(Ordering::Relaxed)
     }
 
-    /// Says so. To be called by the keeper.
+    /// Records whether the node has another group now, or none. To be called by the keeper.
     pub fn set_lost(&self, is_lost: bool) {
         self.is_lost.store(is_lost, Ordering::Relaxed);
     }
 
-    /// Says why it is not known. To be called by the keeper.
+    /// Records why the group is not known. To be called by the keeper.
     pub fn set_reason(&self, reason: &str) {
         self.reason.write(reason);
     }
 
-    /// Why it is not known, as a sentence without its full stop.
+    /// Why the group is not known, as a sentence without its full stop.
     pub fn reason(&self) -> String {
         let reason = self.reason.read();
         if reason.is_empty() {
             let database = gucs::citus_database();
-            format!("The keeper has not read the metadata of Citus in database \"{}\"", database.to_string_lossy())
+            format!("The keeper has not read the Citus metadata in database \"{}\"", database.to_string_lossy())
         } else {
             reason
         }

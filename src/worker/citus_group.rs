@@ -84,7 +84,7 @@ fn read(can_be_clone: bool) -> Result<u64, String> {
     let database = gucs::citus_database();
     let database = database.to_string_lossy();
     if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
-        return Err(format!("Database \"{database}\" has no metadata of Citus"));
+        return Err(format!("Database \"{database}\" has no Citus metadata"));
     }
     let group = Spi::connect(|client| {
         let rows = client.select(GROUP, Some(1), &[can_be_clone.into()]).ok()?;
@@ -93,5 +93,5 @@ fn read(can_be_clone: bool) -> Result<u64, String> {
     let reason = if can_be_clone { "has no group of its own yet" } else { "is in no Citus cluster" };
     group
         .and_then(|group| u64::try_from(group).ok())
-        .ok_or_else(|| format!("By the metadata in database \"{database}\", this node {reason}"))
+        .ok_or_else(|| format!("According to the metadata in database \"{database}\", this node {reason}"))
 }

@@ -144,7 +144,7 @@ fn without_a_mark(rounds: usize) -> Evidence {
         let standby = node().standby_of(&primary);
         before.merge(ids(&primary));
         fail_over(&mut primary, &standby);
-        assert_refused(&standby, "WAL does not have the durable mark");
+        assert_refused(&standby, "WAL does not contain the durable mark");
         standby.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
         let after = ids(&standby);
         assert_above(&after, &before);

@@ -142,7 +142,7 @@ fn refused(rounds: usize, story: Story) -> Evidence {
         after.merge(whatever_until_past(&standby, &before));
         assert_unique("a standby whose primary had no mark in WAL", &[&before, &after]);
         assert_only_errors(&after, &["55000"]);
-        assert_refused(&standby, "WAL does not have the durable mark");
+        assert_refused(&standby, "WAL does not contain the durable mark");
         standby.connect().batch_execute("SELECT snowflake_accept_mark()").expect("an acceptance");
         let accepted = some_ids_without_errors(&standby);
         together_above("after the acceptance", before, accepted)
@@ -214,7 +214,7 @@ fn recovered(rounds: usize) -> Evidence {
         let after = whatever_until_past(&copy, &before);
         assert_unique("a recovery to a point in time", &[&before, &after]);
         assert_only_errors(&after, &["55000"]);
-        assert_refused(&copy, "WAL does not have the durable mark");
+        assert_refused(&copy, "WAL does not contain the durable mark");
         before
     })
 }

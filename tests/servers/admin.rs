@@ -126,7 +126,7 @@ fn the_owner_of_the_database_of_citus_cannot_make_the_keeper_run_anything() {
     cluster.restart(Signal::INT);
     let mut client = cluster.config().dbname("app").connect(NoTls).expect("a session");
     let refused = error(&mut client, "SELECT public.snowflake_nextval()");
-    assert!(refused.detail().is_some_and(|why| why.contains("has no metadata of Citus")), "{refused:?}");
+    assert!(refused.detail().is_some_and(|why| why.contains("has no Citus metadata")), "{refused:?}");
     // Not there, where this question would fall into the trap.
     assert_eq!(value(&mut cluster.connect(), "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'"), "f");
 }

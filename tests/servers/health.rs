@@ -213,7 +213,7 @@ fn a_mark_that_does_not_reach_wal_is_a_problem_until_it_does() {
     cluster.wait_until("SELECT snowflake_nextval() > 0");
     assert_eq!(status(&cluster, "problem_sqlstate"), "XX001");
     assert!(
-        status(&cluster, "problem").starts_with("File \"global/16111\" has no durable marks."),
+        status(&cluster, "problem").starts_with("File \"global/16111\" does not contain durable marks."),
         "{}",
         status(&cluster, "problem")
     );

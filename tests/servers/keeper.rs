@@ -378,7 +378,7 @@ fn the_status_says_what_calls_get_where_only_a_keeper_may_write_the_mark_and_the
         ("55000", "could not write the durable mark to WAL in time")
     );
     let hint = refused.hint().expect("what to do");
-    assert!(hint.contains("raise max_worker_processes"), "{hint}");
+    assert!(hint.contains("increase max_worker_processes"), "{hint}");
     let status = "SELECT state, problem_sqlstate, problem FROM snowflake_status";
     let row = client.query_one(status, &[]).expect("the status");
     let [state, code, problem] = [0, 1, 2].map(|column| row.get::<_, Option<String>>(column).unwrap_or_default());

@@ -24,9 +24,9 @@ fn a_server_without_a_worker_id_issues_nothing() {
         "55000",
         "this server has no worker ID",
         Some("snowflake_pg.worker_id is not set."),
-        "Set snowflake_pg.worker_id to a number from 0 to 1023 that no other server has, and restart the server. Base backups copy \
-         files of the data directory, as ALTER SYSTEM writes them: a standby may keep their setting, but a copy that issues IDs \
-         beside this server needs its own.",
+        "Set snowflake_pg.worker_id to a number from 0 to 1023 that no other server has, and restart the server. Base \
+         backups copy the configuration files in the data directory, such as the one that ALTER SYSTEM writes. A \
+         standby may keep this setting, but a copy that issues IDs alongside this server needs its own.",
     );
     assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "worker unset");
     assert!(!cluster.mark_file().exists());
@@ -40,14 +40,14 @@ fn a_worker_or_data_center_outside_the_layout_is_warned_of_at_start_and_issues_n
     let flat = "t41 w10 s12 unit=1ms epoch=2024-01-01T00:00:00Z";
     let set = |variable: &str, last: u32| {
         format!(
-            "Set snowflake_pg.{variable} to a number from 0 to {last}, and restart the server. Base backups copy files of the data \
-             directory, as ALTER SYSTEM writes them: a standby may keep their setting, but a copy that issues IDs beside this \
-             server needs its own."
+            "Set snowflake_pg.{variable} to a number from 0 to {last}, and restart the server. Base backups copy the \
+             configuration files in the data directory, such as the one that ALTER SYSTEM writes. A standby may keep \
+             this setting, but a copy that issues IDs alongside this server needs its own."
         )
     };
     let or_flat = " Layout \"flat\" has the same bits, and workers 0 to 1023.";
-    let none = "The layout has no data centers: remove snowflake_pg.datacenter_id, and restart the server. Data center and \
-                worker of layout \"twitter\" are one worker of \"flat\": 32 times the data center, plus the worker.";
+    let none = "The layout has no data centers: remove snowflake_pg.datacenter_id, and restart the server. To replace layout \
+                \"twitter\" by \"flat\", set the worker ID to 32 times the data center plus the worker.";
     let (worker, datacenter) = ("worker_id", "datacenter_id");
     let later = "flat epoch=2024-01-01T00:00:00Z";
     for (layout, variable, number, detail, hint) in [
@@ -134,7 +134,8 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
                 the same bits until 2089-09-06T15:47:35.551Z.";
     let mastodon = "Set snowflake_pg.layout to \"t47 s16 epoch=1970-01-01T00:00:00Z\", and restart the server. Its IDs have \
                     the same bits until 6429-10-17T02:45:55.327Z. It has no worker, so only one server can issue IDs.";
-    let uid = "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md. \"t28 w22 s13 unit=1s epoch=";
+    let uid = "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md. \
+               Layout \"t28 w22 s13 unit=1s epoch=";
     for (layout, warning, code, hint) in [
         ("tsid", "IDs of this layout can be decoded but not issued", "F0000", tsid),
         ("mastodon", "IDs of this layout can be decoded but not issued", "F0000", mastodon),

@@ -214,7 +214,7 @@ fn a_state_directory_that_is_swapped_before_the_first_id_is_refused() {
     fs::rename(&directory, directory.with_extension("away")).expect("a volume that goes away");
     cluster.make_directory("state");
     let refused = error(&mut cluster.connect(), NEXTVAL);
-    assert!(refused.message().ends_with("is not the one with which the server started"), "{refused:?}");
+    assert!(refused.message().ends_with("is not the one that the server started with"), "{refused:?}");
 }
 
 /// The right volume is mounted after the server has started on an empty mount point.
@@ -232,7 +232,7 @@ fn a_state_directory_that_is_mounted_late_is_used_after_a_restart() {
     fs::remove_dir(&directory).expect("the mount point");
     fs::rename(&away, &directory).expect("the volume");
     let late = error(&mut cluster.connect(), NEXTVAL);
-    assert!(late.message().ends_with("is not the one with which the server started"), "{late:?}");
+    assert!(late.message().ends_with("is not the one that the server started with"), "{late:?}");
     assert!(late.hint().is_some_and(|hint| hint.contains("restart the server")), "{late:?}");
     cluster.restart(Signal::INT);
     cluster.connect().batch_execute(NEXTVAL).expect("an ID");

@@ -199,7 +199,7 @@ fn a_server_without_citus_has_no_group_for_its_worker() {
     let server = start(fleet("citus"));
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     assert_eq!((refused.code().code(), refused.message()), ("F0000", "could not determine snowflake_pg.worker_id"));
-    assert_eq!(refused.detail(), Some("It is \"citus\". Database \"postgres\" has no metadata of Citus."));
+    assert_eq!(refused.detail(), Some("It is \"citus\". Database \"postgres\" has no Citus metadata."));
     assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_pg.citus_database")), "{refused:?}");
     let log = server.log();
     assert_eq!(log.matches("WARNING:  snowflake_pg: could not determine snowflake_pg.worker_id").count(), 1, "{log}");

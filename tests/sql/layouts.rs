@@ -197,7 +197,7 @@ fn what_a_layout_cannot_hold_is_refused_with_its_range() {
             "SELECT snowflake_explain(9007199254740992, 'js')",
             "22003",
             "the ID does not fit the layout",
-            "The ID is 9007199254740992, and the greatest one of layout t41 w6 s6 unit=1ms epoch=2024-01-01T00:00:00Z is \
+            "The ID is 9007199254740992, and the greatest ID of layout t41 w6 s6 unit=1ms epoch=2024-01-01T00:00:00Z is \
              9007199254740991."
                 .to_owned(),
         ),

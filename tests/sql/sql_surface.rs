@@ -150,7 +150,7 @@ fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
         (
             "SELECT snowflake_interval('1 month')",
             "22023",
-            "an interval of months or of infinity has no fixed length",
+            "an interval with months and an infinite interval have no fixed length",
             "The value is 1 mon.",
         ),
         (

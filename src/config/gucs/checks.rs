@@ -45,7 +45,7 @@ fn check_issuing(text: &CStr) -> Result<Layout, Refusal> {
     let refused = |reason: String| {
         let hint = layout
             .replacement(now)
-            .map(|instead| format!("Set it to \"{}\" instead. {instead}", instead.layout.short_text()));
+            .map(|replacement| format!("Set it to \"{}\" instead. {replacement}", replacement.layout.short_text()));
         Refusal { detail: reason, hint }
     };
     layout.check_issuing().map_err(|error| refused(error.to_string()))?;

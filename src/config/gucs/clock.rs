@@ -10,7 +10,8 @@ static MAX_FORWARD_JUMP: Parameter<Number> = Parameter {
     name: c"snowflake_pg.max_forward_jump",
     short: c"Sets how far the clock may jump ahead and be trusted at once.",
     long:
-        c"A larger jump is trusted after a minute, or by snowflake_accept_clock(). IDs follow the old clock until then.",
+        c"A larger jump is trusted after a minute, or when snowflake_accept_clock() is called. Until then, IDs follow \
+          the old clock.",
     context: PGC_SIGHUP,
     flags: GUC_UNIT_MS,
     value: Number::new(3_600_000, 1_000..=i32::MAX),

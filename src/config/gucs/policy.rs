@@ -50,7 +50,7 @@ pub fn sequence_exhaustion() -> SequenceExhaustion {
 static SEQUENCE_START: Parameter<Choice<SequenceStart>> = Parameter {
     name: c"snowflake_pg.sequence_start",
     short: c"Sets the first sequence number of a tick.",
-    long: c"Under load it is 0 with each.",
+    long: c"Under load, it is 0 with every setting.",
     context: PGC_SIGHUP,
     flags: 0,
     value: Choice::new(SequenceStart::Random),
@@ -78,7 +78,7 @@ pub fn max_borrow_ms() -> u64 {
 static MAX_WAIT: Parameter<Number> = Parameter {
     name: c"snowflake_pg.max_wait",
     short: c"Sets how long a call may wait for a clock that is behind.",
-    long: c"Then the call fails. The time is measured without the clock.",
+    long: c"After this time, by the monotonic clock, the call fails.",
     context: PGC_SIGHUP,
     flags: GUC_UNIT_MS,
     value: Number::new(500, 0..=3_600_000),

@@ -7,7 +7,7 @@ pub(super) static PARAMETERS: &[&dyn Define] = &[&TRACK_WRITERS];
 
 static TRACK_WRITERS: Parameter<Switch> = Parameter {
     name: c"snowflake_pg.track_writers",
-    short: c"Keeps the first ID of each transaction until it ends, for readers by ID.",
+    short: c"Tracks the first ID of each transaction until the transaction ends, for readers by ID.",
     long: c"snowflake_horizon(), snowflake_poll() and snowflake_writers need it.",
     context: PGC_POSTMASTER,
     flags: 0,

@@ -48,7 +48,7 @@ fn names(text: &CStr) -> Option<Vec<CString>> {
     }
 }
 
-/// Refuses what is no list of names.
+/// Refuses a text that is not a list of names.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_schemas(
     new_value: *mut *mut c_char,
@@ -66,7 +66,7 @@ unsafe extern "C-unwind" fn check_schemas(
 
 static WIDEN_SERIAL: Parameter<Switch> = Parameter {
     name: c"snowflake_pg.widen_serial",
-    short: c"Makes new serial and identity columns that are narrower than bigint a bigint with Snowflake IDs, too.",
+    short: c"Sets whether new serial and identity columns narrower than bigint become bigint with Snowflake IDs.",
     long: c"off: they keep their type and their sequence, for applications that read keys as 32 bits.",
     context: PGC_USERSET,
     flags: 0,

@@ -15,7 +15,7 @@ static WORKER_ID: Parameter<Text> = Parameter {
     name: c"snowflake_pg.worker_id",
     short: c"Sets the worker ID of this server, or where it comes from.",
     long: c"A number, or hostname, env:VARIABLE, file:/path, ipv4, ipv4:network/bits, citus or registry. No two servers of \
-        a data center may have the same number. -1: none is set, and no ID is issued.",
+        a data center may have the same number. -1: not set, and no ID is issued.",
     // mutant: worker-fixed
     context: PGC_POSTMASTER,
     flags: 0,
@@ -45,7 +45,7 @@ static LAYOUT: Parameter<Text> = Parameter {
     name: c"snowflake_pg.layout",
     short: c"Sets which bits of an ID are its timestamp, data center, worker and sequence.",
     long: c"A name in snowflake_layouts, or fields from the highest bits to the lowest (t41 d5 w5 s12), then unit= \
-        and epoch=. Equal on all servers of a fleet.",
+        and epoch=. Must be the same on all servers of a fleet.",
     context: PGC_POSTMASTER,
     flags: 0,
     value: Text::checked(DEFAULT_LAYOUT, check_layout),

@@ -13,13 +13,14 @@ use std::ffi::{CStr, CString};
 /// A column of a statement.
 pub struct Column {
     definition: *mut ColumnDef,
-    /// Its place among the new columns.
+    /// Its number among the new columns.
     pub nth: usize,
-    /// Whether IF NOT EXISTS is said of it.
+    /// Whether it is added with IF NOT EXISTS.
     pub unless_exists: bool,
 }
 
-/// What are no types, but a short way to say integer with a sequence: see PostgreSQL's `transformColumnDefinition()`.
+/// Names that are not types, but abbreviations for an integer with a sequence: see PostgreSQL's
+/// `transformColumnDefinition()`.
 const SERIALS: [&[u8]; 6] = [b"smallserial", b"serial2", b"serial", b"serial4", b"bigserial", b"serial8"];
 const BIG_SERIALS: [&[u8]; 2] = [b"bigserial", b"serial8"];
 
@@ -106,12 +107,12 @@ impl Column {
 
     /// The name of a serial type.
     fn serial(&self) -> Option<&'static [u8]> {
-        let of = self.type_name()?;
-        if of.pct_type || of.setof || !of.arrayBounds.is_null() {
+        let type_name = self.type_name()?;
+        if type_name.pct_type || type_name.setof || !type_name.arrayBounds.is_null() {
             return None;
         }
         // SAFETY: the parts of a name are a list of strings.
-        let parts: Vec<_> = unsafe { strings(of.names) }.collect();
+        let parts: Vec<_> = unsafe { strings(type_name.names) }.collect();
         let [name] = parts[..] else { return None };
         SERIALS.into_iter().find(|&serial| serial == name.to_bytes())
     }
@@ -119,14 +120,17 @@ impl Column {
     /// Its type, if it is an integer; else the invalid OID. The grammar names PostgreSQL's types with `pg_catalog`. Other
     /// schemas are not looked into, where a lookup could fail with an error that has no position.
     pub fn type_id(&self) -> Oid {
-        let Some(of) = self.type_name().filter(|of| !of.setof && !of.pct_type && of.arrayBounds.is_null()) else {
+        let Some(type_name) = self
+            .type_name()
+            .filter(|type_name| !type_name.setof && !type_name.pct_type && type_name.arrayBounds.is_null())
+        else {
             return Oid::INVALID;
         };
         // SAFETY: the parts of a name are a list of strings. The function takes such a node.
         unsafe {
-            let parts: Vec<_> = strings(of.names).collect();
+            let parts: Vec<_> = strings(type_name.names).collect();
             match parts[..] {
-                [_] => pg_sys::LookupTypeNameOid(std::ptr::null_mut(), of, true),
+                [_] => pg_sys::LookupTypeNameOid(std::ptr::null_mut(), type_name, true),
                 [schema, name] if schema == c"pg_catalog" => match name.to_bytes() {
                     b"int2" => pg_sys::INT2OID,
                     b"int4" => pg_sys::INT4OID,
@@ -171,7 +175,7 @@ impl Column {
         }
     }
 
-    /// Becomes a bigint, and else remains as it is.
+    /// Becomes a bigint; nothing else of it changes.
     ///
     /// # Safety
     ///
@@ -182,7 +186,8 @@ impl Column {
     }
 }
 
-/// A column with what another one is to have. PostgreSQL's parser makes the nodes, whose fields differ between versions.
+/// A column with the type and the constraints that another one gets. PostgreSQL's parser makes the nodes, whose fields
+/// differ between versions.
 fn parsed(schema: &CStr) -> *mut ColumnDef {
     let schema = identifier(schema);
     let text = [b"ALTER TABLE t ADD c pg_catalog.int8 DEFAULT ", schema.as_slice(), b".snowflake_id() NOT NULL"];
@@ -207,8 +212,8 @@ fn parsed(schema: &CStr) -> *mut ColumnDef {
     }
 }
 
-/// Whether an option of an identity says which numbers the rows get. No if it is as if it were not written: some clients
-/// write all options.
+/// Whether an option of an identity says which numbers the rows get. No if it has its default value: some clients write
+/// all options.
 ///
 /// # Safety
 ///

@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, FuncExpr, NodeTag, Oid};
 use std::ffi::{CStr, CString};
 
 /// Why a column becomes wider.
-pub const WHY: &str = "The column of its parent has Snowflake IDs.";
+pub const WHY: &str = "The parent's column has Snowflake IDs.";
 
 /// A table, locked against changes while this exists; `None` if there is none, or if another session has dropped it.
 /// PostgreSQL says so then.
@@ -41,7 +41,7 @@ pub fn columns_with_default(table: Oid, function: Oid) -> Vec<CString> {
     with_default.map(|column| unsafe { CStr::from_ptr(column.attname.data.as_ptr()) }.to_owned()).collect()
 }
 
-/// Those of these columns of the parent that are narrower in the child.
+/// The columns of the parent that are narrower in the child.
 pub fn narrower(child: Oid, of_parent: Vec<CString>) -> Vec<CString> {
     let is_narrow = |name: &CString| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&type_of(child, name));
     of_parent.into_iter().filter(is_narrow).collect()

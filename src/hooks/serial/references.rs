@@ -1,7 +1,8 @@
-//! The columns of a statement that are narrower than the bigint to which they refer by a foreign key, or which a parent has.
+//! The columns of a statement that are narrower than the bigint that they reference by a foreign key, or that a parent
+//! has.
 //!
-//! They become wider before there is a key. Afterwards, ALTER TABLE would make the key anew, and lock the table to which
-//! it refers against readers.
+//! They become wider before there is a key. Afterwards, ALTER TABLE would recreate the key, and lock the table that it
+//! references against readers.
 
 use super::column::Column;
 use super::family::{self, columns_with_default, open};
@@ -12,26 +13,26 @@ use pgrx::pg_sys::{self, ConstrType, Constraint, Oid};
 use std::ffi::{CStr, CString};
 
 /// Why a column becomes wider.
-pub const WHY: &str = "It refers to a bigint.";
+pub const WHY: &str = "It references a bigint.";
 
-/// These columns.
+/// Columns that become bigint.
 #[derive(Default)]
 pub struct ColumnsToWiden {
-    /// New columns, by their place in the statement, and why they become wider.
+    /// New columns, by their number in the statement, and why they become wider.
     pub new: Vec<(usize, &'static str)>,
     /// Columns that the table has.
     pub existing: Vec<CString>,
 }
 
 impl ColumnsToWiden {
-    /// Those of a statement, whose columns at these places become bigint anyway, and where this function is the default of
-    /// columns with Snowflake IDs.
+    /// Finds the columns of a statement. The columns in `wide` become bigint anyway, and the function `id` is the
+    /// default of columns with Snowflake IDs.
     pub fn find(table: &Statement, wide: &[usize], id: Oid) -> Self {
         let mut columns = Self::default();
         for name in table.parents.iter().flat_map(|&parent| columns_with_default(find(parent), id)) {
             columns.add(table, wide, &name, family::WHY);
         }
-        // A key can refer to a column of the same table that becomes wider by another key.
+        // A key can reference a column of the same table that becomes wider by another key.
         loop {
             let count = columns.new.len();
             let wide: Vec<usize> = wide.iter().copied().chain(columns.new.iter().map(|&(nth, _)| nth)).collect();
@@ -54,7 +55,7 @@ impl ColumnsToWiden {
         }
     }
 
-    /// A new column of this name, if it is narrower than a bigint and can become one.
+    /// Adds the new column of this name, if it is narrower than a bigint and can become one.
     fn add(&mut self, table: &Statement, wide: &[usize], name: &CStr, why: &'static str) {
         let Some(column) = table.columns.iter().find(|column| column.name() == name) else { return };
         let is_wide = wide.contains(&column.nth) || self.new.iter().any(|&(nth, _)| nth == column.nth);
@@ -64,7 +65,7 @@ impl ColumnsToWiden {
     }
 }
 
-/// A foreign key: that of a column, or of the table.
+/// A foreign key, of a column or of the table.
 struct Key<'statement> {
     constraint: &'statement Constraint,
     column: Option<&'statement Column>,
@@ -82,7 +83,7 @@ fn keys(table: &Statement) -> impl Iterator<Item = Key<'_>> {
 }
 
 impl Key<'_> {
-    /// Each column that refers, and the type to which it does.
+    /// Each referencing column, with the type of the column that it references.
     fn pairs(&self, table: &Statement, wide: &[usize]) -> Vec<(CString, Oid)> {
         // SAFETY: the names in a constraint are strings, and it names a table.
         let (referring, referenced, other) = unsafe {

@@ -6,8 +6,8 @@ use crate::postgres::subtransaction::attempt;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::CString;
 
-/// Makes these columns wider, and what refers to them. Why not, if they remain as they are: the statement must not fail for
-/// this.
+/// Makes these columns wider, and the columns that reference them. An error says why they are unchanged: the statement
+/// must not fail because of that.
 pub fn widen(table: Oid, columns: &[CString]) -> Result<(), CString> {
     // So that names in reasons show their schemas.
     let _names = CatalogNames::begin();
@@ -24,7 +24,7 @@ pub fn widen(table: Oid, columns: &[CString]) -> Result<(), CString> {
     })
 }
 
-/// The owner of a table, if that is the user or one whose rights he has.
+/// The owner of a table, if the user has the owner's rights.
 fn owner(table: Oid) -> Option<Oid> {
     let query = format!(
         "SELECT relowner::pg_catalog.int8 FROM pg_catalog.pg_class
@@ -33,9 +33,9 @@ fn owner(table: Oid) -> Option<Oid> {
     run(&[query.as_bytes()]).and_then(|owner| u32::try_from(owner).ok()).map(Oid::from)
 }
 
-/// A query for what is to be altered, the table first: the command, NULL where nothing is narrow, and what speaks against
-/// it. ALTER TABLE also rewrites children, and checks keys of tables that refer to this one. All must be empty and of one
-/// owner, since a CHECK or an index can call functions of the owner.
+/// A query for the tables that are to be altered, this one first: the command, NULL if nothing is narrow, and the
+/// reason not to run it. ALTER TABLE also rewrites children, and checks keys of tables that reference this one. All
+/// must be empty and of one owner, since a CHECK or an index can call functions of the owner.
 fn steps(table: Oid, columns: &[CString]) -> CString {
     let number = |column: &CString| number(table, column).to_string();
     let columns = columns.iter().map(number).collect::<Vec<_>>().join(",");
@@ -46,9 +46,9 @@ fn steps(table: Oid, columns: &[CString]) -> CString {
             SELECT attrelid, attnum FROM pg_catalog.pg_attribute
             WHERE attrelid = '{table}'::pg_catalog.oid AND attnum = ANY ('{{{columns}}}'::pg_catalog.int2[])
             UNION
-            SELECT conrelid, k.own FROM wide JOIN pg_catalog.pg_constraint
+            SELECT conrelid, k.referring FROM wide JOIN pg_catalog.pg_constraint
                 ON contype = 'f'::pg_catalog.\"char\" AND confrelid = rel
-            CROSS JOIN LATERAL unnest(conkey, confkey) k(own, other) WHERE k.other = num),
+            CROSS JOIN LATERAL unnest(conkey, confkey) k(referring, referenced) WHERE k.referenced = num),
         members(rel, member) AS (
             SELECT rel, rel FROM wide
             UNION
@@ -61,8 +61,8 @@ fn steps(table: Oid, columns: &[CString]) -> CString {
                 WHERE wide.rel = altered.rel AND atttypid IN ('{smallint}'::pg_catalog.oid, '{integer}'::pg_catalog.oid)),
             (SELECT CASE
                 WHEN pg_catalog.bool_or(pg_catalog.pg_relation_size(member) > 0::pg_catalog.int8) THEN name || ' is not empty'
-                WHEN pg_catalog.bool_or(c.relowner <> asked.relowner) THEN name || ' or a child of it has another owner'
-                WHEN pg_catalog.bool_or(c.relnamespace <> asked.relnamespace) THEN name || ' or a child of it is in another schema'
+                WHEN pg_catalog.bool_or(c.relowner <> asked.relowner) THEN name || ' or one of its children has another owner'
+                WHEN pg_catalog.bool_or(c.relnamespace <> asked.relnamespace) THEN name || ' or one of its children is in another schema'
                 END FROM members JOIN pg_catalog.pg_class c ON c.oid = member CROSS JOIN asked WHERE members.rel = altered.rel)
         FROM altered ORDER BY rel <> '{table}'::pg_catalog.oid"
     );

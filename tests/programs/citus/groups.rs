@@ -27,7 +27,7 @@ pub fn run(citus: &Citus) -> Result<(), Failed> {
     let mut client = alone.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg")?;
     let refused = error(&mut client, "SELECT snowflake_nextval()");
-    let reason = "By the metadata in database \"postgres\", this node is in no Citus cluster.";
+    let reason = "According to the metadata in database \"postgres\", this node is in no Citus cluster.";
     expect(refused.detail().unwrap_or_default(), &format!("It is \"citus\". {reason}"))?;
     client.batch_execute(&format!("SELECT citus_set_coordinator_host({})", address(&alone)))?;
     // It goes on without a restart.

@@ -155,12 +155,12 @@ fn clocks_that_are_apart_by_more_than_max_clock_offset_are_reported() {
         assert!((seconds.parse::<f64>().expect("seconds") - expected).abs() < 10.0, "{text}");
         assert_eq!(which, rest);
     };
-    check_text(&found[2], 30.0, &format!("behind that of {}", named(1, &ahead)));
+    check_text(&found[2], 30.0, &format!("behind the clock of {}", named(1, &ahead)));
     ahead.set_clock(3600.5);
     behind.set_clock(0.0);
     let found = check(&one, &asked);
     assert_eq!([&found[0], &found[2], &found[3]], [""; 3], "one wrong clock is one problem");
-    check_text(&found[1], 3600.5, "ahead of that of this server");
+    check_text(&found[1], 3600.5, "ahead of the clock of this server");
     let offset =
         "SELECT clock_offset BETWEEN '00:59:50' AND '01:00:10' FROM snowflake_check_fleet($1) WHERE server = 1";
     let row = one.connect().query_one(offset, &[&[conninfo(&ahead)].as_slice()]).expect("a check");

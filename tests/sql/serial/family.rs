@@ -4,7 +4,7 @@ use super::{CHANGED, Session, database, gets_ids};
 use testbed::postgres::error::{DbError, SqlState};
 use testbed::{error, test};
 
-const BECOMES: &str = "becomes bigint (The column of its parent has Snowflake IDs.)";
+const BECOMES: &str = "becomes bigint (The parent's column has Snowflake IDs.)";
 
 fn is_new(session: &mut Session, table: &str) -> bool {
     session.run(&format!("INSERT INTO {table} (region) VALUES ('eu')"));

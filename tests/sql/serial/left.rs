@@ -41,7 +41,7 @@ fn keys_that_are_declared_narrower_than_bigint_keep_their_type_and_sequence_by_d
         (It is narrower than bigint, and snowflake_pg.widen_serial is off.)";
     for column in ["smallserial", "serial", "integer GENERATED ALWAYS AS IDENTITY"] {
         let told = session.run(&format!("CREATE TABLE orders (id {column}, wide_id integer REFERENCES wide)"));
-        let refers = "NOTICE: column \"wide_id\" of table \"orders\" becomes bigint (It refers to a bigint.)";
+        let refers = "NOTICE: column \"wide_id\" of table \"orders\" becomes bigint (It references a bigint.)";
         assert_eq!(told, [narrow, refers], "{column}");
         let columns = session.columns("orders");
         assert!(columns.ends_with(", wide_id bigint") && !columns.contains("snowflake"), "{column}: {columns}");
@@ -189,7 +189,8 @@ fn a_database_without_the_extension_warns_and_numbers_by_a_sequence() {
     let mut session = Session::of(database.config());
     session.run("SET snowflake_pg.serial_schemas = '*'");
     let warning = |detail: &str| format!("WARNING: column \"id\" of table \"orders\" gets no Snowflake IDs ({detail})");
-    let missing = "This database has no extension snowflake_pg, or another snowflake_id() beside its own.";
+    let missing = "This database does not have extension snowflake_pg, or has another snowflake_id() beside the \
+                   extension's.";
     let told = session.run("CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY, n integer)");
     assert_eq!(told, [warning(missing)]);
     assert_eq!(session.columns("orders"), "id bigint NOT NULL a, n integer");
@@ -241,6 +242,6 @@ fn names_in_every_server_encoding_can_be_spoken_of() {
             "SQL_ASCII" => r"\xC3\xA4\xC3\xB6",
             _ => name,
         };
-        assert!(told.iter().any(|line| line.contains(&format!("(It remains as it is: {reason}.)"))), "{told:?}");
+        assert!(told.iter().any(|line| line.contains(&format!("(It is unchanged: {reason}.)"))), "{told:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 use testbed::postgres::error::SqlState;
 use testbed::{error, test};
 
-const BECOMES: &str = "NOTICE: column \"customer\" of table \"orders\" becomes bigint (It refers to a bigint.)";
+const BECOMES: &str = "NOTICE: column \"customer\" of table \"orders\" becomes bigint (It references a bigint.)";
 
 fn with_customers() -> (testbed::Database, Session) {
     let (database, mut session) = database();
@@ -67,11 +67,11 @@ fn what_keeps_a_column_narrow_is_told_and_keeps_no_statement_from_running() {
         ("CREATE VIEW names AS SELECT customer FROM orders", "cannot alter type of a column used by a view or rule"),
         (
             "CREATE TABLE part () INHERITS (orders); ALTER TABLE part OWNER TO narrow_owner",
-            "public.orders or a child of it has another owner",
+            "public.orders or one of its children has another owner",
         ),
         (
             "ALTER TABLE orders ADD UNIQUE (customer); CREATE TABLE elsewhere.part (of integer REFERENCES orders (customer))",
-            "elsewhere.part or a child of it is in another schema",
+            "elsewhere.part or one of its children is in another schema",
         ),
         (
             "ALTER TABLE orders ADD UNIQUE (customer); CREATE TABLE part (of integer REFERENCES orders (customer)); INSERT INTO part VALUES (NULL)",
@@ -82,7 +82,8 @@ fn what_keeps_a_column_narrow_is_told_and_keeps_no_statement_from_running() {
         session.run(before);
         let told = session.run("ALTER TABLE orders ADD FOREIGN KEY (customer) REFERENCES customers");
         let warning = format!(
-            "WARNING: column \"customer\" of table \"orders\" is narrower than what it refers to (It remains as it is: {reason}.)"
+            "WARNING: column \"customer\" of table \"orders\" is narrower than the column that it references (It \
+             is unchanged: {reason}.)"
         );
         assert_eq!(told, [warning], "{before}");
         assert_eq!(session.columns("orders"), "customer integer", "{before}");

@@ -119,17 +119,17 @@ fn what_the_extension_lacks_keeps_no_statement_from_running() {
         (
             "CREATE FUNCTION extra.snowflake_id(x integer DEFAULT 1) RETURNS bigint LANGUAGE sql AS 'SELECT 1'",
             "DROP FUNCTION extra.snowflake_id(integer)",
-            "This database has no extension snowflake_pg, or another snowflake_id() beside its own.",
+            "This database does not have extension snowflake_pg, or has another snowflake_id() beside the extension's.",
         ),
         (
             "REVOKE EXECUTE ON FUNCTION extra.snowflake_id() FROM PUBLIC",
             "GRANT EXECUTE ON FUNCTION extra.snowflake_id() TO PUBLIC",
-            "You may not use the schema of the extension, or not call its functions.",
+            "You lack USAGE on the schema of the extension, or EXECUTE on its functions.",
         ),
         (
             "REVOKE USAGE ON SCHEMA extra FROM lacking",
             "GRANT USAGE ON SCHEMA extra TO lacking",
-            "You may not use the schema of the extension, or not call its functions.",
+            "You lack USAGE on the schema of the extension, or EXECUTE on its functions.",
         ),
     ] {
         session.run(before);
@@ -141,7 +141,7 @@ fn what_the_extension_lacks_keeps_no_statement_from_running() {
     let told = session.run(&format!("SET ROLE lacking; SET search_path = lacking; {tables}"));
     assert_eq!(
         told,
-        [gets_ids("t"), "NOTICE: column \"big\" of table \"t\" becomes bigint (It refers to a bigint.)".to_owned()]
+        [gets_ids("t"), "NOTICE: column \"big\" of table \"t\" becomes bigint (It references a bigint.)".to_owned()]
     );
     session.run("RESET ROLE; DROP OWNED BY lacking; DROP ROLE lacking");
 }
