@@ -39,10 +39,10 @@ fn a_restart_finds_the_mark_of_somebody_who_has_continued_from_its_own_one_in_wa
 
 #[test]
 fn a_page_of_marks_that_has_the_one_of_the_worker_refuses_no_restart() {
-    let wal = in_wal(LOGGED).map(|wal| InWal { layout: Some(own().layout), ..wal });
+    let wal = in_wal(LOGGED).map(|wal| InWal { layout: Some(this_server().layout), ..wal });
     let context = StartContext { wal, last_life: Some(life(LIFE)), ..CONTEXT };
     let restart = StartPoint { floor: MARK, reason: StartReason::Restart };
-    assert_eq!(decide(Some(&record(MARK, own())), &own(), &context), Ok(restart));
+    assert_eq!(decide(Some(&record(MARK, this_server())), &this_server(), &context), Ok(restart));
 }
 
 /// The lowest marks are left out of a full page, and count for all that are not on it.
