@@ -1,6 +1,6 @@
 //! Defaults that no statement can declare: of identities that LIKE has copied, and of an attached partition.
 
-use super::followup::{Message, readable};
+use super::message::{Message, readable};
 use super::statement::{display_named, find, number};
 use crate::postgres::command::{CatalogNames, rows, run};
 use crate::postgres::subtransaction::attempt;
