@@ -174,7 +174,7 @@ fn too_slow_disk(rounds: usize) -> Evidence {
         let refused = witness.refusal();
         let message = "could not keep the durable mark ahead of the clock";
         assert_eq!((refused.code().code(), refused.message()), ("55000", message), "{refused:?}");
-        assert!(refused.detail().is_some_and(|detail| detail.contains("max_borrow 300 ms")), "{refused:?}");
+        assert!(refused.detail().is_some_and(|detail| detail.contains("max_borrow is 300 ms")), "{refused:?}");
         assert!(refused.hint().is_some_and(|hint| hint.contains("faster disk")), "{refused:?}");
         cluster.disk().obey(Order::Work);
         witness.next_id().expect("IDs again, in the same session");
