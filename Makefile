@@ -20,7 +20,7 @@
 # make picture NAME=…  draw one of the pictures of the documents anew
 # Without NAME, these list what there is, how long it takes and what it needs.
 #
-# On two idle cores; a fresh clone first compiles for three minutes. All but install and clean install
+# On two idle cores; a fresh clone first compiles for two minutes. All but install and clean install
 # what is missing, by apt-get. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL not in the PATH.
 
 # Asked when they are needed: `setup` may have to install PostgreSQL first.
