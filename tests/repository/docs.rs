@@ -1,5 +1,6 @@
 //! The documentation does what it says: its SQL runs, and prints what it shows.
 
+use super::files;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -308,4 +309,21 @@ fn the_document_on_guarantees_has_the_rows_of_the_fault_suite() {
     let tested: BTreeSet<u8> = sources.flat_map(|source| numbers(&source, " row: ", ",")).collect();
     assert!(!tested.is_empty());
     assert_eq!(listed, tested);
+}
+
+/// Hints and comments that users read send them there.
+#[test]
+fn every_document_that_a_source_or_a_script_names_is_there() {
+    let mut seen = 0;
+    for file in ["src", "sql", "contrib"].iter().flat_map(|folder| files(&project().join(folder))) {
+        let text = String::from_utf8_lossy(&fs::read(&file).expect("a file")).into_owned();
+        for part in text.split("docs/").skip(1) {
+            let page = part.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default();
+            if part[page.len()..].starts_with(".md") {
+                assert!(project().join(format!("docs/{page}.md")).exists(), "{}: docs/{page}.md", file.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }
