@@ -1,6 +1,6 @@
 //! One table of calls, whose results are the same in both editions: values to the last bit, errors by SQLSTATE and message.
 
-use super::install;
+use super::server;
 use testbed::postgres::{Client, SimpleQueryMessage};
 use testbed::{Cluster, hosted_script, test};
 
@@ -312,9 +312,8 @@ fn every_call_gives_the_same_in_both_editions() {
     let extension = Cluster::builder().worker(7).database();
     let mut extension = extension.connect();
     extension.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let server = Cluster::builder().start();
-    let mut hosted = server.connect();
-    install(&mut hosted, 7);
+    let hosted = server(7);
+    let mut hosted = hosted.connect();
     let calls = calls();
     let mut differences = Vec::new();
     for client in [&mut extension, &mut hosted] {

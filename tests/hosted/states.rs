@@ -1,6 +1,6 @@
 //! What the status says, in the words of the extension.
 
-use super::{install, server_with_clock};
+use super::{server, server_with_clock};
 use testbed::postgres::Client;
 use testbed::{Cluster, hosted_script, test, value};
 
@@ -68,9 +68,8 @@ fn every_column_of_the_status_has_the_name_and_the_type_of_the_extensions() {
     let extension = Cluster::builder().worker(7).database();
     let mut extension = extension.connect();
     extension.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let server = Cluster::builder().start();
-    let mut hosted = server.connect();
-    install(&mut hosted, 7);
+    let hosted = server(7);
+    let mut hosted = hosted.connect();
     let columns = "SELECT string_agg(attname || ' ' || atttypid::regtype, ', ') FROM pg_attribute
         WHERE attrelid = 'snowflake_status'::regclass AND attnum > 0";
     let theirs = value(&mut extension, columns);
