@@ -78,8 +78,10 @@ mod tests {
         assert_eq!(wake(400, 5, true), Work::Look, "a backend wants it");
         assert_eq!(wake(600, 5, false), Work::Look);
         assert_eq!(keeper.pause(600, 1000), 625, "nobody asks meanwhile");
-        assert_eq!(keeper.wake(2100, 5, true, false, 2000), Work::Sleep(None), "it is warm no more");
-        assert_eq!(keeper.wake(2100, 5, false, false, 2000), Work::Look, "it has to start");
+        assert_eq!(keeper.wake(2099, 5, true, false, 2000), Work::Look, "it is still warm");
+        keeper.pause(2099, 1000);
+        assert_eq!(keeper.wake(2724, 5, true, false, 2000), Work::Sleep(None), "it is warm no more");
+        assert_eq!(keeper.wake(2724, 5, false, false, 2000), Work::Look, "it has to start");
     }
 
     #[test]
