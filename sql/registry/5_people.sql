@@ -89,6 +89,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
 DECLARE
     found_lease snowflake_registry.lease;
     lowered bigint;
+    known_ids_ms bigint;
     known_ms bigint;
 BEGIN
     PERFORM snowflake_registry.check_worker(release_worker.worker_id);
@@ -102,11 +103,13 @@ BEGIN
         RAISE EXCEPTION 'worker % was never leased', release_worker.worker_id
             USING ERRCODE = 'undefined_object';
     END IF;
-    known_ms := greatest(found_lease.issued_until, found_lease.begins_at, snowflake_registry.unix_ms(found_lease.renewed));
+    known_ids_ms := greatest(found_lease.issued_until, found_lease.begins_at);
+    known_ms := greatest(known_ids_ms, snowflake_registry.unix_ms(found_lease.renewed));
     IF lowered < known_ms THEN
         RAISE EXCEPTION 'ids_end is before the last IDs that the server may have issued' USING ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('It has reported IDs up to %s, and was last heard from at %s.',
-                snowflake_registry.display(greatest(found_lease.issued_until, found_lease.begins_at)),
+            DETAIL = format(CASE WHEN known_ids_ms = 0 THEN 'It has reported no IDs, and was last heard from at %2$s.'
+                    ELSE 'It has reported IDs up to %s, and was last heard from at %s.' END,
+                snowflake_registry.display(known_ids_ms),
                 snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed))),
             HINT = 'Leave ids_end out if the clock of the server was right.';
     END IF;

@@ -152,8 +152,8 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
         Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
         _ => raise(
             error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
-                "To raise the lowest ID that can come next, call snowflake_advance(). To lower it, stop the server and \
-                 remove the file.",
+                "To raise the lowest ID that can come next, call snowflake_advance(). To lower it, see \"The clock was \
+                 wrong\" in docs/operations.md.",
             ),
         ),
     }

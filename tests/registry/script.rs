@@ -166,6 +166,23 @@ fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
 }
 
 #[test]
+fn a_lease_cannot_end_before_the_last_ids_that_its_server_may_have_issued() {
+    let registry = Registry::start();
+    let mut server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    let mut dba = registry.connect();
+    let mut detail = || {
+        let refused = error(&mut dba, "SELECT snowflake_registry.release_worker(0, now() - interval '1 day')");
+        assert_eq!(refused.message(), "ids_end is before the last IDs that the server may have issued");
+        refused.detail().expect("a detail").to_owned()
+    };
+    assert!(detail().starts_with("It has reported no IDs, and was last heard from at 2"), "{}", detail());
+    answer_of(&server, "SELECT snowflake_nextval()");
+    server.stop(Signal::INT);
+    assert!(detail().starts_with("It has reported IDs up to 2"), "{}", detail());
+}
+
+#[test]
 fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
     let registry = Registry::start();
     let one = start(member(&registry).set("cluster_name", "one"));

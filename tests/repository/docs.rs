@@ -210,6 +210,22 @@ fn every_link_to_a_file_or_a_heading_leads_to_one() {
     assert!(links > 50, "{links}");
 }
 
+/// Words in capitals stand for names: `src/functions/TOPIC.rs`.
+#[test]
+fn every_path_in_the_repository_that_a_document_names_is_there() {
+    let folders = ["crates/", "sql/", "src/", "tests/", "tools/"];
+    let mut seen = 0;
+    for (path, text) in documents() {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "/_.-".contains(c)));
+        let named = words.filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
+        for named in named.filter(|named| !named.contains(|c: char| c.is_ascii_uppercase())) {
+            assert!(project().join(named.trim_end_matches('.')).exists(), "{}: {named}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
 /// Code and tables included.
 #[test]
 fn the_readme_has_at_most_900_words_and_a_page_2500_that_is_not_looked_up() {

@@ -98,7 +98,7 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// Why a text is no alphabet. Positions count characters from 1.
+/// Why a text is not an alphabet. Positions count characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlphabetError {
     /// The encoding has only one alphabet.
@@ -132,13 +132,13 @@ pub enum AlphabetError {
     },
 }
 
-/// Why a text is no ID. Positions count characters from 1.
+/// Why a text is not an ID. Positions count characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// The text has no digits.
     #[error("The text has no digits")]
     Empty,
-    /// A character that is no digit.
+    /// A character that is not a digit.
     #[error("Character {position} is \"{character}\", which is not a digit of {encoding}")]
     NotADigit {
         /// Its position.
@@ -323,7 +323,7 @@ mod tests {
             (Crockford32, "\u{131}", "Character 1 is \"\u{131}\", which is not a digit of crockford32"),
             (Crockford32, "\u{17f}", "Character 1 is \"\u{17f}\", which is not a digit of crockford32"),
             (Base62, "aéb", "Character 2 is \"é\", which is not a digit of base62"),
-            // What is no digit counts more than a number that is too large.
+            // A wrong digit takes precedence over a number that is too large.
             (Hex, "ffffffffffffffffffffffg", "Character 23 is \"g\", which is not a digit of hex"),
             (Base62, "zzzzzzzzzzz", "The value is greater than 9223372036854775807, the greatest ID"),
         ] {

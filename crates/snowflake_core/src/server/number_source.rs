@@ -47,7 +47,7 @@ pub enum NumberSource {
     Registry,
 }
 
-/// Why a text is no source of a number.
+/// Why a text is not a source of a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// It begins with none of the words.
