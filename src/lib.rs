@@ -8,7 +8,7 @@
 
 use config::{gucs, preload};
 use pgrx::prelude::*;
-use postgres::{report, tsc};
+use postgres::tsc;
 
 mod config;
 mod durable;
@@ -61,8 +61,6 @@ extension_sql_file!("../sql/adopt/3_revert.sql", name = "revert", requires = ["p
 /// restoring a dump, and decoding.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    // mutant: no-backtraces
-    report::forbid_backtraces();
     if preload::is_under_way() {
         preload::record();
         gucs::define();

@@ -12,6 +12,7 @@ mod install;
 mod instructions;
 mod issuing;
 mod keeper;
+mod layouts;
 mod logical;
 mod memory;
 mod migration;

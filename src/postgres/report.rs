@@ -29,20 +29,3 @@ pub fn may_read_all_settings() -> bool {
     // mutant: directory-hidden
     unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS)) }
 }
-
-/// Disables Rust's backtraces for this library, whatever RUST_BACKTRACE is: pgrx would add them to the DETAIL that the
-/// client receives. To be called when the library is loaded, before the first error.
-pub fn forbid_backtraces() {
-    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
-    let inherited = std::env::var_os(VARIABLE);
-    // SAFETY: PostgreSQL's processes have one thread.
-    unsafe { std::env::set_var(VARIABLE, "0") };
-    // Rust reads the variable once. Other libraries have their own copy of Rust's runtime.
-    let _ = std::backtrace::Backtrace::capture();
-    match inherited {
-        // SAFETY: the same.
-        Some(inherited) => unsafe { std::env::set_var(VARIABLE, inherited) },
-        // SAFETY: the same.
-        None => unsafe { std::env::remove_var(VARIABLE) },
-    }
-}
