@@ -19,7 +19,7 @@ mod statement;
 mod widen;
 
 use crate::config::gucs;
-use crate::postgres::catalog::may_call;
+use crate::postgres::catalog::{find_relation, may_call};
 use crate::postgres::command::run;
 use column::Column;
 use defaults::Defaults;
@@ -29,7 +29,7 @@ use message::{Message, readable};
 use pgrx::pg_sys::{self, Oid, PlannedStmt};
 use pgrx::prelude::*;
 use references::ColumnsToWiden;
-use statement::{Statement, display, find};
+use statement::{Statement, display};
 use std::ffi::{CStr, CString};
 use widen::widen;
 
@@ -79,7 +79,7 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, followup: &mu
             table: table.relation,
             schema,
             declared: table.columns.iter().map(|column| column.name().to_owned()).collect(),
-            sources: table.sources.iter().map(|&source| find(source)).collect(),
+            sources: table.sources.iter().map(|&source| find_relation(source)).collect(),
         });
     }
     let new = |nth: usize| &table.columns[nth];
@@ -108,7 +108,7 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, followup: &mu
 /// Gives a child the types of the parent that the statement gives it, and a partition its defaults.
 fn join(table: &Statement, id_function: &IdFunction, followup: &mut Followup, messages: &mut Vec<Message>) {
     let Some((named, parent)) = table.joined else { return };
-    let [child, parent] = [named, parent].map(find);
+    let [child, parent] = [named, parent].map(find_relation);
     let columns = narrower(child, columns_with_default(parent, id_function.oid));
     if !columns.is_empty() {
         match widen(child, &columns) {

@@ -59,6 +59,44 @@ pub fn name_of_table(table: pg_sys::Oid) -> Option<Vec<u8>> {
     (!name.is_null() && !schema.is_null()).then(|| qualified(&c_string(schema), &c_string(name)))
 }
 
+/// The relation of this name; the invalid OID if there is none. Requires no privilege: `search_path` leaves out schemas
+/// without USAGE, but PostgreSQL checks a schema that is named only when it runs the statement.
+pub fn find_relation(name: *mut pg_sys::RangeVar) -> Oid {
+    // SAFETY: takes nodes of this type, whose names are C strings, or null for no schema.
+    unsafe {
+        let (schema, name) = ((*name).schemaname, (*name).relname);
+        if schema.is_null() {
+            pg_sys::RelnameGetRelid(name)
+        } else {
+            pg_sys::get_relname_relid(name, pg_sys::LookupNamespaceNoError(schema))
+        }
+    }
+}
+
+/// Whether this is a table.
+pub fn is_table(relation: Oid) -> bool {
+    // SAFETY: takes any OID.
+    let kind = relation_kind(unsafe { pg_sys::get_rel_relkind(relation) });
+    [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
+}
+
+/// The number of the column of this name; 0 if there is none.
+pub fn column_number(table: Oid, column: &CStr) -> i16 {
+    // SAFETY: takes any OID and a C string.
+    unsafe { pg_sys::get_attnum(table, column.as_ptr()) }
+}
+
+/// Whether a table has a column of this name.
+pub fn has_column(table: Oid, column: &CStr) -> bool {
+    column_number(table, column) != 0
+}
+
+/// The type of the column of this name; the invalid OID if there is none.
+pub fn column_type(table: Oid, column: &CStr) -> Oid {
+    // SAFETY: takes any OID and a number, which may be that of no column.
+    unsafe { pg_sys::get_atttype(table, column_number(table, column)) }
+}
+
 /// A table with all that inherit from it, its partitions among them.
 pub fn with_children(table: Oid) -> Vec<Oid> {
     let no_lock = 0;

@@ -1,7 +1,8 @@
 //! Defaults that no statement can declare: of identities that LIKE has copied, and of an attached partition.
 
 use super::message::{Message, readable};
-use super::statement::{display_named, find, number};
+use super::statement::display_named;
+use crate::postgres::catalog::{column_number, find_relation};
 use crate::postgres::command::{CatalogNames, rows, run};
 use crate::postgres::subtransaction::attempt;
 use pgrx::pg_sys::{self, Oid, RangeVar};
@@ -28,7 +29,7 @@ impl Defaults {
         // SAFETY: the name is in the statement, which is still there.
         let table = unsafe {
             if self.schema == Oid::INVALID {
-                find(self.table)
+                find_relation(self.table)
             } else {
                 pg_sys::get_relname_relid((*self.table).relname, self.schema)
             }
@@ -57,7 +58,7 @@ impl Defaults {
     /// identity, and the reason not to run it.
     fn columns(&self, table: Oid) -> CString {
         let id = self.id;
-        let declared: Vec<_> = self.declared.iter().map(|column| number(table, column).to_string()).collect();
+        let declared: Vec<_> = self.declared.iter().map(|column| column_number(table, column).to_string()).collect();
         let sources: Vec<_> = self.sources.iter().map(Oid::to_string).collect();
         let (declared, sources) = (declared.join(","), sources.join(","));
         let bigint = pg_sys::INT8OID;

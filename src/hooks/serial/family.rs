@@ -1,7 +1,6 @@
 //! Parents whose columns have Snowflake IDs: a child or a partition must have columns of the same type.
 
-use super::statement::type_of;
-use crate::postgres::catalog::{identifier, name_of_table};
+use crate::postgres::catalog::{column_type, identifier, name_of_table};
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, FuncExpr, NodeTag, Oid};
 use std::ffi::{CStr, CString};
@@ -43,7 +42,7 @@ pub fn columns_with_default(table: Oid, function: Oid) -> Vec<CString> {
 
 /// The columns of the parent that are narrower in the child.
 pub fn narrower(child: Oid, of_parent: Vec<CString>) -> Vec<CString> {
-    let is_narrow = |name: &CString| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&type_of(child, name));
+    let is_narrow = |name: &CString| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&column_type(child, name));
     of_parent.into_iter().filter(is_narrow).collect()
 }
 

@@ -6,8 +6,9 @@
 
 use super::column::Column;
 use super::family::{self, columns_with_default, open};
-use super::statement::{FOREIGN_KEY, Statement, find, has, is_table, type_of};
+use super::statement::{FOREIGN_KEY, Statement};
 use crate::hooks::tree::strings;
+use crate::postgres::catalog::{column_type, find_relation, has_column, is_table};
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, ConstrType, Constraint, Oid};
 use std::ffi::{CStr, CString};
@@ -29,7 +30,7 @@ impl ColumnsToWiden {
     /// default of columns with Snowflake IDs.
     pub fn find(table: &Statement, wide: &[usize], id: Oid) -> Self {
         let mut columns = Self::default();
-        for name in table.parents.iter().flat_map(|&parent| columns_with_default(find(parent), id)) {
+        for name in table.parents.iter().flat_map(|&parent| columns_with_default(find_relation(parent), id)) {
             columns.add(table, wide, &name, family::WHY);
         }
         // A key can reference a column of the same table that becomes wider by another key.
@@ -43,7 +44,7 @@ impl ColumnsToWiden {
                 if table.columns.iter().any(|column| column.name() == referring.as_c_str()) {
                     columns.add(table, &wide, &referring, WHY);
                 } else if !table.creates && !columns.existing.contains(&referring) {
-                    let of_type = table.table().map_or(Oid::INVALID, |table| type_of(table, &referring));
+                    let of_type = table.table().map_or(Oid::INVALID, |table| column_type(table, &referring));
                     if [pg_sys::INT2OID, pg_sys::INT4OID].contains(&of_type) {
                         columns.existing.push(referring);
                     }
@@ -99,13 +100,13 @@ impl Key<'_> {
                 |column: &Column| if wide.contains(&column.nth) { pg_sys::INT8OID } else { column.type_id() };
             referenced.iter().map(|name| column(name).map_or(Oid::INVALID, type_now)).collect()
         } else {
-            let other = find(other);
+            let other = find_relation(other);
             if referenced.is_empty() {
                 types_of_primary_key(other)
             } else {
                 referenced
                     .iter()
-                    .map(|name| if has(other, name) { type_of(other, name) } else { Oid::INVALID })
+                    .map(|name| if has_column(other, name) { column_type(other, name) } else { Oid::INVALID })
                     .collect()
             }
         };

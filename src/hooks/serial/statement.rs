@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use crate::hooks::tree::{cast, nodes};
-use crate::postgres::catalog::{name_of_table, relation_kind, with_children};
+use crate::postgres::catalog::{column_type, find_relation, has_column, is_table, name_of_table, with_children};
 use crate::postgres::server_encoding::{characters, quoted};
 use pgrx::PgList;
 use pgrx::pg_sys::{
@@ -93,7 +93,7 @@ impl Statement {
     }
 
     unsafe fn add(&mut self, element: *mut Node, unless_exists: bool) {
-        // SAFETY: as `of`.
+        // SAFETY: as `read`.
         unsafe {
             if let Some(column) = cast(element, NodeTag::T_ColumnDef) {
                 self.columns.push(Column::new(column, self.columns.len(), unless_exists));
@@ -158,7 +158,7 @@ impl Statement {
 
     /// The table that it alters; `None` for another kind of relation.
     pub fn table(&self) -> Option<Oid> {
-        Some(find(self.relation)).filter(|&table| is_table(table))
+        Some(find_relation(self.relation)).filter(|&table| is_table(table))
     }
 
     /// Whether a foreign key of this statement, which references this relation, references its own table.
@@ -175,7 +175,7 @@ impl Statement {
 
     /// Whether it skips a column, since the table has it.
     pub fn has_already(&self, column: &Column) -> bool {
-        !self.creates && column.unless_exists && has(find(self.relation), column.name())
+        !self.creates && column.unless_exists && has_column(find_relation(self.relation), column.name())
     }
 
     /// The name of the table.
@@ -187,8 +187,9 @@ impl Statement {
     /// The name of another table whose column PostgreSQL merges with this one, so that both must be of one type, and
     /// which is no bigint; `None` if there is none.
     pub fn merged_with(&self, column: &Column) -> Option<String> {
-        let narrow = |&table: &Oid| has(table, column.name()) && type_of(table, column.name()) != pg_sys::INT8OID;
-        let parents = self.parents.iter().map(|&parent| find(parent));
+        let narrow =
+            |&table: &Oid| has_column(table, column.name()) && column_type(table, column.name()) != pg_sys::INT8OID;
+        let parents = self.parents.iter().map(|&parent| find_relation(parent));
         // Except the table itself, which comes first.
         let children = self.table().filter(|_| !self.creates).map(with_children).unwrap_or_default();
         let other = parents.chain(children.into_iter().skip(1)).find(narrow)?;
@@ -215,43 +216,3 @@ pub fn display_named(table: &CStr, column: &CStr) -> String {
 
 /// The kind of constraint.
 pub const FOREIGN_KEY: ConstrType::Type = ConstrType::CONSTR_FOREIGN;
-
-/// The relation of this name; the invalid OID if there is none, or if the user may not look into its schema.
-pub fn find(relation: *mut RangeVar) -> Oid {
-    // SAFETY: takes nodes of this type, C strings and OIDs. Needs no callback.
-    unsafe {
-        let schema = (*relation).schemaname;
-        if schema.is_null() {
-            return pg_sys::RelnameGetRelid((*relation).relname);
-        }
-        if CStr::from_ptr(schema) == c"pg_temp" {
-            let (lock, flags) = (0, pg_sys::RVROption::RVR_MISSING_OK);
-            return pg_sys::RangeVarGetRelidExtended(relation, lock, flags, None, std::ptr::null_mut());
-        }
-        pg_sys::get_relname_relid((*relation).relname, pg_sys::get_namespace_oid(schema, true))
-    }
-}
-
-/// Whether this is a table.
-pub fn is_table(relation: Oid) -> bool {
-    // SAFETY: takes any OID.
-    let kind = relation_kind(unsafe { pg_sys::get_rel_relkind(relation) });
-    [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
-}
-
-/// The number of the column of this name; 0 if there is none.
-pub fn number(table: Oid, column: &CStr) -> i16 {
-    // SAFETY: takes any OID and a C string.
-    unsafe { pg_sys::get_attnum(table, column.as_ptr()) }
-}
-
-/// Whether a table has a column of this name.
-pub fn has(table: Oid, column: &CStr) -> bool {
-    number(table, column) != 0
-}
-
-/// The type of the column of this name; the invalid OID if there is none.
-pub fn type_of(table: Oid, column: &CStr) -> Oid {
-    // SAFETY: takes any OID and a number, which may be that of no column.
-    unsafe { pg_sys::get_atttype(table, number(table, column)) }
-}

@@ -1,6 +1,6 @@
 //! Columns that a table already has, and that must be bigint before PostgreSQL adds a foreign key or a parent.
 
-use super::statement::number;
+use crate::postgres::catalog::column_number;
 use crate::postgres::command::{CatalogNames, rows, run, run_as};
 use crate::postgres::subtransaction::attempt;
 use pgrx::pg_sys::{self, Oid};
@@ -37,7 +37,7 @@ fn owner(table: Oid) -> Option<Oid> {
 /// reason not to run it. ALTER TABLE also rewrites children, and checks keys of tables that reference this one. All
 /// must be empty and of one owner, since a CHECK or an index can call functions of the owner.
 fn steps(table: Oid, columns: &[CString]) -> CString {
-    let number = |column: &CString| number(table, column).to_string();
+    let number = |column: &CString| column_number(table, column).to_string();
     let columns = columns.iter().map(number).collect::<Vec<_>>().join(",");
     let (smallint, integer) = (pg_sys::INT2OID, pg_sys::INT4OID);
     // mutant: widen-own-tables
