@@ -41,57 +41,57 @@ struct IdFunction {
 
 /// The statement that is to run: a copy with other columns, or the statement itself.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, followup: &mut Followup) -> *mut PlannedStmt {
+pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut Followup) -> *mut PlannedStmt {
     // SAFETY: the caller passes a statement.
-    let Some(table) = (unsafe { Statement::read(statement) }).filter(|_| gucs::has_serial_schemas()) else {
-        return statement;
+    let Some(statement) = (unsafe { Statement::read(planned) }).filter(|_| gucs::has_serial_schemas()) else {
+        return planned;
     };
-    if !table.is_of_interest() || is_of_extension() {
-        return statement;
+    if !statement.is_of_interest() || is_of_extension() {
+        return planned;
     }
-    let Some(schema) = table.schema().filter(|&schema| gucs::is_serial_schema(schema)) else { return statement };
-    let numbered = || table.columns.iter().filter(|column| column.is_numbered() && !table.has_already(column));
+    let Some(schema) = statement.schema().filter(|&schema| gucs::is_serial_schema(schema)) else { return planned };
+    let numbered = || statement.columns.iter().filter(|column| column.is_numbered() && !statement.has_already(column));
     let mut messages = Vec::new();
     let id_function = match id_function() {
         Ok(id_function) => id_function,
         Err((detail, hint)) => {
-            let lacks = |column: &Column| format!("{} gets no Snowflake IDs", table.display(column.name()));
+            let lacks = |column: &Column| format!("{} gets no Snowflake IDs", statement.display(column.name()));
             followup.report(
                 numbered().map(|column| Message::warning(lacks(column), detail.to_owned(), Some(hint))).collect(),
             );
-            return statement;
+            return planned;
         }
     };
     let chosen: Vec<usize> =
-        numbered().filter(|column| is_to_change(&table, column, &mut messages)).map(|column| column.nth).collect();
+        numbered().filter(|column| is_to_change(&statement, column, &mut messages)).map(|column| column.nth).collect();
     let mut to_widen = ColumnsToWiden::default();
     if !is_restoring() {
-        to_widen = ColumnsToWiden::find(&table, &chosen, id_function.oid);
-        if let Some(altered) = table.table().filter(|_| !to_widen.existing.is_empty()) {
+        to_widen = ColumnsToWiden::find(&statement, &chosen, id_function.oid);
+        if let Some(altered) = statement.table().filter(|_| !to_widen.existing.is_empty()) {
             let widened = widen(altered, &to_widen.existing);
-            messages.extend(to_widen.existing.iter().map(|column| message_on_existing(&table, column, &widened)));
+            messages.extend(to_widen.existing.iter().map(|column| message_on_existing(&statement, column, &widened)));
         }
-        join(&table, &id_function, followup, &mut messages);
+        join(&statement, &id_function, followup, &mut messages);
     }
-    if !table.sources.is_empty() {
+    if !statement.sources.is_empty() {
         followup.set_defaults(Defaults {
             id: id_function.oid,
-            table: table.relation,
+            table: statement.relation,
             schema,
-            declared: table.columns.iter().map(|column| column.name().to_owned()).collect(),
-            sources: table.sources.iter().map(|&source| find_relation(source)).collect(),
+            declared: statement.columns.iter().map(|column| column.name().to_owned()).collect(),
+            sources: statement.sources.iter().map(|&source| find_relation(source)).collect(),
         });
     }
-    let new = |nth: usize| &table.columns[nth];
-    messages.extend(to_widen.new.iter().map(|&(nth, why)| becomes(&table.display(new(nth).name()), why)));
+    let new = |nth: usize| &statement.columns[nth];
+    messages.extend(to_widen.new.iter().map(|&(nth, why)| becomes(&statement.display(new(nth).name()), why)));
     followup.report(messages);
     if chosen.is_empty() && to_widen.new.is_empty() {
-        return statement;
+        return planned;
     }
     // Not the statement itself, which a function or a prepared statement runs again.
     // SAFETY: copies a node of any type.
     // mutant: statement-copied
-    let copy = unsafe { pg_sys::copyObjectImpl(statement.cast()) }.cast::<PlannedStmt>();
+    let copy = unsafe { pg_sys::copyObjectImpl(planned.cast()) }.cast::<PlannedStmt>();
     // SAFETY: a copy of a statement.
     let columns = unsafe { Statement::read(copy) }.expect("a copy of the same kind").columns;
     for nth in chosen {
@@ -106,8 +106,8 @@ pub unsafe extern "C-unwind" fn begin(statement: *mut PlannedStmt, followup: &mu
 }
 
 /// Gives a child the types of the parent that the statement gives it, and a partition its defaults.
-fn join(table: &Statement, id_function: &IdFunction, followup: &mut Followup, messages: &mut Vec<Message>) {
-    let Some((named, parent)) = table.joined else { return };
+fn join(statement: &Statement, id_function: &IdFunction, followup: &mut Followup, messages: &mut Vec<Message>) {
+    let Some((named, parent)) = statement.joined else { return };
     let [child, parent] = [named, parent].map(find_relation);
     let columns = narrower(child, columns_with_default(parent, id_function.oid));
     if !columns.is_empty() {
@@ -116,17 +116,17 @@ fn join(table: &Statement, id_function: &IdFunction, followup: &mut Followup, me
             Err(reason) => followup.explain(child, &columns, &reason),
         }
     }
-    if table.attaches {
+    if statement.attaches {
         let (schema, declared, sources) = (Oid::INVALID, Vec::new(), vec![parent]);
         followup.set_defaults(Defaults { id: id_function.oid, table: named, schema, declared, sources });
     }
 }
 
 /// The message on an existing column that references another one.
-fn message_on_existing(table: &Statement, column: &CStr, widened: &Result<(), CString>) -> Message {
-    let Err(reason) = widened else { return becomes(&table.display(column), references::WHY) };
+fn message_on_existing(statement: &Statement, column: &CStr, widened: &Result<(), CString>) -> Message {
+    let Err(reason) = widened else { return becomes(&statement.display(column), references::WHY) };
     Message::warning(
-        format!("{} is narrower than the column that it references", table.display(column)),
+        format!("{} is narrower than the column that it references", statement.display(column)),
         format!("It is unchanged: {}.", readable(reason)),
         Some("Change it, and the columns that reference it, to bigint before rows refer to new Snowflake IDs."),
     )
@@ -138,7 +138,7 @@ fn becomes(column: &str, why: &str) -> Message {
 }
 
 /// Whether a column is to become a bigint with Snowflake IDs. Adds a message that says so, or why not.
-fn is_to_change(table: &Statement, column: &Column, messages: &mut Vec<Message>) -> bool {
+fn is_to_change(statement: &Statement, column: &Column, messages: &mut Vec<Message>) -> bool {
     let reason = column.option_of_sequence().map(|option| (format!("Its identity is declared with {option}."), None));
     let reason = reason.or_else(|| {
         if column.is_bigint() {
@@ -153,13 +153,13 @@ fn is_to_change(table: &Statement, column: &Column, messages: &mut Vec<Message>)
                 ),
             ));
         }
-        let other = table.merged_with(column)?;
+        let other = statement.merged_with(column)?;
         Some((format!("It is merged with the column of {other}, which is not of type bigint."), None))
     });
     let is_left = reason.is_some();
     let what = if is_left { "is numbered by a sequence" } else { "gets Snowflake IDs" };
     let (detail, hint) = reason.unzip();
-    messages.push(Message::notice(format!("{} {what}", table.display(column.name())), detail, hint.flatten()));
+    messages.push(Message::notice(format!("{} {what}", statement.display(column.name())), detail, hint.flatten()));
     !is_left
 }
 

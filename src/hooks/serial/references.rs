@@ -28,23 +28,23 @@ pub struct ColumnsToWiden {
 impl ColumnsToWiden {
     /// Finds the columns of a statement. The columns in `wide` become bigint anyway, and the function `id` is the
     /// default of columns with Snowflake IDs.
-    pub fn find(table: &Statement, wide: &[usize], id: Oid) -> Self {
+    pub fn find(statement: &Statement, wide: &[usize], id: Oid) -> Self {
         let mut columns = Self::default();
-        for name in table.parents.iter().flat_map(|&parent| columns_with_default(find_relation(parent), id)) {
-            columns.add(table, wide, &name, family::WHY);
+        for name in statement.parents.iter().flat_map(|&parent| columns_with_default(find_relation(parent), id)) {
+            columns.add(statement, wide, &name, family::WHY);
         }
         // A key can reference a column of the same table that becomes wider by another key.
         loop {
             let count = columns.new.len();
             let wide: Vec<usize> = wide.iter().copied().chain(columns.new.iter().map(|&(nth, _)| nth)).collect();
-            for (referring, of_type) in keys(table).flat_map(|key| key.pairs(table, &wide)) {
+            for (referring, of_type) in keys(statement).flat_map(|key| key.pairs(statement, &wide)) {
                 if of_type != pg_sys::INT8OID {
                     continue;
                 }
-                if table.columns.iter().any(|column| column.name() == referring.as_c_str()) {
-                    columns.add(table, &wide, &referring, WHY);
-                } else if !table.creates && !columns.existing.contains(&referring) {
-                    let of_type = table.table().map_or(Oid::INVALID, |table| column_type(table, &referring));
+                if statement.columns.iter().any(|column| column.name() == referring.as_c_str()) {
+                    columns.add(statement, &wide, &referring, WHY);
+                } else if !statement.creates && !columns.existing.contains(&referring) {
+                    let of_type = statement.table().map_or(Oid::INVALID, |table| column_type(table, &referring));
                     if [pg_sys::INT2OID, pg_sys::INT4OID].contains(&of_type) {
                         columns.existing.push(referring);
                     }
@@ -57,10 +57,10 @@ impl ColumnsToWiden {
     }
 
     /// Adds the new column of this name, if it is narrower than a bigint and can become one.
-    fn add(&mut self, table: &Statement, wide: &[usize], name: &CStr, why: &'static str) {
-        let Some(column) = table.columns.iter().find(|column| column.name() == name) else { return };
+    fn add(&mut self, statement: &Statement, wide: &[usize], name: &CStr, why: &'static str) {
+        let Some(column) = statement.columns.iter().find(|column| column.name() == name) else { return };
         let is_wide = wide.contains(&column.nth) || self.new.iter().any(|&(nth, _)| nth == column.nth);
-        if !is_wide && !table.has_already(column) && column.is_narrow() && table.merged_with(column).is_none() {
+        if !is_wide && !statement.has_already(column) && column.is_narrow() && statement.merged_with(column).is_none() {
             self.new.push((column.nth, why));
         }
     }
@@ -72,20 +72,20 @@ struct Key<'statement> {
     column: Option<&'statement Column>,
 }
 
-fn keys(table: &Statement) -> impl Iterator<Item = Key<'_>> {
+fn keys(statement: &Statement) -> impl Iterator<Item = Key<'_>> {
     // SAFETY: constraints of the statement.
     let key = |constraint: *mut Constraint, column| Key { constraint: unsafe { &*constraint }, column };
-    let of_columns = table
+    let of_columns = statement
         .columns
         .iter()
         .flat_map(move |column| column.constraints(FOREIGN_KEY).map(move |constraint| key(constraint, Some(column))));
-    let of_table = table.constraints.iter().map(move |&constraint| key(constraint, None));
+    let of_table = statement.constraints.iter().map(move |&constraint| key(constraint, None));
     of_columns.chain(of_table.filter(|key| key.constraint.contype == FOREIGN_KEY))
 }
 
 impl Key<'_> {
     /// Each referencing column, with the type of the column that it references.
-    fn pairs(&self, table: &Statement, wide: &[usize]) -> Vec<(CString, Oid)> {
+    fn pairs(&self, statement: &Statement, wide: &[usize]) -> Vec<(CString, Oid)> {
         // SAFETY: the names in a constraint are strings, and it names a table.
         let (referring, referenced, other) = unsafe {
             let referring: Vec<_> = strings(self.constraint.fk_attrs).map(CStr::to_owned).collect();
@@ -93,9 +93,9 @@ impl Key<'_> {
             (referring, referenced, &mut *self.constraint.pktable)
         };
         let referring = self.column.map_or(referring, |column| vec![column.name().to_owned()]);
-        let types: Vec<Oid> = if table.creates && table.is_itself(other) {
-            let referenced = if referenced.is_empty() { primary_key(table) } else { referenced };
-            let column = |name: &CString| table.columns.iter().find(|column| column.name() == name.as_c_str());
+        let types: Vec<Oid> = if statement.creates && statement.is_itself(other) {
+            let referenced = if referenced.is_empty() { primary_key(statement) } else { referenced };
+            let column = |name: &CString| statement.columns.iter().find(|column| column.name() == name.as_c_str());
             let type_now =
                 |column: &Column| if wide.contains(&column.nth) { pg_sys::INT8OID } else { column.type_id() };
             referenced.iter().map(|name| column(name).map_or(Oid::INVALID, type_now)).collect()
@@ -115,13 +115,13 @@ impl Key<'_> {
 }
 
 /// The columns of the primary key of a new table.
-fn primary_key(table: &Statement) -> Vec<CString> {
+fn primary_key(statement: &Statement) -> Vec<CString> {
     let kind = ConstrType::CONSTR_PRIMARY;
-    if let Some(column) = table.columns.iter().find(|column| column.constraint(kind).is_some()) {
+    if let Some(column) = statement.columns.iter().find(|column| column.constraint(kind).is_some()) {
         return vec![column.name().to_owned()];
     }
     // SAFETY: constraints of the statement, with lists of strings.
-    let key = table.constraints.iter().map(|&constraint| unsafe { &*constraint }).find(|key| key.contype == kind);
+    let key = statement.constraints.iter().map(|&constraint| unsafe { &*constraint }).find(|key| key.contype == kind);
     // SAFETY: names.
     key.map(|key| unsafe { strings(key.keys) }.map(CStr::to_owned).collect()).unwrap_or_default()
 }

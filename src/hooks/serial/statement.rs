@@ -38,40 +38,42 @@ impl Statement {
     /// # Safety
     ///
     /// A statement as PostgreSQL's parser makes it.
-    pub unsafe fn read(statement: *mut PlannedStmt) -> Option<Self> {
+    pub unsafe fn read(planned: *mut PlannedStmt) -> Option<Self> {
         // SAFETY: as the caller's. A node is of the type that its tag names, as are those in its lists.
         unsafe {
-            let command = (*statement).utilityStmt;
+            let command = (*planned).utilityStmt;
             match (*command).type_ {
                 NodeTag::T_CreateStmt => {
                     let create = &*command.cast::<CreateStmt>();
-                    let mut table = Self::new(create.relation);
-                    (table.creates, table.if_not_exists) = (true, create.if_not_exists);
-                    table.parents = PgList::from_pg(create.inhRelations).iter_ptr().collect();
-                    nodes(create.tableElts).for_each(|element| table.add(element, create.if_not_exists));
-                    Some(table)
+                    let mut statement = Self::new(create.relation);
+                    (statement.creates, statement.if_not_exists) = (true, create.if_not_exists);
+                    statement.parents = PgList::from_pg(create.inhRelations).iter_ptr().collect();
+                    nodes(create.tableElts).for_each(|element| statement.add(element, create.if_not_exists));
+                    Some(statement)
                 }
                 NodeTag::T_AlterTableStmt => {
                     let alter = &*command.cast::<AlterTableStmt>();
                     if alter.objtype != pg_sys::ObjectType::OBJECT_TABLE {
                         return None;
                     }
-                    let mut table = Self::new(alter.relation);
+                    let mut statement = Self::new(alter.relation);
                     for command in nodes(alter.cmds) {
                         let command = &*command.cast::<AlterTableCmd>();
                         if [AlterTableType::AT_AddColumn, AlterTableType::AT_AddConstraint].contains(&command.subtype) {
-                            table.add(command.def, command.missing_ok);
+                            statement.add(command.def, command.missing_ok);
                         }
                         match command.subtype {
-                            AlterTableType::AT_AddInherit => table.joined = Some((alter.relation, command.def.cast())),
+                            AlterTableType::AT_AddInherit => {
+                                statement.joined = Some((alter.relation, command.def.cast()));
+                            }
                             AlterTableType::AT_AttachPartition => {
-                                table.joined = Some(((*command.def.cast::<PartitionCmd>()).name, alter.relation));
-                                table.attaches = true;
+                                statement.joined = Some(((*command.def.cast::<PartitionCmd>()).name, alter.relation));
+                                statement.attaches = true;
                             }
                             _ => {}
                         }
                     }
-                    Some(table)
+                    Some(statement)
                 }
                 _ => None,
             }
