@@ -69,8 +69,15 @@ pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut 
         to_widen = ColumnsToWiden::find(&statement, &chosen, id_function.oid);
         if let Some(altered) = statement.table().filter(|_| !to_widen.existing.is_empty()) {
             let widened = widen(altered, &to_widen.existing);
-            messages.extend(to_widen.existing.iter().map(|column| message_on_existing(&statement, column, &widened)));
+            messages.extend(to_widen.existing.iter().map(|column| match &widened {
+                Ok(()) => becomes(&statement.display(column), references::WHY),
+                Err(reason) => stays_narrow(&statement.display(column), &readable(reason)),
+            }));
         }
+        messages.extend(to_widen.left.iter().map(|(column, other)| {
+            let reason = format!("it must have the same type as the column of {other}");
+            stays_narrow(&statement.display(column), &reason)
+        }));
         join(&statement, &id_function, followup, &mut messages);
     }
     if !statement.sources.is_empty() {
@@ -122,12 +129,11 @@ fn join(statement: &Statement, id_function: &IdFunction, followup: &mut Followup
     }
 }
 
-/// The message on an existing column that references another one.
-fn message_on_existing(statement: &Statement, column: &CStr, widened: &Result<(), CString>) -> Message {
-    let Err(reason) = widened else { return becomes(&statement.display(column), references::WHY) };
+/// The message on a column that references a bigint and stays as it is.
+fn stays_narrow(column: &str, reason: &str) -> Message {
     Message::warning(
-        format!("{} is narrower than the column that it references", statement.display(column)),
-        format!("It is unchanged: {}.", readable(reason)),
+        format!("{column} is narrower than the column that it references"),
+        format!("It is unchanged: {reason}."),
         Some("Change it, and the columns that reference it, to bigint before rows refer to new Snowflake IDs."),
     )
 }
@@ -153,7 +159,7 @@ fn is_to_change(statement: &Statement, column: &Column, messages: &mut Vec<Messa
                 ),
             ));
         }
-        let other = statement.merged_with(column)?;
+        let other = statement.merged_with(column.name())?;
         Some((format!("It is merged with the column of {other}, which is not of type bigint."), None))
     });
     let is_left = reason.is_some();

@@ -73,6 +73,20 @@ pub fn find_relation(name: *mut pg_sys::RangeVar) -> Oid {
     }
 }
 
+/// The schemas where PostgreSQL looks for a relation of this name, in this order.
+pub fn schemas(name: *mut pg_sys::RangeVar) -> Vec<Oid> {
+    let with_implicit = true;
+    // SAFETY: as above. Gives a list of OIDs.
+    unsafe {
+        let schema = (*name).schemaname;
+        if schema.is_null() {
+            PgList::<Oid>::from_pg(pg_sys::fetch_search_path(with_implicit)).iter_oid().collect()
+        } else {
+            vec![pg_sys::LookupNamespaceNoError(schema)]
+        }
+    }
+}
+
 /// Whether this is a table.
 pub fn is_table(relation: Oid) -> bool {
     // SAFETY: takes any OID.
@@ -95,6 +109,11 @@ pub fn has_column(table: Oid, column: &CStr) -> bool {
 pub fn column_type(table: Oid, column: &CStr) -> Oid {
     // SAFETY: takes any OID and a number, which may be that of no column.
     unsafe { pg_sys::get_atttype(table, column_number(table, column)) }
+}
+
+/// Whether this is an integer type that is narrower than bigint.
+pub fn is_narrow(type_oid: Oid) -> bool {
+    [pg_sys::INT2OID, pg_sys::INT4OID].contains(&type_oid)
 }
 
 /// A table with all that inherit from it, its partitions among them.

@@ -50,10 +50,14 @@ impl Column {
         self.serial().map_or_else(|| self.type_id() == pg_sys::INT8OID, |name| BIG_SERIALS.contains(&name))
     }
 
-    /// Whether it is narrower than a bigint, and nobody numbers it.
-    pub fn is_narrow(&self) -> bool {
-        [pg_sys::INT2OID, pg_sys::INT4OID].contains(&self.type_id())
-            && self.constraint(ConstrType::CONSTR_IDENTITY).is_none()
+    /// Whether it declares a type, which a column of a partition and one of a table of a composite type do not.
+    pub fn has_type(&self) -> bool {
+        self.type_name().is_some()
+    }
+
+    /// Whether it is an identity.
+    pub fn is_identity(&self) -> bool {
+        self.constraint(ConstrType::CONSTR_IDENTITY).is_some()
     }
 
     /// The greatest value of its type, if that is a type that can be numbered.

@@ -1,6 +1,6 @@
 //! Parents whose columns have Snowflake IDs: a child or a partition must have columns of the same type.
 
-use crate::postgres::catalog::{column_type, identifier, name_of_table};
+use crate::postgres::catalog::{column_type, identifier, is_narrow, name_of_table};
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, FuncExpr, NodeTag, Oid};
 use std::ffi::{CStr, CString};
@@ -42,8 +42,7 @@ pub fn columns_with_default(table: Oid, function: Oid) -> Vec<CString> {
 
 /// The columns of the parent that are narrower in the child.
 pub fn narrower(child: Oid, of_parent: Vec<CString>) -> Vec<CString> {
-    let is_narrow = |name: &CString| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&column_type(child, name));
-    of_parent.into_iter().filter(is_narrow).collect()
+    of_parent.into_iter().filter(|name| is_narrow(column_type(child, name))).collect()
 }
 
 /// What PostgreSQL's error on such columns lacks: why this extension does not make them wider, and the command that does.

@@ -2,7 +2,9 @@
 
 use super::column::Column;
 use crate::hooks::tree::{cast, nodes};
-use crate::postgres::catalog::{column_type, find_relation, has_column, is_table, name_of_table, with_children};
+use crate::postgres::catalog::{
+    column_type, find_relation, has_column, is_table, name_of_table, schemas, with_children,
+};
 use crate::postgres::server_encoding::{characters, quoted};
 use pgrx::PgList;
 use pgrx::pg_sys::{
@@ -21,7 +23,9 @@ pub struct Statement {
     pub constraints: Vec<*mut Constraint>,
     /// The tables that it inherits from.
     pub parents: Vec<*mut RangeVar>,
-    /// The tables whose identities it copies by LIKE.
+    /// The tables whose columns it copies by LIKE.
+    pub copied: Vec<*mut RangeVar>,
+    /// Those whose identities it copies, too.
     pub sources: Vec<*mut RangeVar>,
     /// A table that becomes a child, and its parent.
     pub joined: Option<(*mut RangeVar, *mut RangeVar)>,
@@ -86,6 +90,7 @@ impl Statement {
             columns: Vec::new(),
             constraints: Vec::new(),
             parents: Vec::new(),
+            copied: Vec::new(),
             sources: Vec::new(),
             joined: None,
             attaches: false,
@@ -101,10 +106,11 @@ impl Statement {
                 self.columns.push(Column::new(column, self.columns.len(), unless_exists));
             } else if let Some(constraint) = cast(element, NodeTag::T_Constraint) {
                 self.constraints.push(constraint);
-            } else if let Some(like) = cast::<TableLikeClause>(element, NodeTag::T_TableLikeClause)
-                && (*like).options & TableLikeOption::CREATE_TABLE_LIKE_IDENTITY != 0
-            {
-                self.sources.push((*like).relation);
+            } else if let Some(like) = cast::<TableLikeClause>(element, NodeTag::T_TableLikeClause) {
+                self.copied.push((*like).relation);
+                if (*like).options & TableLikeOption::CREATE_TABLE_LIKE_IDENTITY != 0 {
+                    self.sources.push((*like).relation);
+                }
             }
         }
     }
@@ -163,15 +169,39 @@ impl Statement {
         Some(find_relation(self.relation)).filter(|&table| is_table(table))
     }
 
-    /// Whether a foreign key of this statement, which references this relation, references its own table.
-    pub fn is_itself(&self, other: &RangeVar) -> bool {
-        // SAFETY: names are C strings, or null.
-        unsafe {
-            let this = &*self.relation;
-            let schema =
-                |relation: &RangeVar| (!relation.schemaname.is_null()).then(|| CStr::from_ptr(relation.schemaname));
-            CStr::from_ptr(this.relname) == CStr::from_ptr(other.relname)
-                && (schema(other).is_none() || schema(this) == schema(other))
+    /// Whether this name, in a foreign key of the statement, means the statement's own table.
+    pub fn is_itself(&self, name: *mut RangeVar) -> bool {
+        if !self.creates {
+            return find_relation(name) == find_relation(self.relation);
+        }
+        // SAFETY: every such node has a name.
+        let is_named_so = unsafe { CStr::from_ptr((*name).relname) == CStr::from_ptr(self.name()) };
+        let Some(schema) = self.schema().filter(|_| is_named_so) else { return false };
+        // PostgreSQL looks when the table is there.
+        let is_there = |&other: &Oid| other == schema || self.find_in(other) != Oid::INVALID;
+        schemas(name).iter().find(|&other| is_there(other)) == Some(&schema)
+    }
+
+    /// The new column of this name.
+    pub fn new_column(&self, name: &CStr) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name() == name && !self.has_already(column))
+    }
+
+    /// The tables that have columns of the table before the statement: the table itself, or its parents and those that
+    /// it copies.
+    pub fn origins(&self) -> impl Iterator<Item = Oid> {
+        let itself = (!self.creates).then_some(&self.relation);
+        itself.into_iter().chain(&self.parents).chain(&self.copied).map(|&table| find_relation(table))
+    }
+
+    /// The type that PostgreSQL would give to a column of the table; the invalid OID if that is not known.
+    pub fn type_of(&self, column: &CStr) -> Oid {
+        match self.new_column(column).filter(|column| column.has_type()) {
+            Some(column) => column.type_id(),
+            None => {
+                let mut types = self.origins().map(|table| column_type(table, column));
+                types.find(|&of_type| of_type != Oid::INVALID).unwrap_or(Oid::INVALID)
+            }
         }
     }
 
@@ -186,15 +216,14 @@ impl Statement {
         unsafe { (*self.relation).relname }
     }
 
-    /// The name of another table whose column PostgreSQL merges with this one, so that both must be of one type, and
-    /// which is no bigint; `None` if there is none.
-    pub fn merged_with(&self, column: &Column) -> Option<String> {
-        let narrow =
-            |&table: &Oid| has_column(table, column.name()) && column_type(table, column.name()) != pg_sys::INT8OID;
-        let parents = self.parents.iter().map(|&parent| find_relation(parent));
+    /// The name of another table whose column must be of the same type, since PostgreSQL merges or copies it, and which
+    /// is no bigint; `None` if there is none.
+    pub fn merged_with(&self, column: &CStr) -> Option<String> {
+        let is_other = |&table: &Oid| has_column(table, column) && column_type(table, column) != pg_sys::INT8OID;
         // Except the table itself, which comes first.
-        let children = self.table().filter(|_| !self.creates).map(with_children).unwrap_or_default();
-        let other = parents.chain(children.into_iter().skip(1)).find(narrow)?;
+        let children = || with_children(find_relation(self.relation)).into_iter().skip(1).collect();
+        let others: Vec<Oid> = if self.creates { self.origins().collect() } else { children() };
+        let other = others.into_iter().find(is_other)?;
         Some(quoted(&characters(&name_of_table(other)?)))
     }
 

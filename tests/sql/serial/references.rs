@@ -1,6 +1,6 @@
 //! Columns that refer to Snowflake IDs, and must have room for them.
 
-use super::{Session, database, gets_ids};
+use super::{CHANGED, Session, database, gets_ids};
 use std::thread;
 use testbed::postgres::error::SqlState;
 use testbed::{error, test};
@@ -55,6 +55,73 @@ fn a_column_that_refers_to_its_own_table_has_room_too() {
          ALTER TABLE kinds ADD FOREIGN KEY (id) REFERENCES orders",
     );
     assert_eq!(session.columns("uses"), "kind bigint");
+}
+
+/// The column that it references is in the statement, or comes from a table that the statement names.
+#[test]
+fn a_column_that_references_a_new_key_of_its_own_table_becomes_a_bigint() {
+    let (_database, mut session) = database();
+    session.run("CREATE SCHEMA first; SET search_path = first, public; CREATE TABLE keyed (id serial PRIMARY KEY)");
+    for statement in [
+        "CREATE TABLE tree (); ALTER TABLE tree ADD id bigserial PRIMARY KEY, ADD parent integer REFERENCES tree",
+        "CREATE TABLE tree (); ALTER TABLE tree ADD id bigserial, ADD UNIQUE (id), ADD parent integer, ADD FOREIGN KEY (parent) REFERENCES tree (id)",
+        "CREATE TABLE tree (parent integer); ALTER TABLE tree ADD id bigserial PRIMARY KEY, ADD FOREIGN KEY (parent) REFERENCES tree",
+        "CREATE TABLE tree (id integer PRIMARY KEY); ALTER TABLE tree ADD parent integer REFERENCES tree, ADD FOREIGN KEY (id) REFERENCES keyed",
+        "CREATE TABLE tree (id bigserial PRIMARY KEY, parent integer REFERENCES first.tree)",
+        "CREATE TABLE first.tree (id bigserial PRIMARY KEY, parent integer REFERENCES tree)",
+        "CREATE TABLE pg_temp.tree (id bigserial PRIMARY KEY, parent integer REFERENCES tree)",
+        "CREATE TEMPORARY TABLE tree (id bigserial PRIMARY KEY, parent integer REFERENCES pg_temp.tree)",
+        "CREATE TABLE tree (LIKE keyed INCLUDING ALL, parent integer REFERENCES tree)",
+        "CREATE TABLE tree (LIKE keyed, UNIQUE (id), parent integer REFERENCES tree (id))",
+        "CREATE TABLE tree (UNIQUE (id), parent integer REFERENCES tree (id)) INHERITS (keyed)",
+        "CREATE TABLE tree (parent integer); ALTER TABLE tree ADD COLUMN IF NOT EXISTS parent integer, ADD FOREIGN KEY (parent) REFERENCES keyed",
+    ] {
+        let told = session.run(statement);
+        let becomes = "NOTICE: column \"parent\" of table \"tree\" becomes bigint (It references a bigint.)".to_owned();
+        assert!(told.contains(&becomes), "{statement}: {told:?}");
+        let columns = session.columns("tree");
+        assert!(columns.contains("parent bigint"), "{statement}: {columns}");
+        session.run("DROP TABLE tree");
+    }
+}
+
+#[test]
+fn a_name_that_means_a_table_in_another_schema_is_not_taken_for_the_new_table() {
+    let (_database, mut session) = database();
+    session.run("CREATE SCHEMA other; CREATE TABLE tree (id integer PRIMARY KEY)");
+    let told = session.run("CREATE TABLE other.tree (id bigserial PRIMARY KEY, parent integer REFERENCES tree)");
+    assert_eq!(told, [gets_ids("tree")]);
+    assert_eq!(session.columns("other.tree"), format!("{CHANGED}, parent integer"));
+}
+
+#[test]
+fn a_column_whose_type_another_table_determines_stays_narrow_with_a_warning() {
+    let (_database, mut session) = with_customers();
+    session.run(
+        "CREATE TABLE base (customer integer); CREATE DOMAIN wide AS bigint; CREATE TABLE wide_base (customer wide);
+         CREATE TABLE parts (customer integer) PARTITION BY LIST (customer)",
+    );
+    for (statement, other) in [
+        ("CREATE TABLE orders (LIKE base, FOREIGN KEY (customer) REFERENCES customers)", "base"),
+        ("CREATE TABLE orders (FOREIGN KEY (customer) REFERENCES customers) INHERITS (base)", "base"),
+        ("CREATE TABLE orders (customer integer REFERENCES customers) INHERITS (base)", "base"),
+        ("CREATE TABLE orders PARTITION OF parts (customer REFERENCES customers) DEFAULT", "parts"),
+        (
+            "CREATE TABLE orders (); CREATE TABLE child (customer integer) INHERITS (orders);
+             ALTER TABLE orders ADD customer integer REFERENCES customers",
+            "child",
+        ),
+        ("CREATE TABLE orders (LIKE wide_base, FOREIGN KEY (customer) REFERENCES customers)", ""),
+    ] {
+        let mut told = session.run(statement);
+        told.retain(|line| line.starts_with("WARNING"));
+        let warning = format!(
+            "WARNING: column \"customer\" of table \"orders\" is narrower than the column that it references (It \
+             is unchanged: it must have the same type as the column of \"public.{other}\".)"
+        );
+        assert_eq!(told, if other.is_empty() { vec![] } else { vec![warning] }, "{statement}");
+        session.run("DROP TABLE orders CASCADE; DROP TABLE IF EXISTS child");
+    }
 }
 
 /// What keeps the column narrow, with the reason that is told.
