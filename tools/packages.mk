@@ -17,7 +17,7 @@ upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 install:
 	@refuse() { printf '==> %s\n' "$$@" >&2; exit 1; }; \
 	test -f $(library) || refuse "There is no $(library)." "To build it, type $(make_here)"; \
-	test -n "$(pg_major)" || refuse "$(pg_config) does not say which PostgreSQL it is of." "Add PG_CONFIG=/path/to/pg_config, which prints a version."; \
+	test -n "$(pg_major)" || refuse "$(pg_config) does not say which PostgreSQL it is of." "Add PG_CONFIG=/path/to/pg_config"; \
 	test -n "$(built_for)" || refuse "$(library) does not say which PostgreSQL it was built for." "To build it, type $(make_here)"; \
 	test "$(built_for)" = "$(pg_major)" || refuse "$(library) was built for PostgreSQL $(built_for), and $(pg_config) is of PostgreSQL $(pg_major)." \
 		"To build for that one, type $(make_here)"

@@ -9,7 +9,8 @@ use testbed::{Cluster, error, need_postgresql, pg_config, postgresql, test, valu
 
 #[test]
 fn copy_costs_no_more_wal_than_with_a_sequence() {
-    let cluster = Cluster::builder().worker(7).set("snowflake_pg.layout", "t41 w5 s9 h8").start();
+    let cluster =
+        Cluster::builder().worker(7).set("snowflake_pg.layout", "t41 w5 s9 h8").set("autovacuum", "off").start();
     let mut client = cluster.connect();
     client
         .batch_execute(
