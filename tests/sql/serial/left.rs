@@ -173,13 +173,13 @@ fn the_script_of_an_extension_makes_the_tables_that_its_author_wrote() {
     let cluster = Cluster::builder().worker(7).set("snowflake_pg.serial_schemas", "*").start();
     let scripts = cluster.extension_scripts();
     fs::write(scripts.join("other.control"), "default_version = '1'\n").expect("own file");
-    fs::write(scripts.join("other--1.sql"), "CREATE TABLE others (id serial);").expect("own file");
-    fs::write(scripts.join("other--1--2.sql"), "ALTER TABLE others ADD more serial;").expect("own file");
+    fs::write(scripts.join("other--1.sql"), "CREATE TABLE others (id bigserial);").expect("own file");
+    fs::write(scripts.join("other--1--2.sql"), "ALTER TABLE others ADD more bigserial;").expect("own file");
     let mut session = Session::of(cluster.config());
     session.run("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids");
     assert_eq!(session.run("CREATE EXTENSION other; ALTER EXTENSION other UPDATE TO '2'"), [""; 0]);
     let columns = session.columns("others");
-    assert_eq!(columns.matches("integer NOT NULL nextval(").count(), 2, "{columns}");
+    assert_eq!(columns.matches("bigint NOT NULL nextval(").count(), 2, "{columns}");
     assert_eq!(session.run("CREATE TABLE orders (id bigserial)"), [gets_ids("orders")]);
 }
 
