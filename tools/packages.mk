@@ -5,10 +5,13 @@ library = target/release/libsnowflake_pg.so
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
 built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]\.' $(library) | sed 's/.* //;s/\.//')
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
+# Prints files with an empty line between them, without the markers of tests/mutants.
+join = awk 'FNR == 1 && NR > 1 { print "" } !/^ *-- mutant: /'
 # Prints a script: the parts in these folders of sql, by their names.
-joined = awk 'FNR == 1 && NR > 1 { print "" } { print }' $(foreach folder,$(1),$(sort $(wildcard sql/$(folder)/*.sql)))
+joined = $(join) $(foreach folder,$(1),$(sort $(wildcard sql/$(folder)/*.sql)))
 # Prints the script for hosted databases, from this folder: install.sql, with the parts in it that parts.sql lists.
-join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs cat | sed -e '/^-- The parts of parts.sql/{r /dev/stdin' -e d -e '}' $(1)/install.sql
+join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e '/^-- The parts of parts.sql/{r /dev/stdin' -e d -e '}' \
+	-e '/^ *-- mutant: /d' $(1)/install.sql
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 
 .PHONY: install deb dist

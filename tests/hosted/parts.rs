@@ -3,10 +3,11 @@
 use testbed::postgres::Client;
 use testbed::{Cluster, hosted_script, sources, test, value};
 
-/// What was made in the schema ids: each function by its text, and each relation by its columns or its text.
+/// What was made in the schema ids: each function by its text without markers of mutants, which the script lacks, and each
+/// relation by its columns or its text.
 fn objects(client: &mut Client) -> String {
     let objects = "SELECT string_agg(object, E'\\n' ORDER BY object) FROM (
-        SELECT concat(pg_get_functiondef(oid), proacl) FROM pg_proc WHERE pronamespace = 'ids'::regnamespace
+        SELECT concat(regexp_replace(pg_get_functiondef(oid), '\\n *-- mutant: [a-z-]+', '', 'g'), proacl) FROM pg_proc WHERE pronamespace = 'ids'::regnamespace
         UNION ALL SELECT format('%s %s %s %s', oid::regclass, relkind, relacl, pg_get_viewdef(oid)) FROM pg_class WHERE relnamespace = 'ids'::regnamespace
         UNION ALL SELECT format('%s %s %s', attrelid::regclass, attname, atttypid::regtype) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
             WHERE relnamespace = 'ids'::regnamespace

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use testbed::{Cluster, library, make_install, need_postgresql, pg_config, postgresql, project, test, value};
+use testbed::{
+    Cluster, Installation, library, make_install, need_postgresql, pg_config, postgresql, project, test, value,
+};
 
 /// A copy of what `make install` reads, and a root directory for what it writes.
 struct Tree(TempDir);
@@ -103,6 +105,15 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
         tree.installed(&extension),
         [HOSTED, upgrades[0], upgrades[1], &*script, "snowflake_pg.control", REGISTRY]
     );
+}
+
+/// The markers are for `tests/mutants`, which reads the sources.
+#[test]
+fn no_script_that_is_installed_has_a_marker_of_a_mutant() {
+    for name in [&*format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION")), REGISTRY, HOSTED] {
+        let script = fs::read_to_string(Installation::shared().scripts().join(name)).expect("an installed script");
+        assert!(!script.contains("-- mutant:"), "{name}");
+    }
 }
 
 #[test]
