@@ -17,7 +17,13 @@ DECLARE
     messages text := pg_catalog.current_setting('client_min_messages');
     strings text := pg_catalog.current_setting('standard_conforming_strings');
     installer oid := (SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user);
-    unsafe record;
+    unsafe text;
+    elsewhere regnamespace;
+    paragraph text;
+    code text;
+    message text;
+    detail text;
+    hint text;
     script text := $script$
 -- The parts of parts.sql.
 $script$;
@@ -39,11 +45,11 @@ BEGIN
             HINT = 'Set search_path to another schema, such as ids.';
     END IF;
     -- A role that can create or drop objects there could run code with the rights of the owner.
-    SELECT nspowner, CASE
+    SELECT CASE
             WHEN nspowner <> installer AND NOT (nspowner = 'pg_database_owner'::regrole AND EXISTS (
                 SELECT FROM pg_database WHERE datname = current_database() AND datdba = installer)) THEN format('It belongs to %s.', nspowner::regrole)
             WHEN others.grantee IS NOT NULL THEN format('%s can create objects in it.', CASE others.grantee WHEN 0 THEN 'PUBLIC' ELSE others.grantee::regrole::text END)
-            WHEN object.name IS NOT NULL THEN format('%s belongs to %s.', object.name, object.owner::regrole) END AS reason
+            WHEN object.name IS NOT NULL THEN format('%s belongs to %s.', object.name, object.owner::regrole) END
         INTO unsafe
         FROM pg_namespace
         LEFT JOIN LATERAL (SELECT grantee FROM aclexplode(nspacl) WHERE privilege_type = 'CREATE' AND grantee NOT IN (nspowner, installer) LIMIT 1) others ON true
@@ -56,20 +62,32 @@ BEGIN
             LIMIT 1) object ON true
         WHERE pg_namespace.oid = schema::regnamespace;
     -- mutant: hosted-schema
-    IF unsafe.reason IS NOT NULL THEN
+    IF unsafe IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('schema %s must belong to %s alone', schema, quote_ident(current_user)),
-            DETAIL = unsafe.reason, HINT = 'Set search_path to a schema of your own, in which nobody else can create objects; or run this as its owner.';
+            DETAIL = unsafe, HINT = 'Set search_path to a schema of your own, in which nobody else can create objects; or run this as its owner.';
     END IF;
-    SELECT relnamespace::regnamespace AS schema INTO unsafe FROM pg_class JOIN pg_roles r ON r.oid = relowner
+    SELECT relnamespace INTO elsewhere FROM pg_class JOIN pg_roles r ON r.oid = relowner
         WHERE relname = 'snowflake_life' AND relkind = 'S' AND relpersistence <> 't' AND relnamespace <> schema::regnamespace
             AND (r.oid = installer OR rolsuper OR r.oid = (SELECT datdba FROM pg_database WHERE datname = current_database())) LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('this database has these functions in schema %s', unsafe.schema),
-            HINT = format('Set search_path to %s.', unsafe.schema);
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('this database has these functions in schema %s', elsewhere),
+            HINT = format('Set search_path to %s.', elsewhere);
     END IF;
     -- "already exists, skipping"
     PERFORM set_config('client_min_messages', 'warning', true), set_config('standard_conforming_strings', 'on', true);
-    EXECUTE replace(script, 'ids.snowflake', schema || '.snowflake');
+    BEGIN
+        -- Empty lines separate statements, and no statement has one.
+        FOREACH paragraph IN ARRAY string_to_array(replace(script, 'ids.snowflake', schema || '.snowflake'), E'\n\n') LOOP
+            EXECUTE paragraph;
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        -- Without this, PostgreSQL would show the whole paragraph as the context.
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        RAISE EXCEPTION USING ERRCODE = code, MESSAGE = message,
+            DETAIL = concat_ws(E'\n', nullif(detail, ''), format('The script failed at: %s ...',
+                left(btrim(regexp_replace(paragraph, E'(^|\n)--[^\n]*|\\s+', ' ', 'g')), 100))),
+            HINT = coalesce(nullif(hint, ''), 'Nothing was changed. Correct this, and run the script again.');
+    END;
     PERFORM set_config('search_path', old_search_path, true), set_config('client_min_messages', messages, true),
         set_config('standard_conforming_strings', strings, true);
 END

@@ -2,7 +2,8 @@
 -- change: psql -1 -d dev -f sql/hosted/parts.sql
 --
 -- Users get one file from `make install` and `make dist`: install.sql with these parts in it, which are made in any schema. So each name of
--- ours has the schema ids, also in texts; all others are found in pg_catalog.
+-- ours has the schema ids, also in texts; all others are found in pg_catalog. install.sql runs the parts statement by statement, so no
+-- statement has an empty line.
 
 \set ON_ERROR_STOP on
 CREATE SCHEMA IF NOT EXISTS ids;

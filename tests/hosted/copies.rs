@@ -3,7 +3,7 @@
 use super::{install, server};
 use std::process::Command;
 use testbed::postgres::Client;
-use testbed::{Cluster, error, hosted_script, test, value};
+use testbed::{Cluster, Installation, error, hosted_script, test, value};
 
 fn is_refused_as_a_copy(client: &mut Client) {
     let refused = error(client, "SELECT snowflake_nextval()");
@@ -115,6 +115,49 @@ fn the_script_does_nothing_beside_the_extension_in_its_schema_and_is_refused_in_
     );
     client.batch_execute("ALTER EXTENSION snowflake_pg SET SCHEMA public").expect("as the HINT says");
     client.batch_execute(&hosted_script()).expect("nothing");
+}
+
+/// PostgreSQL would show the whole script as the context of its error.
+#[test]
+fn a_script_that_fails_says_in_a_few_lines_where_and_changes_nothing() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    for (in_the_way, code, said) in [
+        (
+            "FUNCTION ids.snowflake_nextval() RETURNS integer LANGUAGE sql RETURN 1",
+            "42P13",
+            [
+                "ERROR:  cannot change return type of existing function",
+                "DETAIL:  The script failed at: CREATE OR REPLACE FUNCTION ids.snowflake_nextval() RETURNS bigint",
+                "HINT:  Use DROP FUNCTION ids.snowflake_nextval() first.",
+            ],
+        ),
+        (
+            "TABLE ids.snowflake_position ()",
+            "42809",
+            [
+                "ERROR:  \"snowflake_position\" is not a sequence",
+                "DETAIL:  The script failed at: CREATE SEQUENCE IF NOT EXISTS ids.snowflake_position",
+                "HINT:  Nothing was changed. Correct this, and run the script again.",
+            ],
+        ),
+    ] {
+        client.batch_execute(&format!("CREATE SCHEMA ids; CREATE {in_the_way}")).expect("an object");
+        for single in ["--single-transaction", "--no-psqlrc"] {
+            let mut psql = cluster.psql();
+            psql.env("PGOPTIONS", "-c search_path=ids").args(["--quiet", single, "--file"]);
+            let output =
+                psql.arg(Installation::shared().scripts().join("snowflake_hosted.sql")).output().expect("psql");
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.len() < 1000 && said.iter().all(|line| text.contains(line)), "{text}");
+        }
+        client.batch_execute("SET search_path = ids").expect("a setting");
+        assert_eq!(error(&mut client, &hosted_script()).code().code(), code);
+        let left =
+            "SELECT count(*) FROM pg_proc WHERE pronamespace = 'ids'::regnamespace AND proname <> 'snowflake_nextval'";
+        assert_eq!(value(&mut client, left), "0");
+        client.batch_execute("RESET search_path; DROP SCHEMA ids CASCADE").expect("no schema");
+    }
 }
 
 #[test]
