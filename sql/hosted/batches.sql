@@ -26,13 +26,14 @@ DECLARE
     layout CONSTANT text := ids.snowflake_layout();
     f CONSTANT ids.snowflake_fields := ids.snowflake_fields(layout);
     mask CONSTANT bigint := ~(-1::bigint << f.sequence_bits);
+    most CONSTANT integer := 1000000;
     last bigint;
     -- What all IDs of this database have.
     fixed bigint;
     position bigint;
 BEGIN
-    IF count NOT BETWEEN 1 AND 1000000 THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'count must be between 1 and 1000000',
+    IF count NOT BETWEEN 1 AND most THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('count must be between 1 and %s', most),
             DETAIL = format('The count is %s.', count);
     END IF;
     last := ids.snowflake_take(count::bigint);
@@ -89,7 +90,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_lastval() RETURNS bigint
 DECLARE
     taken bigint;
 BEGIN
-    taken := ids.snowflake_id_at(currval('ids.snowflake_position'::regclass));
+    taken := ids.snowflake_id_at(currval('ids.snowflake_position'::regclass), ids.snowflake_own_fields());
     -- Of a block, not all that was taken.
     RETURN coalesce(substring(current_setting('hosted_snowflake.block', true) FROM '^' || taken || ' ([0-9]+)$')::bigint, taken);
 EXCEPTION WHEN object_not_in_prerequisite_state THEN

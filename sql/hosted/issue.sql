@@ -12,30 +12,31 @@ COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether sno
 CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     -- mutant: hosted-count
-    RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND 4294967295
+    RETURN CASE WHEN current_setting('transaction_read_only') = 'off' AND count BETWEEN 1 AND ids.snowflake_max_count()
         THEN greatest(pg_sequence_last_value('ids.snowflake_position'::regclass), pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass), 0) >= 0 END;
 COMMENT ON FUNCTION ids.snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
 
 -- Under the lock: takes count positions at a time of the clock, or none if that is NULL. Returns the last one, or -1 if they would be too
 -- far ahead. chance, from 0 to 1, chooses the first number of a tick.
-CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance float8) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance float8, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN CASE WHEN ms NOT BETWEEN (ids.snowflake_own_fields()).epoch AND (ids.snowflake_own_fields()).issues_until
-            -- mutant: hosted-ahead
-            OR greatest(ids.snowflake_last(), ids.snowflake_tick(ms) + (1::bigint << (ids.snowflake_own_fields()).sequence_bits)) > ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms()) - count
-            THEN -1
+    RETURN CASE
+        WHEN ms NOT BETWEEN f.epoch AND f.issues_until THEN -1
+        -- mutant: hosted-ahead
+        WHEN greatest(ids.snowflake_last(), ids.snowflake_tick(ms, f) + (1::bigint << f.sequence_bits))
+            > ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms(), f) - count THEN -1
         -- mutant: hosted-clock-back
-        ELSE ids.snowflake_set_last(CASE WHEN ids.snowflake_last() >= ids.snowflake_tick(ms) THEN ids.snowflake_last() + count
-            ELSE ids.snowflake_tick(ms) + count - 1 + floor(chance * (1::bigint << (ids.snowflake_own_fields()).sequence_bits)::float8)::bigint END) END;
-COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, float8) IS 'not to be called: takes positions, under the lock';
+        WHEN ids.snowflake_last() >= ids.snowflake_tick(ms, f) THEN ids.snowflake_set_last(ids.snowflake_last() + count)
+        ELSE ids.snowflake_set_last(ids.snowflake_tick(ms, f) + count - 1 + floor(chance * (1::bigint << f.sequence_bits)::float8)::bigint) END;
+COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, float8, ids.snowflake_fields) IS 'not to be called: takes positions, under the lock';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_id_at(id_position bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_id_at(id_position bigint, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN ((id_position >> (ids.snowflake_own_fields()).sequence_bits) << (ids.snowflake_own_fields()).timestamp_shift)
-        | ((id_position & ~(-1::bigint << (ids.snowflake_own_fields()).sequence_bits)) << (ids.snowflake_own_fields()).sequence_shift)
-        | (ids.snowflake_worker_id()::bigint << (ids.snowflake_own_fields()).worker_shift)
-        | (ids.snowflake_datacenter_id()::bigint << (ids.snowflake_own_fields()).datacenter_shift);
-COMMENT ON FUNCTION ids.snowflake_id_at(bigint) IS 'not to be called: the ID at a position';
+    RETURN ((id_position >> f.sequence_bits) << f.timestamp_shift)
+        | ((id_position & ~(-1::bigint << f.sequence_bits)) << f.sequence_shift)
+        | (ids.snowflake_worker_id()::bigint << f.worker_shift)
+        | (ids.snowflake_datacenter_id()::bigint << f.datacenter_shift);
+COMMENT ON FUNCTION ids.snowflake_id_at(bigint, ids.snowflake_fields) IS 'not to be called: the ID at a position';
 
 -- Waits a little for the clock to come near enough for count positions; NULL if that would take too long. since is when this call began to
 -- wait: NULL the first time, and then what this function has returned.
@@ -44,9 +45,10 @@ CREATE OR REPLACE FUNCTION ids.snowflake_wait_for_clock(count bigint, ms bigint,
 DECLARE
     f ids.snowflake_fields := ids.snowflake_own_fields();
     tick bigint := 1::bigint << f.sequence_bits;
-    missing numeric := greatest(ids.snowflake_last(), ids.snowflake_tick(ms) + tick)::numeric + count - ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms());
+    missing numeric := greatest(ids.snowflake_last(), ids.snowflake_tick(ms, f) + tick)::numeric + count - ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms(), f);
     missing_ms numeric := ceil(missing / tick) * f.tick_ms;
 BEGIN
+    -- The 10 seconds are for a call that waits again and again, as other sessions take what it has waited for.
     IF ms NOT BETWEEN f.epoch AND f.issues_until OR missing_ms > ids.snowflake_max_wait_ms() OR clock_timestamp() > since + interval '10 seconds' THEN
         RETURN NULL;
     END IF;
@@ -127,8 +129,8 @@ BEGIN
             is_checked := is_checked AND ids.snowflake_is_checked();
             -- mutant: hosted-names
             ms := CASE WHEN is_checked THEN ids.snowflake_unix_ms() END;
-            taken := ids.snowflake_move(count, ms, pg_catalog.random());
-            id := ids.snowflake_id_at(taken);
+            taken := ids.snowflake_move(count, ms, pg_catalog.random(), ids.snowflake_own_fields());
+            id := ids.snowflake_id_at(taken, ids.snowflake_own_fields());
             -- mutant: hosted-lock-ends
             RAISE SQLSTATE 'SN000';
         EXCEPTION

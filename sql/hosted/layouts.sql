@@ -33,6 +33,11 @@ CREATE OR REPLACE FUNCTION ids.snowflake_max_wait_ms() RETURNS bigint
     RETURN 3000::bigint;
 COMMENT ON FUNCTION ids.snowflake_max_wait_ms() IS 'not to be called: a call that would wait longer for the clock is refused';
 
+CREATE OR REPLACE FUNCTION ids.snowflake_max_count() RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN 4294967295;
+COMMENT ON FUNCTION ids.snowflake_max_count() IS 'not to be called: how many positions a call can take';
+
 -- Layouts with a name. They never change, since indexes and generated columns name them.
 CREATE OR REPLACE FUNCTION ids.snowflake_presets() RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

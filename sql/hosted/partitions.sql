@@ -3,7 +3,7 @@
 -- Not STRICT: no layout means the database's. NULL for another argument gives no rows.
 
 -- The partitions of a table and their IDs, NULL for a default partition.
-CREATE OR REPLACE FUNCTION ids.snowflake_ranges(parent regclass, OUT partition regclass, OUT ids int8range) RETURNS SETOF record
+CREATE OR REPLACE FUNCTION ids.snowflake_ranges(parent regclass, OUT partition regclass, OUT id_range int8range) RETURNS SETOF record
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key text := pg_get_partkeydef(parent);
@@ -63,9 +63,10 @@ BEGIN
     PERFORM ids.snowflake_must_sort(f);
     RETURN QUERY
         SELECT r.partition,
-            CASE WHEN ids IS NULL THEN NULL WHEN coalesce(lower(ids), 0) <= 0 THEN '-infinity' WHEN lower(ids) > f.greatest_id THEN 'infinity' ELSE ids.snowflake_time_of(lower(ids), f) END,
-            CASE WHEN ids IS NULL THEN NULL WHEN upper_inf(ids) OR upper(ids) > f.greatest_id THEN 'infinity'
-                ELSE ids.snowflake_time_of(upper(ids) - 1, f) + interval '1 millisecond' * f.tick_ms::float8 END,
+            CASE WHEN id_range IS NULL THEN NULL WHEN coalesce(lower(id_range), 0) <= 0 THEN '-infinity' WHEN lower(id_range) > f.greatest_id THEN 'infinity'
+                ELSE ids.snowflake_time_of(lower(id_range), f) END,
+            CASE WHEN id_range IS NULL THEN NULL WHEN upper_inf(id_range) OR upper(id_range) > f.greatest_id THEN 'infinity'
+                ELSE ids.snowflake_time_of(upper(id_range) - 1, f) + interval '1 millisecond' * f.tick_ms::float8 END,
             (SELECT sum(reltuples)::bigint FROM pg_partition_tree(r.partition) t JOIN pg_class c ON c.oid = t.relid WHERE isleaf AND reltuples >= 0),
             (SELECT coalesce(sum(pg_total_relation_size(t.relid)), 0)::bigint FROM pg_partition_tree(r.partition) t)
         FROM ids.snowflake_ranges(parent) r;
@@ -104,7 +105,7 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_partition_name(name, timestamptz) IS 'not to be called: the name of a partition';
 
 -- Makes the partition of these IDs.
-CREATE OR REPLACE FUNCTION ids.snowflake_make_partition(parent regclass, ids int8range, f ids.snowflake_fields) RETURNS regclass
+CREATE OR REPLACE FUNCTION ids.snowflake_make_partition(parent regclass, id_range int8range, f ids.snowflake_fields) RETURNS regclass
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     schema name;
@@ -115,17 +116,18 @@ BEGIN
     SELECT nspname, relname, concat(' USING ' || quote_ident(amname), ' TABLESPACE ' || quote_ident(spcname)) INTO schema, name, like_it
         FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_am a ON a.oid = relam LEFT JOIN pg_tablespace t ON t.oid = reltablespace
         WHERE c.oid = parent;
-    partition := ids.snowflake_partition_name(name, ids.snowflake_time_of(lower(ids), f));
+    partition := ids.snowflake_partition_name(name, ids.snowflake_time_of(lower(id_range), f));
     IF to_regclass(format('%I.%I', schema, partition)) IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_table', MESSAGE = format('relation "%s" already exists', partition),
-            DETAIL = format('A partition from %s on is missing, and would have this name.', ids.snowflake_display_time(f.epoch + f.tick_ms * (lower(ids) >> f.timestamp_shift))),
+            DETAIL = format('A partition from %s on is missing, and would have this name.',
+                ids.snowflake_display_time(f.epoch + f.tick_ms * (lower(id_range) >> f.timestamp_shift))),
             HINT = 'Rename it. If it contains the IDs of that time, use ALTER TABLE ... ATTACH PARTITION.';
     END IF;
     -- PARTITION OF would lock out readers and writers.
     EXECUTE format('CREATE TABLE %I.%I (LIKE %I.%I INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING STORAGE)%s',
         schema, partition, schema, name, like_it);
-    EXECUTE format('ALTER TABLE %I.%I ATTACH PARTITION %I.%I FOR VALUES FROM (%L) TO (%s)', schema, name, schema, partition, lower(ids),
-        CASE WHEN upper_inf(ids) THEN 'MAXVALUE' ELSE quote_literal(upper(ids)) END);
+    EXECUTE format('ALTER TABLE %I.%I ATTACH PARTITION %I.%I FOR VALUES FROM (%L) TO (%s)', schema, name, schema, partition, lower(id_range),
+        CASE WHEN upper_inf(id_range) THEN 'MAXVALUE' ELSE quote_literal(upper(id_range)) END);
     RETURN format('%I.%I', schema, partition)::regclass;
 END
 $$;
@@ -153,7 +155,7 @@ BEGIN
     PERFORM ids.snowflake_ranges(parent);
     -- Against other schema changes; readers and writers continue. A regclass is written with its schema, as search_path has none.
     EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
-    SELECT coalesce(range_agg(ids), '{}') INTO covered FROM ids.snowflake_ranges(parent) WHERE ids IS NOT NULL;
+    SELECT coalesce(range_agg(id_range), '{}') INTO covered FROM ids.snowflake_ranges(parent) WHERE id_range IS NOT NULL;
     -- First IDs of the periods, NULL after the end of the layout.
     SELECT array_agg(CASE WHEN tick <= f.last_tick THEN tick << f.timestamp_shift END ORDER BY nth) INTO starts FROM (
         SELECT nth, greatest(ceil((floor(extract(epoch FROM ids.snowflake_period(every, clock_timestamp(), nth)) * 1000) - f.epoch) / f.tick_ms), 0)::bigint AS tick
@@ -190,7 +192,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'before must not be in the future',
             DETAIL = format('The clock shows %s.', clock_timestamp()), HINT = 'Use, for example, now() - interval ''90 days''.';
     END IF;
-    has_default := EXISTS (SELECT FROM ids.snowflake_ranges(parent) WHERE ids IS NULL);
+    has_default := EXISTS (SELECT FROM ids.snowflake_ranges(parent) WHERE id_range IS NULL);
     FOR old IN
         SELECT p.*, parent::regclass AS parent, inhdetachpending FROM ids.snowflake_partitions(parent, layout) p JOIN pg_inherits ON inhrelid = p.partition
         WHERE p.until <= CASE WHEN isfinite(before) THEN date_bin(interval '1 millisecond' * f.tick_ms::float8, before, ids.snowflake_at(f.epoch)) ELSE before END

@@ -102,11 +102,10 @@ CREATE OR REPLACE FUNCTION ids.snowflake_unix_ms() RETURNS bigint
 COMMENT ON FUNCTION ids.snowflake_unix_ms() IS 'not to be called: the clock in Unix milliseconds';
 
 -- The first position of the tick of a time.
-CREATE OR REPLACE FUNCTION ids.snowflake_tick(ms bigint) RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN ((ms - (ids.snowflake_own_fields()).epoch) / (ids.snowflake_own_fields()).tick_ms)
-        << (ids.snowflake_own_fields()).sequence_bits;
-COMMENT ON FUNCTION ids.snowflake_tick(bigint) IS 'not to be called: the first position of the tick of a time';
+CREATE OR REPLACE FUNCTION ids.snowflake_tick(ms bigint, f ids.snowflake_fields) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((ms - f.epoch) / f.tick_ms) << f.sequence_bits;
+COMMENT ON FUNCTION ids.snowflake_tick(bigint, ids.snowflake_fields) IS 'not to be called: the first position of the tick of a time';
 
 -- Continues above a time, or above an ID. Both are positions only under the lock, since the layout may be set before. The lock is released
 -- as in snowflake_take().
@@ -117,7 +116,7 @@ DECLARE
 BEGIN
     LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
     f := ids.snowflake_own_fields();
-    PERFORM ids.snowflake_set_last(greatest(ids.snowflake_last(), ids.snowflake_tick(ms),
+    PERFORM ids.snowflake_set_last(greatest(ids.snowflake_last(), ids.snowflake_tick(ms, f),
         ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits)));
     RAISE SQLSTATE 'SN000';
 EXCEPTION WHEN SQLSTATE 'SN000' THEN

@@ -19,7 +19,7 @@ BEGIN
     SELECT d.*, d.xmin::text AS xmin INTO owned FROM ids.snowflake_database d;
     IF ids.snowflake_worker_id() IS NULL OR owned IS NULL THEN
         RETURN ROW('worker unset', '55000', 'this database has no worker ID', 'snowflake_set_worker_id() has not been called.',
-            format('As its owner, type SELECT ids.snowflake_set_worker_id(n), with a number from 0 to %s that no other database and no other server has.',
+            format('As its owner, call ids.snowflake_set_worker_id(n) with a number from 0 to %s that no other database and no other server has.',
                 ~(-1::bigint << (ids.snowflake_own_fields()).worker_bits)))::ids.snowflake_problem;
     ELSIF pg_is_in_recovery() THEN
         RETURN ROW('standby', '25006', 'cannot issue IDs during recovery', 'This server is a standby, or has not finished its recovery.',
@@ -75,7 +75,8 @@ BEGIN
         RETURN ROW(NULL, '25006', 'cannot issue IDs in a read-only transaction', 'An ID changes a sequence.',
             'Ask for IDs in a transaction that may write.')::ids.snowflake_problem;
     END IF;
-    RETURN ROW(NULL, '22023', 'count must be between 1 and 4294967295', format('The count is %s.', count), 'Ask for fewer IDs at a time.')::ids.snowflake_problem;
+    RETURN ROW(NULL, '22023', format('count must be between 1 and %s', ids.snowflake_max_count()), format('The count is %s.', count),
+        'Ask for fewer IDs at a time.')::ids.snowflake_problem;
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_problem_of_call(bigint) IS 'not to be called: why a call gets no IDs';

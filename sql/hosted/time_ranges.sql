@@ -89,6 +89,7 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_interval(interval, text) IS 'difference between IDs of another layout that were issued this long apart';
 
+-- now(): see snowflake_timestamp(id).
 CREATE OR REPLACE FUNCTION ids.snowflake_interval(length interval) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_interval(length, ids.snowflake_layout()) END;
@@ -137,6 +138,7 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS 'ID of another layout with these fields';
 
+-- now(): see snowflake_timestamp(id).
 CREATE OR REPLACE FUNCTION ids.snowflake_compose(
         issued_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, tag integer DEFAULT 0) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -177,6 +179,7 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_explain(bigint, text) IS 'bits of an ID of another layout, grouped by field';
 
+-- now(): see snowflake_timestamp(id).
 CREATE OR REPLACE FUNCTION ids.snowflake_explain(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_explain(id, ids.snowflake_layout()) END;

@@ -29,7 +29,7 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
         "SELECT snowflake_begin_session()",
         "SELECT snowflake_problem_of_database()",
         "SELECT snowflake_set_last(1)",
-        "SELECT snowflake_move(1, 1, 0)",
+        "SELECT snowflake_move(1, 1, 0, snowflake_own_fields())",
         "SELECT snowflake_register(NULL)",
         "SELECT * FROM snowflake_high_water_mark",
         "SELECT setval('snowflake_high_water_mark', 1)",
