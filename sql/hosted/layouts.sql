@@ -90,6 +90,11 @@ CREATE OR REPLACE FUNCTION ids.snowflake_display_unit(tick_ms bigint) RETURNS te
     RETURN CASE tick_ms WHEN 1000 THEN '1s' ELSE tick_ms || 'ms' END;
 COMMENT ON FUNCTION ids.snowflake_display_unit(bigint) IS 'not to be called: the unit of a layout in messages';
 
+CREATE OR REPLACE FUNCTION ids.snowflake_years(timestamp_bits integer, tick_ms bigint) RETURNS numeric
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (2::float8 ^ timestamp_bits::float8 * tick_ms::float8 / (365.2425 * 86400000)::float8)::numeric;
+COMMENT ON FUNCTION ids.snowflake_years(integer, bigint) IS 'not to be called: how long the timestamps of a layout last';
+
 -- The milliseconds of a unit such as 10ms or 1s; NULL if it is none.
 CREATE OR REPLACE FUNCTION ids.snowflake_unit_ms(unit text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -151,7 +156,8 @@ DECLARE
         WHEN letter IN ('t', 'd', 'w', 'h', 's') AND token ~ '^.[0-9]+$' THEN CASE
             WHEN length(token) > 9 OR substr(token, 2)::integer NOT BETWEEN 1 AND most
                 THEN format('is not a width: the field %s has 1 to %s bits', letter, most)
-            WHEN strpos(array_to_string(fields, ' '), letter) > 0 THEN 'sets a field a second time' END
+            WHEN strpos(array_to_string(fields, ' '), letter) > 0 THEN format('sets the %s a second time',
+                CASE letter WHEN 't' THEN 'timestamp' WHEN 'd' THEN 'data center' WHEN 'w' THEN 'worker' WHEN 'h' THEN 'tag' ELSE 'sequence' END) END
         WHEN ids.snowflake_preset(token) IS NOT NULL THEN 'is the name of a layout, and can only be the first token'
         ELSE 'is neither the name of a layout nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=' END;
 BEGIN
@@ -231,9 +237,11 @@ DECLARE
     reason text := CASE
         WHEN parsed.reason IS NOT NULL THEN parsed.reason
         WHEN f.timestamp_bits = 0 THEN format('"%s" has no timestamp: add a field such as t41', text)
-        WHEN sum > 64 THEN format('"%s" has %s bits, and an ID has 64', text, sum)
+        WHEN sum > 64 THEN format('"%s" has %s bits, and an ID has 64; its %s bits of %s last %s years', text, sum, f.timestamp_bits,
+            ids.snowflake_display_unit(parsed.tick_ms), round(ids.snowflake_years(f.timestamp_bits, parsed.tick_ms), 1))
         WHEN parsed.epoch + parsed.tick_ms * 2::numeric ^ f.timestamp_bits > 9007199254740992
-            THEN format('"t%s" lasts too long: a layout can last until about the year 287000', f.timestamp_bits) END;
+            THEN format('"t%s" of %s lasts %s years, and a layout can last until about the year 287000', f.timestamp_bits,
+                ids.snowflake_display_unit(parsed.tick_ms), round(ids.snowflake_years(f.timestamp_bits, parsed.tick_ms))) END;
 BEGIN
     IF reason IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid layout: "%s"', layout),
@@ -257,7 +265,7 @@ COMMENT ON FUNCTION ids.snowflake_fields(text) IS 'not to be called: where the f
 CREATE OR REPLACE VIEW ids.snowflake_layouts AS
     SELECT name, split_part((f).text, ' unit', 1) AS fields, interval '1 millisecond' * (f).tick_ms::float8 AS unit, ids.snowflake_at((f).epoch) AS epoch,
         ids.snowflake_at(last) AS last_timestamp,
-        round((2::float8 ^ (f).timestamp_bits::float8 * (f).tick_ms::float8 / (365.2425 * 86400000)::float8)::numeric, 1)::float8 AS years,
+        round(ids.snowflake_years((f).timestamp_bits, (f).tick_ms), 1)::float8 AS years,
         1::bigint << ((f).datacenter_bits + (f).worker_bits) AS workers,
         (1000::bigint << (f).sequence_bits) / (f).tick_ms AS max_ids_per_second,
         (f).sorts_by_time AND (f).least_id = 0 AND clock_timestamp() BETWEEN ids.snowflake_at((f).epoch) AND ids.snowflake_at(last) AS can_generate,

@@ -150,7 +150,8 @@ BEGIN
     PERFORM ids.snowflake_must_sort(f), ids.snowflake_check_periods(every, ahead);
     -- A CHECK or an index can call functions of the owner.
     IF owner <> quote_ident(current_user)::regrole THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of %s', parent), HINT = format('Type SET ROLE %s.', owner);
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', (SELECT relname FROM pg_class WHERE oid = parent)),
+            HINT = format('Type SET ROLE %s.', owner);
     END IF;
     PERFORM ids.snowflake_ranges(parent);
     -- Against other schema changes; readers and writers continue. A regclass is written with its schema, as search_path has none.
@@ -190,7 +191,7 @@ BEGIN
     PERFORM ids.snowflake_must_sort(f);
     IF before > clock_timestamp() THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'before must not be in the future',
-            DETAIL = format('The clock shows %s.', clock_timestamp()), HINT = 'Use, for example, now() - interval ''90 days''.';
+            DETAIL = format('The clock shows %s.', ids.snowflake_display_time(ids.snowflake_unix_ms())), HINT = 'Use, for example, now() - interval ''90 days''.';
     END IF;
     has_default := EXISTS (SELECT FROM ids.snowflake_ranges(parent) WHERE id_range IS NULL);
     FOR old IN

@@ -10,6 +10,8 @@ DECLARE
         WHEN 'crockford32' THEN '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
         WHEN 'hex' THEN '0123456789abcdef' END;
     reason text;
+    letter text;
+    first integer;
 BEGIN
     IF usual IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('unrecognized encoding: "%s"', encoding),
@@ -17,11 +19,18 @@ BEGIN
     ELSIF alphabet IS NULL THEN
         RETURN usual;
     END IF;
-    reason := CASE
-        WHEN length(usual) < 58 THEN 'Only base62 and base58 can have a custom alphabet'
-        WHEN alphabet !~ '^[!-~]*$' THEN 'A character is not an ASCII letter, digit or punctuation mark'
-        WHEN (SELECT count(DISTINCT c COLLATE "C") FROM regexp_split_to_table(alphabet, '') c) < length(alphabet) THEN 'A character is repeated'
-        WHEN length(alphabet) <> length(usual) THEN format('The alphabet has %s characters, and %s are needed', length(alphabet), length(usual)) END;
+    reason := CASE WHEN length(usual) < 58 THEN 'Only base62 and base58 can have a custom alphabet' END;
+    FOR at IN 1..length(alphabet) LOOP
+        EXIT WHEN reason IS NOT NULL;
+        letter := substr(alphabet, at, 1);
+        first := strpos(alphabet COLLATE "C", letter);
+        reason := format('Character %s is "%s", which is ', at, letter) || CASE
+            WHEN letter !~ '[!-~]' THEN 'not an ASCII letter, digit or punctuation mark'
+            WHEN first < at THEN format('already character %s', first) END;
+    END LOOP;
+    IF reason IS NULL AND length(alphabet) <> length(usual) THEN
+        reason := format('The alphabet has %s characters, and %s are needed', length(alphabet), length(usual));
+    END IF;
     IF reason IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid alphabet for %s: "%s"', lower(encoding COLLATE "C"), alphabet),
             DETAIL = reason || '.';
@@ -60,9 +69,11 @@ CREATE OR REPLACE FUNCTION ids.snowflake_from_text(text text, encoding text, alp
 DECLARE
     digits text;
     base integer;
-    -- Separators and letters that mean another digit.
+    -- With the letters that mean another digit.
     cleaned text := text;
+    letter text;
     digit integer;
+    wrong text;
     number numeric := 0;
 BEGIN
     IF text IS NULL OR encoding IS NULL THEN
@@ -71,21 +82,24 @@ BEGIN
     digits := ids.snowflake_digits(encoding, alphabet);
     base := length(digits);
     IF base = 32 THEN
-        cleaned := translate(upper(text COLLATE "C"), 'ILO-', '110');
+        cleaned := translate(upper(text COLLATE "C"), 'ILO', '110');
     ELSIF base = 16 THEN
         cleaned := lower(text COLLATE "C");
     END IF;
     FOR at IN 1..length(cleaned) LOOP
-        digit := strpos(digits COLLATE "C", substr(cleaned, at, 1));
+        letter := substr(cleaned, at, 1);
+        CONTINUE WHEN base = 32 AND letter = '-';
+        digit := strpos(digits COLLATE "C", letter);
         IF digit = 0 THEN
+            wrong := format('Character %s is "%s", which is not a digit of %s.', at, substr(text, at, 1), lower(encoding COLLATE "C"));
             EXIT;
         END IF;
         -- A wrong digit takes precedence over a number that is too large.
         number := least(number * base + digit - 1, 9223372036854775808);
     END LOOP;
-    IF digit = 0 OR cleaned = '' THEN
+    IF wrong IS NOT NULL OR digit IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation', MESSAGE = format('invalid input syntax for a Snowflake ID: "%s"', text),
-            DETAIL = CASE WHEN cleaned = '' THEN 'The text has no digits.' ELSE format('A character is not a digit of %s.', lower(encoding COLLATE "C")) END,
+            DETAIL = coalesce(wrong, 'The text has no digits.'),
             HINT = format('IDs are written with the digits %s.', digits);
     ELSIF number > 9223372036854775807 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('value is out of range for a Snowflake ID: "%s"', text),
@@ -107,18 +121,19 @@ CREATE OR REPLACE FUNCTION ids.snowflake_from_uuid(uuid uuid) RETURNS bigint
 DECLARE
     digits text := replace(uuid::text, '-', '');
     last integer := ('x' || substr(digits, 17, 2))::bit(8)::integer;
+    number bigint := ('x' || left(digits, 12) || substr(digits, 14, 3) || '0')::bit(64)::bigint | ((last >> 2) & 15);
     reason text := CASE
         WHEN last >> 6 <> 2 THEN 'Its variant is not RFC 9562''s'
         WHEN substr(digits, 13, 1) <> '8' THEN format('Its version is %s, and an ID''s is 8', ('x' || substr(digits, 13, 1))::bit(4)::integer)
         WHEN (last & 3) <> 0 OR substr(digits, 19) <> repeat('0', 14) THEN 'Its last 58 bits are not all 0'
-        WHEN left(digits, 1) >= '8' THEN 'The number in it is greater than 9223372036854775807, the greatest ID' END;
+        WHEN number < 0 THEN format('The number in it, %s, is greater than 9223372036854775807, the greatest ID', number + 18446744073709551616) END;
 BEGIN
     IF reason IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = CASE WHEN reason LIKE 'The%' THEN 'numeric_value_out_of_range' ELSE 'invalid_parameter_value' END,
             MESSAGE = format('UUID "%s" does not hold a Snowflake ID', uuid), DETAIL = reason || '.',
             HINT = 'Only UUIDs from snowflake_to_uuid() can be converted back.';
     END IF;
-    RETURN ('x' || left(digits, 12) || substr(digits, 14, 3) || '0')::bit(64)::bigint | ((last >> 2) & 15);
+    RETURN number;
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_from_uuid(uuid) IS 'ID from the UUID of snowflake_to_uuid()';

@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION ids.snowflake_must_sort(f ids.snowflake_fields) RETUR
 BEGIN
     IF NOT f.sorts_by_time THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'IDs of this layout do not sort by time',
-            DETAIL = format('The timestamp is not the highest field of "%s".', f.text), HINT = 'Compare snowflake_timestamp(id, layout) instead.';
+            DETAIL = format('The timestamp is not the highest field of "%s", so IDs would not sort by time.', split_part(f.text, ' unit', 1)),
+            HINT = 'Compare snowflake_timestamp(id, layout) instead.';
     END IF;
 END
 $$;
