@@ -8,8 +8,17 @@ use testbed::{Cluster, error, hosted_script, test, value};
 fn everybody_can_issue_and_decode_and_change_nothing() {
     let cluster = server(7);
     let mut client = cluster.connect();
-    client.batch_execute("CREATE ROLE passer_by; SET ROLE passer_by").expect("a role");
+    client
+        .batch_execute(
+            "CREATE ROLE passer_by; CREATE SCHEMA own AUTHORIZATION passer_by; SET ROLE passer_by;
+             CREATE TABLE own.events (id bigint) PARTITION BY RANGE (id);
+             CREATE TRIGGER fill BEFORE INSERT ON own.events FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id')",
+        )
+        .expect("a role with a table");
     for query in [
+        "SELECT count(*) FROM snowflake_create_partitions('own.events', '1 day', 1)",
+        "INSERT INTO own.events VALUES (snowflake_nextval()) RETURNING id",
+        "SELECT count(*) FROM snowflake_drop_partitions('own.events', now())",
         "SELECT snowflake_nextval()",
         "SELECT snowflake_id()",
         "SELECT count(*) FROM snowflake_nextvals(10)",
@@ -61,6 +70,54 @@ fn nobody_can_take_the_position_back_or_leave_the_lock_behind_by_a_number() {
     client.batch_execute("RESET ROLE; SET default_transaction_read_only = on").expect("a setting");
     assert_eq!(error(&mut client, "SELECT snowflake_advance(1000000)").code().code(), "25006");
     assert_eq!(value(&mut client, LOCKED), "0");
+}
+
+/// What PUBLIC may not call.
+const FOR_THE_OWNER: &[&str] = &[
+    "snowflake_advance",
+    "snowflake_begin_session",
+    "snowflake_catalog_xmin",
+    "snowflake_guard_database",
+    "snowflake_id_at",
+    "snowflake_is_checked",
+    "snowflake_is_writable",
+    "snowflake_last",
+    "snowflake_max_count",
+    "snowflake_move",
+    "snowflake_problem_of_call",
+    "snowflake_problem_of_clock",
+    "snowflake_problem_of_database",
+    "snowflake_raise",
+    "snowflake_register",
+    "snowflake_registration",
+    "snowflake_script_version",
+    "snowflake_set_last",
+    "snowflake_set_layout",
+    "snowflake_set_worker_id",
+    "snowflake_tick",
+    "snowflake_wait_for_clock",
+];
+
+#[test]
+fn every_function_is_for_everybody_or_for_the_owner_and_one_that_is_not_listed_is_for_the_owner() {
+    let cluster = Cluster::builder().start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE ROLE passer_by; CREATE FUNCTION snowflake_forgotten() RETURNS bigint LANGUAGE sql RETURN 1",
+        )
+        .expect("a function");
+    install(&mut client, 7);
+    let closed = "SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname) FROM pg_proc
+        WHERE pronamespace = 'public'::regnamespace AND NOT has_function_privilege('passer_by', oid, 'EXECUTE')";
+    let mut expected = [FOR_THE_OWNER, &["snowflake_forgotten"]].concat();
+    expected.sort_unstable();
+    let new = "list each function that is new in FOR_THE_OWNER, or in sql/hosted/rights.sql if everybody may call it";
+    assert_eq!(value(&mut client, closed), expected.join(" "), "{new}");
+    let users = "SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname) FROM pg_proc
+        WHERE pronamespace = 'public'::regnamespace AND proname <> 'snowflake_forgotten'
+        AND obj_description(oid, 'pg_proc') NOT LIKE 'not to be called%' AND NOT has_function_privilege('passer_by', oid, 'EXECUTE')";
+    assert_eq!(value(&mut client, users), "snowflake_advance snowflake_set_layout snowflake_set_worker_id");
 }
 
 /// As some services set them for the schema public.
