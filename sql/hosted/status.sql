@@ -30,7 +30,7 @@ COMMENT ON FUNCTION ids.snowflake_get_status() IS 'not to be called: use the vie
 
 CREATE OR REPLACE VIEW ids.snowflake_status AS SELECT * FROM ids.snowflake_get_status();
 COMMENT ON VIEW ids.snowflake_status IS 'one row: whether this database issues IDs, and which';
-COMMENT ON COLUMN ids.snowflake_status.state IS 'ready; idle before the first ID; others are in docs/operations.md';
+COMMENT ON COLUMN ids.snowflake_status.state IS 'ready; idle before the first ID; others are in docs/hosted.md';
 COMMENT ON COLUMN ids.snowflake_status.problem IS 'why no ID is issued, and what to do; NULL if nothing is wrong';
 COMMENT ON COLUMN ids.snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
 COMMENT ON COLUMN ids.snowflake_status.usable_until IS 'last timestamp of the layout';
