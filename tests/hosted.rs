@@ -2,11 +2,11 @@
 
 mod ahead;
 mod copies;
-mod faults;
 mod issuing;
 mod lock;
 mod moving;
 mod parts;
+mod restarts;
 mod rights;
 mod same;
 mod set_back;

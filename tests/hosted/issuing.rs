@@ -3,7 +3,7 @@
 use super::{LOCKED, install, refusal, server};
 use std::thread;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Signal, error, hosted_script, test, value};
+use testbed::{Cluster, Load, Signal, error, hosted_script, test, value};
 
 /// IDs of all sessions ascend in the order in which they were taken, and a rollback takes none back.
 #[test]
@@ -35,6 +35,16 @@ fn ids_ascend_over_sessions_rollbacks_and_prepared_transactions() {
             }
         }
     }
+}
+
+#[test]
+fn two_hundred_sessions_wait_for_each_other_and_none_is_refused() {
+    let cluster = Cluster::builder().set("max_connections", 230).start();
+    install(&mut cluster.connect(), 7);
+    let load = Load::start(&cluster, 200, "SELECT snowflake_nextval()");
+    load.wait_for_some(20_000);
+    let report = load.finish();
+    assert_eq!((report.duplicates(), report.inversions(), report.errors().len()), (0, 0, 0), "{:?}", report.errors());
 }
 
 #[test]

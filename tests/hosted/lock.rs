@@ -82,12 +82,11 @@ fn a_call_that_is_cancelled_leaves_no_lock_behind() {
     let mut client = cluster.connect();
     let until = Instant::now() + Duration::from_secs(3);
     let mut cancelled = 0;
-    while Instant::now() < until {
+    while Instant::now() < until || cancelled < 100 {
         let query = "SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND state = 'active' AND backend_type = 'client backend'";
         cancelled += value(&mut client, query).parse::<u32>().expect("a number");
     }
-    assert!(cancelled > 100, "{cancelled}");
     load.wait_for_some(1000);
     let report = load.finish();
     assert_eq!((report.duplicates(), report.inversions()), (0, 0));
