@@ -62,7 +62,6 @@ COMMENT ON FUNCTION snowflake_registry.note_origin() IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     LANGUAGE sql VOLATILE
-    -- mutant: revision-seen
     RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
         (SELECT r.reached_revision FROM snowflake_registry.registry r));
 COMMENT ON FUNCTION snowflake_registry.last_revision() IS

@@ -4,7 +4,7 @@ use super::fixture::{OF_NEXT_ID, ONE_WORKER, answer_of, member, numbered, start,
 use std::fs;
 use std::net::TcpListener;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testbed::{Registry, Signal, Witness, error, test, value};
 
 const IS_LEASED: &str = "SELECT worker_id IS NOT NULL FROM snowflake_status";
@@ -268,7 +268,10 @@ fn a_server_that_the_registry_has_refused_stops_while_it_asks_again() {
     dba.batch_execute("BEGIN; LOCK TABLE snowflake_registry.lease").expect("a lock");
     server.reload();
     registry.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
+    let stopped = Instant::now();
     server.stop(Signal::INT);
+    // It would ask again after a minute.
+    assert!(stopped.elapsed() < Duration::from_secs(45), "{:?}", stopped.elapsed());
 }
 
 /// PostgreSQL itself logs the new value of a parameter.

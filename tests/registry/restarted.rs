@@ -146,6 +146,24 @@ fn a_renewal_that_arrives_after_a_failover_gives_no_worker_to_a_server_that_has_
     }
 }
 
+/// Nobody heard of its planned stop, for which it gave up a part of the lease. So it has no receipt.
+#[test]
+fn a_server_that_presents_less_than_its_lease_without_a_receipt_goes_on_after_a_failover() {
+    let Pair { registry, standby } = Pair::start("1h");
+    let [first, second] = [1, 2].map(|nth| format!("{nth:08}-0000-4000-8000-000000000000"));
+    let ask = |registry: &Registry, call: &str| {
+        let mut client = registry.config().user("fleet").connect(NoTls).expect("a session");
+        value(&mut client, &format!("SELECT granted FROM snowflake_registry.server_{call}"))
+    };
+    let about = about(60_000);
+    let granted = ask(&registry, &format!("claim('{{}}', '{first}', NULL, 0, 0, NULL, {about})"));
+    standby.wait_for_commits_of(&registry);
+    let promoted = Pair { registry, standby }.fail_over();
+    let renew = |held: &str| format!("renew('{{{first}, {second}}}', '{second}', {held}, '', 0, 0, {about})");
+    assert_eq!(ask(&promoted, &renew(&format!("{granted} + 1"))), "NULL", "more than it was granted");
+    assert_ne!(ask(&promoted, &renew(&format!("{granted} - 1"))), "NULL", "less");
+}
+
 /// The first renewal after the restart is done, and its answer is lost.
 #[test]
 fn a_server_that_was_restarted_after_a_failover_may_ask_twice() {
