@@ -9,8 +9,7 @@ use testbed::{Cluster, error, need_postgresql, pg_config, postgresql, test, valu
 
 #[test]
 fn copy_costs_no_more_wal_than_with_a_sequence() {
-    let cluster =
-        Cluster::builder().worker(7).set("snowflake_pg.layout", "t41 w5 s9 h8").set("autovacuum", "off").start();
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.layout", "t41 w5 s9 h8").start();
     let mut client = cluster.connect();
     client
         .batch_execute(
@@ -18,7 +17,7 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
              CREATE TABLE tagged (id bigint PRIMARY KEY DEFAULT snowflake_nextval_tagged(3), n integer);
              CREATE TABLE ours (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
              CREATE TABLE theirs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer);
-             CREATE ROLE app LOGIN; GRANT INSERT ON ours TO app; CHECKPOINT",
+             CREATE ROLE app LOGIN; GRANT INSERT ON ours TO app",
         )
         .expect("tables");
     let [ours, tagged, theirs] = ["ours", "tagged", "theirs"].map(|table| {
