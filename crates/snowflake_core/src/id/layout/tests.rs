@@ -249,6 +249,15 @@ fn a_time_outside_the_layout_has_no_tick() {
     assert_eq!(display_time(last), "2080-07-10T17:30:30.208Z");
     assert_eq!(layout.tick_at(last), Ok(layout.last_tick()));
     assert_eq!(layout.tick_at(last + 1), Err(TimeError::AfterEnd { last }));
+    assert_eq!((layout.first_tick_from(last), layout.end()), (layout.last_tick(), last + 1));
+}
+
+#[test]
+fn a_tick_has_an_id_for_each_number_of_the_sequence() {
+    let lowest = layout("flat");
+    assert_eq!((lowest.sequence_bits(), lowest.ids_per_tick(), lowest.sequence_is_lowest()), (12, 4096, true));
+    let higher = layout("t41 s10 w12");
+    assert_eq!((higher.sequence_bits(), higher.ids_per_tick(), higher.sequence_is_lowest()), (10, 1024, false));
 }
 
 #[test]
@@ -290,4 +299,5 @@ fn a_length_of_time_is_a_distance_between_ids() {
     assert_eq!(twitter.distance((1 << 41) - 1), Some(((1 << 41) - 1) << 22));
     assert_eq!(twitter.distance(1 << 41), None);
     assert_eq!(twitter.distance(u64::MAX), None);
+    assert_eq!(Layout { tick_ms: 10, ..twitter }.distance(25), Some(2 << 22));
 }
