@@ -134,6 +134,14 @@ mod tests {
             assert_eq!(decode(&bytes, FILE, DIRECTORY), None, "bit {bit}");
         }
         assert_eq!(decode(&good[..LENGTH - 1], FILE, DIRECTORY), None);
+        // Another kind of file, and another version, each with the right checksum.
+        for at in [0, 8] {
+            let mut other = good;
+            other[at] += 1;
+            let checksum = crc32c::crc32c(&other[..CHECKED]).to_le_bytes();
+            other[CHECKED..].copy_from_slice(&checksum);
+            assert_eq!(decode(&other, FILE, DIRECTORY), None);
+        }
         assert_eq!(decode(&[], FILE, DIRECTORY), None);
     }
 

@@ -142,6 +142,15 @@ mod tests {
     }
 
     #[test]
+    fn a_full_list_leaves_out_the_lowest_mark() {
+        let full = || (0..).map(|worker| (worker, 100 + worker)).take(OTHER_WORKERS);
+        let mark_of = |new: UnixMs, worker| OtherMarks::new(full().chain([(99, new)]), 7).mark_of(worker);
+        assert_eq!([0, 1, 99, 50].map(|worker| mark_of(500, worker)), [100, 101, 500, 100]);
+        assert_eq!([0, 1, 99, 50].map(|worker| mark_of(50, worker)), [100, 101, 50, 50]);
+        assert_eq!([0, 1, 99, 50].map(|worker| mark_of(100, worker)), [100, 101, 100, 100]);
+    }
+
+    #[test]
     fn a_record_continues_the_life_that_wrote_it_and_the_one_before() {
         let record = Record { life: 7, previous_life: 6, ..record(1, 100, OtherMarks::default()) };
         assert_eq!([5, 6, 7].map(|life| record.continues(life)), [false, true, true]);

@@ -35,7 +35,7 @@ pub struct Extension {
 /// How far the next extension should pass the timestamp that needs it. `next` has that timestamp and its time, and a
 /// step of 0.
 ///
-/// If timestamps are used up at least twice as fast as the clock runs, callers would wait for the disk again and again.
+/// If timestamps are used up more than twice as fast as the clock runs, callers would wait for the disk again and again.
 /// Each step is then twice as long as the last one, up to `reserve_ahead`, but not past `now` plus `borrow_ms`, where
 /// IDs would be refused after a crash. `borrow_ms` is `max_borrow` if full ticks are borrowed, and 0 otherwise:
 /// repeated crashes must not drive a server ahead of its clock.
@@ -101,6 +101,7 @@ mod tests {
         let last = Extension { at: 1000, needed: 14_000, step_ms: 50 };
         let next = |at, needed| step_ms(last, Extension { at, needed, step_ms: 0 }, 12_000, 2000, 5000);
         assert_eq!(next(1012, 14_037), 100, "borrowed ticks");
+        assert_eq!(next(1012, 14_024), 50, "twice as fast as the clock, and not faster");
         assert_eq!(next(1037, 14_037), 50, "ahead of the clock, at its pace");
         assert_eq!(next(1001, 14_000), 50, "nothing used");
         assert_eq!(next(1012, 40_000), 50, "an advance past what may be borrowed");
@@ -167,6 +168,7 @@ mod tests {
         assert_eq!(start_margin_ms(1000, 2000, 1, true, 5000), 5000, "full ticks are borrowed");
         assert_eq!(start_margin_ms(1000, 2000, 10, false, 5000), 2018, "rounded to ticks of 10 ms at both ends");
         assert_eq!(start_margin_ms(1000, 2000, 1000, false, 5000), 5000, "each restart may take it a tick further");
+        assert_eq!(start_margin_ms(1000, 2000, LEAST_STEP_MS, false, 5000), 2098, "a tick as long as a restart");
         assert_eq!(start_margin_ms(1000, 2000, 1000, false, 0), 3998);
     }
 }
