@@ -27,7 +27,7 @@ fn assert_migrates(program: &str) {
     }
     let mut command = program::command(program);
     command.envs(cluster.environment()).env("PGDATABASE", "shop").env("PGUSER", "shop").current_dir(file(&cluster));
-    let output = command.output().expect("an interpreter, by `tools/setup clients`");
+    let output = command.output().expect("an interpreter, by `tools/setup`");
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let ids = said["keys"].as_object().expect("keys").values().filter_map(|id| id.as_str());
@@ -51,7 +51,7 @@ fn a_migration_of_alembic_carries_the_functions_in_plain_sql() {
     assert_migrates("python/hosted_alembic.py");
 }
 
-#[test]
+#[test(By("make suite NAME=clients"))]
 fn a_migration_of_rails_carries_the_functions_in_plain_sql() {
     assert_migrates("ruby/hosted_rails.rb");
 }
