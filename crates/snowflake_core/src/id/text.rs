@@ -370,6 +370,10 @@ mod tests {
         ] {
             assert_eq!(Notation::with_alphabet(encoding, &alphabet).expect_err(&alphabet).to_string(), message);
         }
+        assert_eq!(
+            Notation::with_alphabet(Base62, &usual.replace('z', "-")).expect("an alphabet").alphabet().find('-'),
+            Some(61)
+        );
         let signs: String = ('!'..='~').filter(|sign| !"\"'\\".contains(*sign)).take(58).collect();
         assert!(Notation::with_alphabet(Base58, &signs).is_ok(), "any 58 visible characters will do");
     }

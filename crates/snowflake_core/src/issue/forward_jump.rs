@@ -164,6 +164,7 @@ mod tests {
         let guard = guard();
         guard.check(T + DAY, 1500, T, HOUR);
         guard.accept(T + DAY, 1500);
+        assert_eq!(guard.offset(), T + DAY - 1500);
         assert_eq!(guard.check(T + DAY + 1, 1501, T, HOUR), Verdict::Trusted);
     }
 }

@@ -260,6 +260,15 @@ fn a_lease_is_lowered_on_disk_before_it_is_given_back_and_only_to_a_registry_tha
 }
 
 #[test]
+fn a_worker_will_do_if_it_is_of_the_data_center_and_the_one_that_is_wanted() {
+    let any = Wish { worker: None, least: 32, greatest: 63 };
+    assert_eq!([31, 32, 63, 64].map(|worker| any.is_for(worker)), [false, true, true, false]);
+    let one = Wish { worker: Some(40), ..any };
+    assert_eq!([39, 40, 41].map(|worker| one.is_for(worker)), [false, true, false]);
+    assert!(!Wish { worker: Some(64), ..any }.is_for(64));
+}
+
+#[test]
 fn a_lease_is_renewed_after_a_third_of_it_and_sooner_if_it_is_short() {
     let (mut client, mut world) = leased();
     // Of six seconds, since nine are left: a third, and up to a tenth of that.

@@ -192,6 +192,37 @@ mod tests {
         assert_eq!(decode(&[], FILE), None);
     }
 
+    #[test]
+    fn a_file_of_another_kind_or_version_is_no_lease() {
+        for at in [0, 8] {
+            let mut bytes = encode(&LEASE, FILE);
+            bytes[at] ^= 1;
+            let checksum = crc32c::crc32c(&bytes[..CHECKED]);
+            bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
+            assert_eq!(decode(&bytes, FILE), None);
+        }
+    }
+
+    #[test]
+    fn a_lease_begins_where_its_start_says() {
+        for start in [LeaseStart::Continued(5), LeaseStart::First(5), LeaseStart::At(5)] {
+            assert_eq!(start.begins(), 5);
+        }
+    }
+
+    #[test]
+    fn the_margin_is_a_tenth_of_a_lease_and_a_minute_at_most() {
+        assert_eq!([0, 6000, 599_999, 600_000, 86_400_000].map(margin_ms), [0, 600, 59_999, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn a_lease_limits_the_mark_to_the_last_tick_that_begins_before_its_end() {
+        let layout: Layout = "sonyflake".parse().expect("a layout");
+        let epoch = layout.time_of(0);
+        assert_eq!([1009, 1010, 1011].map(|ms| limit(&layout, epoch + ms)), [1000, 1010, 1010].map(|ms| epoch + ms));
+        assert_eq!((limit(&layout, epoch - 1), limit(&layout, UnixMs::MAX)), (0, layout.end()));
+    }
+
     /// The format is a promise to files that exist.
     #[test]
     fn the_format_has_not_changed() {

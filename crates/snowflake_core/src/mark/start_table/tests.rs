@@ -222,6 +222,7 @@ fn an_last_record_in_another_directory_begins_above_the_start_margin_unless_wal_
     assert!(beginning.reason.relies_on_clock());
     let by_wal = StartPoint { floor: NOW + 11_000, reason: StartReason::WalMark };
     assert_eq!(decided_after(moved, Some(NOW + 9000), copied), Ok(by_wal));
+    assert!(!by_wal.reason.relies_on_clock());
 }
 
 #[test]
