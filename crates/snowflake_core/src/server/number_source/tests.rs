@@ -57,7 +57,15 @@ fn what_is_no_source_is_refused_with_what_is_wrong() {
     ] {
         assert!(refused(text).starts_with("Valid values are"), "{text}: {}", refused(text));
     }
-    for text in ["hostname+", "hostname+x", "hostname+-1", "env:N+", "hostname+99999999999999999999"] {
+    for text in [
+        "hostname+",
+        "hostname+x",
+        "hostname+-1",
+        "hostname++1",
+        "env:N+",
+        "hostname+9223372036854775808",
+        "hostname+99999999999999999999",
+    ] {
         assert!(refused(text).starts_with("\"+\" must be followed"), "{text}: {}", refused(text));
     }
     assert_eq!(refused("env:"), "\"\" is not the name of an environment variable");
