@@ -94,3 +94,61 @@ impl StoredMark {
         self.identity.directory.same_inode(&record.identity.directory)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::mark::life::{LastLife, Life};
+    use crate::mark::record::OtherMarks;
+    use crate::server::identity::Inode;
+    use crate::server::lease::Location;
+
+    const OWN: Worker = 5;
+    const ELSEWHERE: Inode = Inode { number: 2, born_ns: 2 };
+
+    /// What a server finds that has issued IDs of a worker, up to 1000.
+    fn found(change: impl FnOnce(&mut Identity)) -> StoredMark {
+        let mut stored = StoredMark::none();
+        let mut identity = Identity { worker: OWN, ..stored.identity };
+        change(&mut identity);
+        let (mark, others) = (1000, OtherMarks::default());
+        stored.record = Some(Record { revision: 9, life: 42, previous_life: 41, mark, logged: mark, identity, others });
+        let life = Life { number: 42, revision: 9, worker: OWN, wal_mark: 0 };
+        stored.context.last_life = Some(LastLife { life, elsewhere: false });
+        stored
+    }
+
+    fn lease(worker: Worker) -> Lease {
+        let location = Location { boot: 8, device: 9, directory: 12 };
+        Lease { worker, tokens: [1; 2], begins: 10, granted_until: 5, receipt: [6; 32], revision: 7, location }
+    }
+
+    #[test]
+    fn a_server_continues_with_the_lease_of_its_worker_and_begins_with_others() {
+        let stored = found(|_| {});
+        assert_eq!(stored.start_of_lease(&lease(OWN)), Some(LeaseStart::Continued(10)));
+        assert_eq!(stored.start_of_lease(&lease(OWN + 1)), Some(LeaseStart::First(10)));
+        assert_eq!(StoredMark::none().start_of_lease(&lease(OWN)), Some(LeaseStart::First(10)));
+        assert_eq!((stored.mark(), stored.reached()), (1000, Some(1000)));
+    }
+
+    #[test]
+    fn a_server_does_not_begin_anew_with_a_worker_whose_mark_is_lost_damaged_or_not_its_own() {
+        let lost = StoredMark { record: None, ..found(|_| {}) };
+        let damaged = StoredMark { is_damaged: true, ..found(|_| {}) };
+        let mut copied = found(|identity| identity.directory = ELSEWHERE);
+        copied.context.last_life = None;
+        for stored in [lost, damaged, copied] {
+            assert_eq!(stored.start_of_lease(&lease(OWN)), None, "{stored:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_seems_to_be_a_copy_must_not_have_the_worker_of_its_original() {
+        assert_eq!((StoredMark::none().worker_of_original(), found(|_| {}).worker_of_original()), (None, None));
+        let mut moved = found(|identity| identity.directory = ELSEWHERE);
+        moved.context.last_life = moved.context.last_life.map(|last| LastLife { elsewhere: true, ..last });
+        assert_eq!((moved.mark(), moved.reached(), moved.worker_of_original()), (0, None, Some(OWN)));
+        assert_eq!(found(|identity| identity.system_identifier = 8).worker_of_original(), Some(OWN));
+    }
+}

@@ -301,3 +301,10 @@ fn a_length_of_time_is_a_distance_between_ids() {
     assert_eq!(twitter.distance(u64::MAX), None);
     assert_eq!(Layout { tick_ms: 10, ..twitter }.distance(25), Some(2 << 22));
 }
+
+#[test]
+fn a_layout_may_reach_the_end_of_time_and_no_further() {
+    let ending_at = |end| parse::layout_of(&[(FieldKind::Timestamp, 41)], 1, end - (1 << 41));
+    assert_eq!(ending_at(END_OF_TIME).map(|layout| layout.end()), Ok(END_OF_TIME));
+    assert!(ending_at(END_OF_TIME + 1).is_err());
+}
