@@ -22,7 +22,7 @@ pub fn next_mark(now: UnixMs, needed: UnixMs, mark: UnixMs, reserve_ahead_ms: u6
 }
 
 /// An extension of the mark.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     /// When it happened, in milliseconds of a monotonic clock.
     pub at: u64,

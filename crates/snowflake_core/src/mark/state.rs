@@ -82,3 +82,25 @@ impl MarkState {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_process_writes_down_others_read() {
+        let state = MarkState::default();
+        assert_eq!((state.is_reset(), state.not_before()), (false, 0));
+        state.wait_after_reset(1000);
+        assert_eq!((state.is_reset(), state.not_before()), (true, 1000));
+        state.keep_write_ms(7);
+        state.keep_write_ms(8);
+        assert_eq!(state.last_writes_ms(), [8, 7]);
+        let extension = Extension { at: 1, needed: 2, step_ms: 3 };
+        state.set_extension(extension);
+        assert_eq!(state.extension(), extension);
+        let directory = Inode { number: 4, born_ns: 5 };
+        state.set_directory(directory);
+        assert_eq!(state.directory(), directory);
+    }
+}

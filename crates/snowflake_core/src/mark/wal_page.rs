@@ -112,7 +112,7 @@ impl WalPage {
         // mutant: layout-to-wal
         self.layout = Some(layout);
         self.marks.insert(worker, mark);
-        while self.length() > room && self.marks.len() > 1 {
+        while self.length() > room {
             // Unknown marks cannot be left out one by one, only all together.
             let others = self.marks.iter().filter(|&(&other, _)| other != worker && other != OTHERS);
             let Some((&lowest, &mark)) = others.min_by_key(|&(_, &mark)| (mark == UNKNOWN, mark)) else { break };
@@ -205,6 +205,33 @@ mod tests {
         assert_eq!(read.look_up(2), InWal { layout: Some(layout()), ..InWal::default() });
         page.raise(1, 50, layout(), ROOM);
         assert_eq!(page.look_up(1), InWal { mark: Some(50), layout: Some(layout()), ..InWal::default() });
+    }
+
+    #[test]
+    fn a_full_page_leaves_out_the_lowest_mark_before_one_that_is_not_known() {
+        let mut page = WalPage::default();
+        page.raise(1, 300, layout(), ROOM);
+        page.raise(2, 100, layout(), ROOM);
+        page.disown(3, layout(), ROOM);
+        let room = page.encode().len();
+        page.raise(2, 200, layout(), room);
+        assert_eq!(page.look_up(2).mark, Some(200), "three fit");
+        page.raise(4, 400, layout(), room);
+        let says = |worker| (page.look_up(worker).mark, page.look_up(worker).is_unknown);
+        assert_eq!([1, 2, 3, 4].map(says), [(Some(300), false), (None, false), (None, true), (Some(400), false)]);
+        assert_eq!(page.common, 200);
+    }
+
+    #[test]
+    fn a_page_of_another_version_says_nothing() {
+        let mut page = WalPage::default();
+        page.raise(1, 100, layout(), ROOM);
+        let mut bytes = page.encode();
+        bytes[8] = 2;
+        let checked = bytes.len() - CHECKSUM;
+        let checksum = crc32c::crc32c(&bytes[..checked]).to_le_bytes();
+        bytes[checked..].copy_from_slice(&checksum);
+        assert_eq!(WalPage::decode(&bytes), None);
     }
 
     #[test]
