@@ -17,17 +17,17 @@ fn main() {
     let rows: u32 = rows.parse().expect("a number of rows");
     println!("A table of {rows} rows with an integer key, and two that refer to it, with as many rows each.\n");
     println!("{:<34} {:>12} {:>12} {:>10}", "", "writer waits", "in all", "WAL");
-    for way in ["snowflake_adopt_plan()", "adopt_in_batches.sql"] {
+    for way in ["snowflake_adopt.plan()", "adopt_in_batches.sql"] {
         let cluster = Cluster::builder().worker(1).set("max_wal_size", "8GB").start();
         let mut client = cluster.connect();
         set_up(&mut client, rows);
         let written = measured(&cluster, way, || match way {
-            "snowflake_adopt_plan()" => run_plan(&mut cluster.connect(), "adopt"),
+            "snowflake_adopt.plan()" => run_plan(&mut cluster.connect(), "plan"),
             _ => run_file(&cluster),
         });
         check(&mut client, rows, written);
-        if way == "snowflake_adopt_plan()" {
-            measured(&cluster, "snowflake_revert_plan()", || run_plan(&mut cluster.connect(), "revert"));
+        if way == "snowflake_adopt.plan()" {
+            measured(&cluster, "snowflake_adopt.revert_plan()", || run_plan(&mut cluster.connect(), "revert_plan"));
         }
     }
 }
@@ -35,7 +35,7 @@ fn main() {
 fn set_up(client: &mut Client, rows: u32) {
     client
         .batch_execute(&format!(
-            "CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval();
+            "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt; SELECT snowflake_nextval();
              CREATE TABLE orders (id serial PRIMARY KEY, item text, at timestamptz DEFAULT now());
              CREATE TABLE items (order_id integer REFERENCES orders, item text);
              CREATE TABLE notes (order_id integer REFERENCES orders, note text);
@@ -72,7 +72,7 @@ fn measured(cluster: &Cluster, what: &str, work: impl FnOnce()) -> u32 {
 /// As `\gexec` does, and again if a lock was not to be had.
 fn run_plan(client: &mut Client, which: &str) {
     loop {
-        let plan = format!("SELECT command FROM snowflake_{which}_plan('orders')");
+        let plan = format!("SELECT command FROM snowflake_adopt.{which}('orders')");
         let rows = client.simple_query(&plan).expect("a plan");
         let commands = rows.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0),

@@ -81,7 +81,7 @@ fn main() {
         let mut superuser = connect("postgres");
         superuser
             .batch_execute(
-                "CREATE EXTENSION snowflake_pg;
+                "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt;
                  CREATE TABLE plain (id bigint); CREATE TABLE parts (id bigint) PARTITION BY RANGE (id);
                  CREATE TABLE adopted (id serial PRIMARY KEY); GRANT SELECT ON ALL TABLES IN SCHEMA public TO app",
             )
@@ -165,9 +165,9 @@ fn damage_state_files(file: &[u8], random: &mut Rng) -> String {
 
 /// The functions that SQL can call, without those that connect to other servers.
 fn functions(client: &mut Client) -> Vec<Function> {
-    let query = "SELECT p.proname::text, p.proargtypes::regtype[]::text[]
+    let query = "SELECT format('%s.%s', pronamespace::regnamespace, proname), p.proargtypes::regtype[]::text[]
         FROM pg_depend d JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass
-        WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+        WHERE deptype = 'e' AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'snowflake%')
           AND prokind = 'f' AND proname NOT IN ('snowflake_check_fleet') AND prorettype <> 'trigger'::regtype
           AND NOT EXISTS (SELECT FROM unnest(proargtypes) t WHERE t IN ('internal'::regtype, 'cstring'::regtype))";
     let rows = client.query(query, &[]).expect("functions");

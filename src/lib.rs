@@ -51,9 +51,6 @@ extension_sql_file!("../sql/extension/08_type.sql", name = "type", requires = ["
 extension_sql_file!("../sql/extension/09_status.sql", name = "status", requires = ["type"]);
 extension_sql_file!("../sql/extension/10_fleet.sql", name = "fleet", requires = ["status"]);
 extension_sql_file!("../sql/extension/11_admin.sql", name = "admin", requires = ["fleet"]);
-extension_sql_file!("../sql/adopt/1_remake.sql", name = "remake", requires = ["admin"]);
-extension_sql_file!("../sql/adopt/2_plan.sql", name = "plan", requires = ["remake"]);
-extension_sql_file!("../sql/adopt/3_revert.sql", name = "revert", requires = ["plan"]);
 
 /// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.
 ///

@@ -1,5 +1,5 @@
-//! Existing tables get Snowflake IDs by `snowflake_adopt_plan()`, and their own numbers back by
-//! `snowflake_revert_plan()`; whole schemas do so by `snowflake_adopt_schema_plan()` and `snowflake_revert_schema_plan()`.
+//! Existing tables get Snowflake IDs by `snowflake_adopt.plan()`, and their own numbers back by
+//! `snowflake_adopt.revert_plan()`; whole schemas do so by `schema_plan()` and `revert_schema_plan()`.
 
 mod around;
 mod made;
@@ -12,18 +12,21 @@ mod stale;
 use testbed::postgres::{Client, SimpleQueryMessage};
 use testbed::{Cluster, Database, value};
 
-/// A database with the extension in a schema of its own, which no search_path has.
+/// A database with both extensions, whose schemas no search_path has.
 pub fn database() -> (Database, Client) {
     let database = Cluster::builder().worker(7).database();
     let client = with_extension(database.connect());
     (database, client)
 }
 
-/// Gives the database of a session the extension.
+/// Gives the database of a session the extensions.
 pub fn with_extension(mut client: Client) -> Client {
     client
-        .batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; SELECT ids.snowflake_nextval()")
-        .expect("the extension");
+        .batch_execute(
+            "CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; CREATE EXTENSION snowflake_adopt;
+             SELECT ids.snowflake_nextval()",
+        )
+        .expect("the extensions");
     client
 }
 
@@ -36,14 +39,9 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// What `adopt` or `revert` plans with these arguments.
+/// What a function of this name plans with these arguments.
 pub fn plan(client: &mut Client, which: &str, arguments: &str) -> Plan {
-    plan_in(client, "ids", which, arguments)
-}
-
-/// What is planned with the extension in another schema.
-pub fn plan_in(client: &mut Client, schema: &str, which: &str, arguments: &str) -> Plan {
-    let query = format!("SELECT command, note FROM {schema}.snowflake_{which}_plan({arguments})");
+    let query = format!("SELECT command, note FROM snowflake_adopt.{which}({arguments})");
     let mut plan = Plan { commands: Vec::new(), notes: Vec::new() };
     for message in client.simple_query(&query).unwrap_or_else(|error| panic!("{query}: {error:?}")) {
         if let SimpleQueryMessage::Row(row) = message {

@@ -7,8 +7,8 @@ built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][
 make_here = make$(if $(PG_CONFIG), PG_CONFIG=$(PG_CONFIG))
 # Prints files with an empty line between them, without the markers of tests/mutants.
 join = awk 'FNR == 1 && NR > 1 { print "" } !/^ *-- mutant: /'
-# Prints a script: the parts in these folders of sql, by their names.
-joined = $(join) $(foreach folder,$(1),$(sort $(wildcard sql/$(folder)/*.sql)))
+# Prints a script: the parts in a folder of sql, by their names.
+joined = $(join) $(sort $(wildcard sql/$(1)/*.sql))
 # Prints the script for hosted databases, from this folder: install.sql, with the parts in it that parts.sql lists.
 join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e '/^-- The parts of parts.sql/{r /dev/stdin' -e d -e '}' \
 	-e '/^ *-- mutant: /d' $(1)/install.sql
@@ -26,8 +26,9 @@ install:
 		"To build for that one, type $(make_here)"
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
-	install -m 644 snowflake_pg.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
-	$(call joined,extension adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+	install -m 644 snowflake_pg.control snowflake_adopt.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	$(call joined,extension) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
+	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(version).sql"
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry.sql"
 	$(call join_hosted,sql/hosted) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_hosted.sql"
 

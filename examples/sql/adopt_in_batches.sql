@@ -1,5 +1,5 @@
 -- Gives a large table Snowflake IDs, and widens its key and the columns that refer to it, while readers and writers
--- continue. For tables that snowflake_adopt_plan() would rewrite for too long. Replace the names:
+-- continue. For tables that snowflake_adopt.plan() would rewrite for too long. Replace the names:
 --
 --   orders (id integer PRIMARY KEY), items (order_id integer REFERENCES orders), notes (order_id integer ...)
 --

@@ -1,4 +1,4 @@
-//! What the plans of `sql/adopt/2_plan.sql` call: a command with the rights of another role, and a transaction without
+//! What the plans of `sql/adopt` call: a command with the rights of another role, and a transaction without
 //! savepoints.
 
 use crate::postgres::command::run_as;

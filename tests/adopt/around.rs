@@ -65,7 +65,7 @@ fn whatever_reads_a_column_is_after_a_plan_as_it_was() {
         )
         .expect("an application");
     let before = dump(&database);
-    run(&mut client, "adopt", "'orders'");
+    run(&mut client, "plan", "'orders'");
     let after = dump(&database);
     let lines = |text: &str, other: &str| -> Vec<String> {
         text.lines().filter(|line| !other.contains(line)).map(str::to_owned).collect()
@@ -155,7 +155,7 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
     ] {
         let orders = "CREATE TABLE orders (id serial PRIMARY KEY, n integer)";
         client.batch_execute(&format!("{orders}; {make}")).expect("objects");
-        let found = plan(&mut client, "adopt", "'orders'");
+        let found = plan(&mut client, "plan", "'orders'");
         assert_eq!(found.notes, [format!("{object} cannot be dropped and recreated: {reason}.")], "{make}");
         assert!(found.commands.is_empty(), "{make}: {found:?}");
         client
@@ -170,7 +170,7 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
     client
         .batch_execute("CREATE TABLE orders (id serial PRIMARY KEY); CREATE TEMPORARY VIEW v AS SELECT id FROM orders")
         .expect("a view");
-    let notes = plan(&mut client, "adopt", "'orders'").notes;
+    let notes = plan(&mut client, "plan", "'orders'").notes;
     assert!(notes[0].ends_with("cannot be dropped and recreated: it is temporary."), "{notes:?}");
 }
 
@@ -187,7 +187,7 @@ fn what_is_made_again_calls_what_it_called_before_or_nothing_is_done() {
         )
         .expect("objects");
     let mut failed = Vec::new();
-    for command in plan(&mut client, "adopt", "'orders'").commands {
+    for command in plan(&mut client, "plan", "'orders'").commands {
         if let Err(error) = client.batch_execute(&command) {
             failed.push(error.as_db_error().expect("an error of the server").message().to_owned());
         }

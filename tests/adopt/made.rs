@@ -24,7 +24,7 @@ fn a_table_that_was_made_with_snowflake_ids_is_numbered_above_them_when_it_is_re
                 app.batch_execute("CREATE TABLE part PARTITION OF orders DEFAULT").expect("a partition");
             }
             let insert = "INSERT INTO orders (n) VALUES (1) RETURNING id::bigint";
-            let commands = plan(if by_owner { &mut app } else { &mut client }, "revert", "'orders'").commands;
+            let commands = plan(if by_owner { &mut app } else { &mut client }, "revert_plan", "'orders'").commands;
             let greatest = (0..rows).map(|_| value(&mut app, insert).parse::<i64>().expect("an ID")).max();
             let planner = if by_owner { &mut app } else { &mut client };
             for command in &commands {
@@ -72,7 +72,7 @@ fn a_column_that_cannot_become_an_identity_is_named_with_the_reason_and_keeps_it
         ),
     ] {
         client.batch_execute(&format!("CREATE TABLE {tables}")).unwrap_or_else(|error| panic!("{tables}: {error:?}"));
-        let found = plan(&mut client, "revert", "'orders'");
+        let found = plan(&mut client, "revert_plan", "'orders'");
         let more = "Change that, or set a default of your own, such as nextval() of a sequence above the greatest ID.";
         assert_eq!(found.notes, [format!("id of public.orders cannot become an identity: {reason}. {more}")]);
         assert!(found.commands.is_empty(), "{found:?}");

@@ -56,7 +56,7 @@ fn what_keeps_a_column_from_becoming_a_bigint_is_named_and_nothing_is_done() {
                  CREATE TABLE items (order_id integer REFERENCES orders); {obstacle}"
             ))
             .unwrap_or_else(|error| panic!("{obstacle}: {error:?}"));
-        let found = plan(&mut client, "adopt", "'orders'");
+        let found = plan(&mut client, "plan", "'orders'");
         assert_eq!(found.notes, [note], "{obstacle}");
         assert!(found.commands.is_empty(), "{obstacle}: {found:?}");
         // PostgreSQL refuses it, too: the plan would have failed half way.
@@ -80,7 +80,7 @@ fn what_postgresql_rebuilds_by_itself_is_not_in_the_way() {
         )
         .expect("tables");
     for table in ["orders", "wide", "parts"] {
-        super::run(&mut client, "adopt", &format!("'{table}'"));
+        super::run(&mut client, "plan", &format!("'{table}'"));
     }
     assert!(super::is_new(
         &mut client,
@@ -104,12 +104,11 @@ fn checks_and_partitions_that_could_refuse_new_ids_are_noted() {
         ("orders", "They must pass CHECK ((id < 1000000))."),
         ("parts", "The default was nextval('public.parts_id_seq'::regclass). There must be partitions for them."),
     ] {
-        let of_default =
-            "SELECT note FROM ids.snowflake_adopt_plan($1::text::regclass) WHERE command LIKE '%SET DEFAULT%'";
+        let of_default = "SELECT note FROM snowflake_adopt.plan($1::text::regclass) WHERE command LIKE '%SET DEFAULT%'";
         let found: String = client.query_one(of_default, &[&table]).expect("a default").get(0);
         assert!(found.ends_with(note), "{found}");
     }
-    super::run(&mut client, "adopt", "'orders'");
+    super::run(&mut client, "plan", "'orders'");
     assert_eq!(error(&mut client, "INSERT INTO orders (n) VALUES (1)").code().code(), "23514");
 }
 
@@ -138,17 +137,17 @@ fn tables_and_columns_that_do_not_fit_are_refused() {
         ("'part'", "42809", "public.part is not a table, or is a partition"),
         ("'nowhere'", "42P01", "relation \"nowhere\" does not exist"),
     ] {
-        let refused = error(&mut client, &format!("SELECT ids.snowflake_adopt_plan({arguments})"));
+        let refused = error(&mut client, &format!("SELECT snowflake_adopt.plan({arguments})"));
         assert_eq!((refused.code().code(), refused.message()), (code, message));
     }
-    let uuid = error(&mut client, "SELECT ids.snowflake_adopt_plan('orders')");
+    let uuid = error(&mut client, "SELECT snowflake_adopt.plan('orders')");
     let command = uuid.hint().and_then(|hint| hint.strip_prefix("A uuid needs no plan: ")).expect("a command");
     client.batch_execute(&command[..command.len() - 1]).expect("a default");
     let id = value(&mut client, "INSERT INTO orders (n) VALUES (1) RETURNING ids.snowflake_from_uuid(id)");
     assert!(super::is_new(&mut client, &id), "{id}");
-    assert!(plan(&mut client, "adopt", "'orders'").notes[0].starts_with("There is nothing to do"));
+    assert!(plan(&mut client, "plan", "'orders'").notes[0].starts_with("There is nothing to do"));
     client.batch_execute("CREATE ROLE other; GRANT USAGE ON SCHEMA ids TO other; SET ROLE other").expect("a role");
-    assert_eq!(error(&mut client, "SELECT ids.snowflake_adopt_plan('orders', 's')").code().code(), "42501");
+    assert_eq!(error(&mut client, "SELECT snowflake_adopt.plan('orders', 's')").code().code(), "42501");
 }
 
 #[test]
@@ -157,17 +156,18 @@ fn nothing_is_adopted_where_no_id_is_issued_or_none_could_be_greater() {
     let mut client = cluster.connect();
     client
         .batch_execute(
-            "CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; CREATE TABLE orders (id bigserial)",
+            "CREATE SCHEMA ids; CREATE EXTENSION snowflake_pg SCHEMA ids; CREATE EXTENSION snowflake_adopt;
+             CREATE TABLE orders (id bigserial)",
         )
         .expect("a table");
     let note = "This server issues no IDs at present: its state is not preloaded.";
-    assert_eq!(plan(&mut client, "adopt", "'orders'").notes, [note]);
+    assert_eq!(plan(&mut client, "plan", "'orders'").notes, [note]);
     let (_database, mut client) = database();
     client
         .batch_execute("CREATE TABLE orders (id bigserial); INSERT INTO orders VALUES (9223372036854775807)")
         .expect("an ID");
     let note = "The greatest ID, 9223372036854775807, is too far ahead of new ones. If these are IDs of another layout, \
         set snowflake_pg.layout to that. If they are not Snowflake IDs, give these rows lower numbers, or add another column.";
-    assert_eq!(plan(&mut client, "adopt", "'orders'").notes, [note]);
+    assert_eq!(plan(&mut client, "plan", "'orders'").notes, [note]);
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders"), "1");
 }

@@ -33,23 +33,23 @@ fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {
         let identity = "SELECT attidentity FROM pg_attribute WHERE attrelid = '\"My Schema\".\"Orders é\"'::regclass
             AND attname = 'Id'";
         let was = value(&mut client, identity);
-        run(&mut client, "adopt", arguments);
+        run(&mut client, "plan", arguments);
         let adopted = value(&mut client, &insert);
         assert!(is_new(&mut client, &adopted), "{column}: {adopted}");
         let of_type = format!("SELECT DISTINCT pg_typeof(\"Id\") FROM {table}");
         assert_eq!(value(&mut client, &of_type), type_now, "{column}");
-        assert!(plan(&mut client, "adopt", arguments).notes[0].starts_with("There is nothing to do"), "{column}");
-        run(&mut client, "revert", arguments);
+        assert!(plan(&mut client, "plan", arguments).notes[0].starts_with("There is nothing to do"), "{column}");
+        run(&mut client, "revert_plan", arguments);
         let step = if column.contains("INCREMENT 5") { 5 } else { 1 };
         assert_eq!(value(&mut client, &insert), (before + step).to_string(), "{column}");
         assert_eq!(value(&mut client, &insert), (before + 2 * step).to_string(), "{column}");
         assert_eq!(value(&mut client, identity), was, "{column}");
-        assert!(plan(&mut client, "revert", arguments).notes[0].starts_with("There is nothing to do"), "{column}");
+        assert!(plan(&mut client, "revert_plan", arguments).notes[0].starts_with("There is nothing to do"), "{column}");
         // And again.
-        run(&mut client, "adopt", arguments);
+        run(&mut client, "plan", arguments);
         let again = value(&mut client, &insert);
         assert!(again > adopted && is_new(&mut client, &again), "{column}: {again}");
-        run(&mut client, "revert", arguments);
+        run(&mut client, "revert_plan", arguments);
         assert_eq!(value(&mut client, &insert), (before + 3 * step).to_string(), "{column}");
         let count = value(&mut client, &format!("SELECT count(*) FROM {table} WHERE item = 'new'"));
         assert_eq!(count, "5", "{column}");
@@ -110,32 +110,32 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
             trap("coder", "other_code")
         ))
         .expect("a table");
-    run(&mut client, "adopt", "'orders'");
+    run(&mut client, "plan", "'orders'");
     let id = value(&mut app, "INSERT INTO orders (n) VALUES (2) RETURNING id");
     assert!(is_new(&mut client, &id), "{id}");
-    run(&mut client, "adopt", "'read'");
-    run(&mut client, "revert", "'made'");
+    run(&mut client, "plan", "'read'");
+    run(&mut client, "revert_plan", "'made'");
     assert_eq!(value(&mut app, "INSERT INTO made DEFAULT VALUES RETURNING pg_typeof(id)"), "bigint");
     other.batch_execute(&format!("INSERT INTO items VALUES ({id})")).expect("a row with a new ID");
 
     // Not even by who has become the owner.
     client.batch_execute("SET ROLE \"the Coder\"").expect("a role");
     for command in [
-        "SELECT ids.snowflake_run_as('\"the Coder\"', 'ALTER TABLE public.orders ADD CHECK (public.app_code(id))')",
-        "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT public.app_code(3)::integer::bigint')",
+        "SELECT snowflake_adopt.run_as('\"the Coder\"', 'ALTER TABLE public.orders ADD CHECK (public.app_code(id))')",
+        "SELECT snowflake_adopt.run_as('\"the Coder\"', 'SELECT public.app_code(3)::integer::bigint')",
     ] {
         client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
     }
     client.batch_execute("RESET ROLE; CREATE TABLE many (n bigint)").expect("a superuser");
-    let all = "SELECT ids.snowflake_run_as('postgres', 'INSERT INTO public.many VALUES (1), (2), (3) RETURNING n')";
+    let all = "SELECT snowflake_adopt.run_as('postgres', 'INSERT INTO public.many VALUES (1), (2), (3) RETURNING n')";
     assert_eq!(value(&mut client, all), "1");
     assert_eq!(value(&mut client, "SELECT count(*) FROM many"), "3", "the whole command");
     for (command, code) in [("COMMIT", "0A000"), ("COPY many TO STDOUT", "0A000")] {
-        let refused = testbed::error(&mut client, &format!("SELECT ids.snowflake_run_as('postgres', '{command}')"));
+        let refused = testbed::error(&mut client, &format!("SELECT snowflake_adopt.run_as('postgres', '{command}')"));
         assert_eq!(refused.code().code(), code, "{command}: {refused:?}");
     }
     assert_eq!(
-        testbed::error(&mut client, "SELECT ids.snowflake_run_as('0', 'SELECT 1')").code().code(),
+        testbed::error(&mut client, "SELECT snowflake_adopt.run_as('0', 'SELECT 1')").code().code(),
         "42704",
         "no role"
     );
@@ -146,16 +146,16 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
         ("a stranger", "postgres", "ALTER ROLE coder SUPERUSER"),
         ("a role that does not exist", "1", "SELECT 1::bigint"),
     ] {
-        let refused = testbed::error(&mut other, &format!("SELECT ids.snowflake_run_as('{role}', '{command}')"));
+        let refused = testbed::error(&mut other, &format!("SELECT snowflake_adopt.run_as('{role}', '{command}')"));
         let expected = if role == "1" { SqlState::UNDEFINED_OBJECT } else { SqlState::INSUFFICIENT_PRIVILEGE };
         assert_eq!(refused.code(), &expected, "{who}: {refused:?}");
     }
     client.batch_execute("GRANT \"the Coder\" TO coder").expect("a membership");
     assert_eq!(
-        value(&mut other, "SELECT ids.snowflake_run_as('\"the Coder\"', 'SELECT count(*) FROM public.orders')"),
+        value(&mut other, "SELECT snowflake_adopt.run_as('\"the Coder\"', 'SELECT count(*) FROM public.orders')"),
         "2"
     );
-    assert_eq!(value(&mut other, "SELECT ids.snowflake_run_as('coder', 'CREATE TEMP TABLE t ()')"), "NULL");
+    assert_eq!(value(&mut other, "SELECT snowflake_adopt.run_as('coder', 'CREATE TEMP TABLE t ()')"), "NULL");
     assert_eq!(value(&mut other, "SELECT current_user"), "coder");
 }
 
@@ -183,7 +183,7 @@ fn an_owner_who_swaps_a_sequence_for_a_view_gets_no_code_run_by_the_plan_of_a_su
         )
         .expect("a trap");
     // It can fail at any command, and does not end.
-    for command in plan(&mut client, "adopt", "'swapped'").commands {
+    for command in plan(&mut client, "plan", "'swapped'").commands {
         let _ = client.batch_execute(&command).inspect_err(|_| assert!(command != "BEGIN", "{command}"));
         let who = "SELECT coalesce(string_agg(who, ' '), '') FROM ran";
         if command != "COMMIT"
@@ -206,7 +206,7 @@ fn a_plan_does_not_take_the_rows_that_a_policy_shows_for_all() {
         )
         .expect("a table");
     for client in [&mut client, &mut tenant] {
-        let refused = testbed::error(client, "SELECT * FROM ids.snowflake_adopt_plan('orders')");
+        let refused = testbed::error(client, "SELECT * FROM snowflake_adopt.plan('orders')");
         assert_eq!(refused.message(), "query would be affected by row-level security policy for table \"orders\"");
     }
 }
@@ -221,14 +221,14 @@ fn a_superuser_adopts_and_reverts_a_table_of_another_owner() {
     let mut app = database.config().user("the App").connect(testbed::postgres::NoTls).expect("a session");
     for column in ["serial", "integer GENERATED ALWAYS AS IDENTITY"] {
         app.batch_execute(&format!("CREATE TABLE orders (id {column} PRIMARY KEY, n integer)")).expect("a table");
-        for which in ["adopt", "revert", "adopt"] {
+        for which in ["plan", "revert_plan", "plan"] {
             run(&mut client, which, "'orders'");
             app.batch_execute("INSERT INTO orders (n) VALUES (1)").unwrap_or_else(|error| panic!("{which}: {error:?}"));
         }
         let owners = "SELECT DISTINCT relowner::regrole FROM pg_class WHERE relname LIKE 'orders%'";
         assert_eq!(value(&mut client, owners), "\"the App\"", "{column}");
         // The owner can do the same.
-        run(&mut app, "revert", "'orders'");
+        run(&mut app, "revert_plan", "'orders'");
         assert_eq!(value(&mut app, "INSERT INTO orders (n) VALUES (1) RETURNING id"), "2", "{column}");
         app.batch_execute("DROP TABLE orders").expect("the end");
         assert_eq!(value(&mut client, "SELECT count(*) FROM pg_class WHERE relname LIKE 'orders%'"), "0", "{column}");
@@ -246,10 +246,10 @@ fn a_default_without_a_sequence_and_an_empty_table_are_adopted() {
         )
         .expect("tables");
     for table in ["plain", "called", "text_of"] {
-        run(&mut client, "adopt", &format!("'{table}'"));
+        run(&mut client, "plan", &format!("'{table}'"));
         let id = value(&mut client, &format!("INSERT INTO {table} (n) VALUES (1) RETURNING id"));
         assert!(is_new(&mut client, &id), "{table}");
-        run(&mut client, "revert", &format!("'{table}'"));
+        run(&mut client, "revert_plan", &format!("'{table}'"));
         let next = value(&mut client, &format!("INSERT INTO {table} (n) VALUES (1) RETURNING id"));
         assert_eq!(next.parse::<i64>().expect("a number"), id.parse::<i64>().expect("a number") + 1, "{table}");
     }
@@ -273,7 +273,7 @@ fn all_that_refers_to_the_column_becomes_as_wide() {
              INSERT INTO days SELECT now(), id FROM orders; INSERT INTO wide SELECT id FROM orders",
         )
         .expect("tables");
-    let commands = plan(&mut client, "adopt", "'orders'").commands;
+    let commands = plan(&mut client, "plan", "'orders'").commands;
     let widened: Vec<_> = commands.iter().filter(|command| command.contains(" TYPE bigint")).collect();
     assert_eq!(
         widened,
@@ -284,7 +284,7 @@ fn all_that_refers_to_the_column_becomes_as_wide() {
             "ALTER TABLE public.orders ALTER COLUMN id TYPE bigint, ALTER COLUMN parent TYPE bigint",
         ]
     );
-    run(&mut client, "adopt", "'orders'");
+    run(&mut client, "plan", "'orders'");
     client
         .batch_execute(
             "WITH o AS (INSERT INTO orders (parent) VALUES (1) RETURNING id) SELECT id FROM o;
@@ -326,7 +326,7 @@ fn writers_wait_at_most_for_the_plan_and_lose_no_row() {
         })
         .collect();
     for _ in 0..3 {
-        for which in ["adopt", "revert"] {
+        for which in ["plan", "revert_plan"] {
             run_until_done(&mut client, which, "'orders'");
             thread::sleep(Duration::from_millis(200));
         }
@@ -351,7 +351,7 @@ fn a_plan_that_waits_for_the_table_holds_nothing_that_a_writer_needs() {
     client.batch_execute("BEGIN; INSERT INTO orders (n) VALUES (1)").expect("a transaction");
     let planner = thread::spawn({
         let mut planner = database.connect();
-        move || run(&mut planner, "adopt", "'orders'")
+        move || run(&mut planner, "plan", "'orders'")
     });
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
         WHERE wait_event_type = 'Lock' AND datname = current_database())";
@@ -384,7 +384,7 @@ fn ids_from_elsewhere_that_are_greater_are_skipped() {
              INSERT INTO orders SELECT ids.snowflake_min_id(now() + interval '2 min')",
         )
         .expect("an ID from elsewhere");
-    run(&mut client, "adopt", "'orders'");
+    run(&mut client, "plan", "'orders'");
     // So far ahead of the clock, this server waits.
     client.batch_execute("SET statement_timeout = '1s'").expect("a setting");
     let refused = testbed::error(&mut client, "INSERT INTO orders DEFAULT VALUES");

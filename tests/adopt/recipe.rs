@@ -18,7 +18,7 @@ fn server_with_orders() -> (Cluster, Client) {
     let mut client = cluster.connect();
     client
         .batch_execute(
-            "CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval();
+            "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt; SELECT snowflake_nextval();
              CREATE TABLE orders (id serial PRIMARY KEY, n integer);
              CREATE TABLE items (order_id integer REFERENCES orders);
              CREATE TABLE notes (order_id integer REFERENCES orders);
@@ -75,7 +75,7 @@ fn a_table_is_widened_in_batches_beside_writers_and_no_row_is_lost_or_changed() 
     assert_eq!(value(&mut client, "SELECT snowflake_timestamp(max(id)) > now() - interval '1 min' FROM orders"), "t");
     assert_eq!(value(&mut client, "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND convalidated"), "2");
     // And back.
-    for command in super::plan_in(&mut client, "public", "revert", "'orders'").commands {
+    for command in super::plan(&mut client, "revert_plan", "'orders'").commands {
         client.batch_execute(&command).expect("a command");
     }
     let next: i32 =

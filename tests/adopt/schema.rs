@@ -28,7 +28,7 @@ fn tables(widens: &str) -> (Database, Client) {
 #[test]
 fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
     let (_database, mut client) = tables("on");
-    let Plan { commands, notes } = plan(&mut client, "adopt_schema", "'public'");
+    let Plan { commands, notes } = plan(&mut client, "schema_plan", "'public'");
     assert_eq!(
         notes,
         [
@@ -64,7 +64,7 @@ fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
     }
     client.batch_execute("INSERT INTO items SELECT max(id), 1, max(customer_id) FROM orders").expect("a row");
     assert_eq!(value(&mut client, "SELECT count(*) FROM all_items"), "2");
-    let Plan { commands, notes } = plan(&mut client, "adopt_schema", "'public'");
+    let Plan { commands, notes } = plan(&mut client, "schema_plan", "'public'");
     assert_eq!((commands.len(), notes.len()), (0, 2), "{notes:?}");
     assert!(notes[1].starts_with("There is nothing to do"), "{notes:?}");
 }
@@ -72,7 +72,7 @@ fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
 #[test]
 fn a_plan_of_which_a_part_has_failed_gives_no_table_snowflake_ids() {
     let (_database, mut client) = tables("on");
-    let commands = plan(&mut client, "adopt_schema", "'public'").commands;
+    let commands = plan(&mut client, "schema_plan", "'public'").commands;
     // As psql does, which goes on after an error.
     let mut failed = Vec::new();
     for command in commands {
@@ -87,7 +87,7 @@ fn a_plan_of_which_a_part_has_failed_gives_no_table_snowflake_ids() {
     assert_eq!(value(&mut client, defaults), "0");
     assert_eq!(value(&mut client, "SELECT count(*) FROM all_items"), "1");
     // The next plan does the rest.
-    let commands = plan(&mut client, "adopt_schema", "'public'").commands;
+    let commands = plan(&mut client, "schema_plan", "'public'").commands;
     run_all(&mut client, &commands);
     // With that of the partition.
     assert_eq!(value(&mut client, defaults), "5");
@@ -101,7 +101,7 @@ fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_where_widen_serial_is_of
             "CREATE DOMAIN small AS integer; CREATE TABLE wide (id bigserial PRIMARY KEY); CREATE TABLE uses (of small REFERENCES wide)",
         )
         .expect("a bigint to which an integer refers");
-    let Plan { commands, notes } = plan(&mut client, "adopt_schema", "'public'");
+    let Plan { commands, notes } = plan(&mut client, "schema_plan", "'public'");
     assert_eq!(
         notes,
         [
@@ -132,7 +132,7 @@ fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_where_widen_serial_is_of
         assert!(is_new(&mut client, &id), "{table}: {id}");
     }
     // Nothing but remarks is left.
-    let again = plan(&mut client, "adopt_schema", "'public'");
+    let again = plan(&mut client, "schema_plan", "'public'");
     assert_eq!(again, Plan { commands: vec![], notes });
 }
 
@@ -147,7 +147,7 @@ fn a_schema_goes_back_to_its_own_numbers_by_one_plan_which_names_what_it_leaves(
              CREATE VIEW all_seen AS SELECT id FROM seen; INSERT INTO made DEFAULT VALUES",
         )
         .expect("tables that are made with Snowflake IDs");
-    let commands = plan(&mut client, "adopt_schema", "'public'").commands;
+    let commands = plan(&mut client, "schema_plan", "'public'").commands;
     run_all(&mut client, &commands);
     let insert = |client: &mut Client| {
         [
@@ -161,7 +161,7 @@ fn a_schema_goes_back_to_its_own_numbers_by_one_plan_which_names_what_it_leaves(
     for id in insert(&mut client) {
         assert!(is_new(&mut client, &id), "{id}");
     }
-    let Plan { commands, notes } = plan(&mut client, "revert_schema", "'public'");
+    let Plan { commands, notes } = plan(&mut client, "revert_schema_plan", "'public'");
     assert_eq!(
         notes,
         [
@@ -177,7 +177,7 @@ fn a_schema_goes_back_to_its_own_numbers_by_one_plan_which_names_what_it_leaves(
         assert!(is_new(&mut client, &id), "{table}: {id}");
     }
     client.batch_execute("DROP TABLE seen CASCADE").expect("the end of an obstacle");
-    let again = plan(&mut client, "revert_schema", "'public'");
+    let again = plan(&mut client, "revert_schema_plan", "'public'");
     assert_eq!(again, Plan { commands: vec![], notes: vec![notes[0].clone()] });
 }
 
@@ -186,11 +186,11 @@ fn a_schema_without_numbered_keys_has_nothing_to_do_and_one_that_is_not_there_is
     let (_database, mut client) = database();
     client.batch_execute("CREATE TABLE names (name text PRIMARY KEY)").expect("a table");
     for (which, nothing) in [
-        ("adopt_schema", "There is nothing to do: no primary key in schema public is numbered by a sequence."),
-        ("revert_schema", "There is nothing to do: no primary key in schema public has Snowflake IDs."),
+        ("schema_plan", "There is nothing to do: no primary key in schema public is numbered by a sequence."),
+        ("revert_schema_plan", "There is nothing to do: no primary key in schema public has Snowflake IDs."),
     ] {
         let plan = plan(&mut client, which, "'public'");
         assert_eq!(plan, Plan { commands: vec![], notes: vec![nothing.to_owned()] });
-        assert_eq!(error(&mut client, &format!("SELECT ids.snowflake_{which}_plan('none')")).code().code(), "3F000");
+        assert_eq!(error(&mut client, &format!("SELECT snowflake_adopt.{which}('none')")).code().code(), "3F000");
     }
 }

@@ -25,7 +25,7 @@ fn first_error(client: &mut Client, commands: &[String]) -> Option<String> {
 
 fn schema_plan(client: &mut Client) -> Vec<String> {
     client.batch_execute("SET snowflake_pg.widen_serial = on").expect("a parameter");
-    plan(client, "adopt_schema", "'public'").commands
+    plan(client, "schema_plan", "'public'").commands
 }
 
 fn type_of_id(client: &mut Client) -> String {
@@ -56,7 +56,7 @@ fn a_plan_that_is_older_than_a_change_of_what_it_makes_again_does_nothing() {
             "trigger t on table public.orders",
         ),
     ] {
-        let plans = [plan(&mut client, "adopt", "'orders'").commands, schema_plan(&mut client)];
+        let plans = [plan(&mut client, "plan", "'orders'").commands, schema_plan(&mut client)];
         client.batch_execute(change).expect("a change");
         for commands in plans {
             let failed = first_error(&mut client, &commands);
@@ -66,14 +66,14 @@ fn a_plan_that_is_older_than_a_change_of_what_it_makes_again_does_nothing() {
         client.batch_execute(back).expect("a change");
     }
     // What refers to the table by now.
-    for commands in [plan(&mut client, "adopt", "'orders'").commands, schema_plan(&mut client)] {
+    for commands in [plan(&mut client, "plan", "'orders'").commands, schema_plan(&mut client)] {
         client.batch_execute("CREATE TABLE items (order_id integer REFERENCES orders)").expect("a table");
         assert_eq!(first_error(&mut client, &commands), Some("columns are not bigint yet".to_owned()));
         client.batch_execute("DROP TABLE items").expect("the end");
     }
     // Also if the key is a bigint already, and there was nothing to widen.
     client.batch_execute("CREATE TABLE wide (id bigserial PRIMARY KEY)").expect("a table");
-    let commands = plan(&mut client, "adopt", "'wide'").commands;
+    let commands = plan(&mut client, "plan", "'wide'").commands;
     client.batch_execute("CREATE TABLE narrow (wide_id integer REFERENCES wide)").expect("a table");
     assert_eq!(first_error(&mut client, &commands), Some("columns are not bigint yet".to_owned()));
     client.batch_execute("DROP OWNED BY dora; DROP ROLE dora").expect("the end");
@@ -90,7 +90,7 @@ fn a_plan_that_must_not_skip_the_greatest_id_gives_no_lower_ones() {
              INSERT INTO orders VALUES (ids.snowflake_min_id(now() + interval '20 min'))",
         )
         .expect("a table");
-    let commands = plan(&mut client, "adopt", "'orders'").commands;
+    let commands = plan(&mut client, "plan", "'orders'").commands;
     let refused = first_error(&mut client, &commands);
     assert_eq!(refused, Some("permission denied for function snowflake_advance".to_owned()));
     assert_eq!(value(&mut client, "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef"), "1");
@@ -108,7 +108,7 @@ fn a_plan_that_waits_for_a_change_of_what_it_makes_again_does_nothing() {
         "ALTER VIEW v SET (security_barrier)",
         "CREATE TRIGGER i INSTEAD OF INSERT ON v FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ] {
-        let commands = plan(&mut client, "adopt", "'orders'").commands;
+        let commands = plan(&mut client, "plan", "'orders'").commands;
         client.batch_execute(&format!("BEGIN; {change}")).expect("a change");
         let mut planner = database.connect();
         let plans = thread::spawn(move || {
@@ -135,7 +135,7 @@ fn a_plan_that_waits_for_a_change_of_what_it_makes_again_does_nothing() {
 /// What psql says that runs a plan with savepoints.
 fn psql(database: &Database, which: &str) -> String {
     let mut script = tempfile::NamedTempFile::new().expect("a file");
-    writeln!(script, "SELECT command FROM ids.snowflake_{which}_plan('orders') \\gexec").expect("a script");
+    writeln!(script, "SELECT command FROM snowflake_adopt.{which}('orders') \\gexec").expect("a script");
     let mut psql = database.psql();
     let output = psql.args(["--set=ON_ERROR_ROLLBACK=on", "--file"]).arg(script.path()).output().expect("psql");
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -151,15 +151,15 @@ fn a_client_that_sets_savepoints_does_not_commit_a_part_of_a_plan() {
              CREATE POLICY p ON orders AS RESTRICTIVE USING (fits(id))",
         )
         .expect("a table");
-    let said = psql(&database, "adopt");
+    let said = psql(&database, "plan");
     assert!(said.contains("this transaction has a savepoint, but must be all or nothing"), "{said}");
     assert!(said.contains("HINT:  In psql, type \\set ON_ERROR_ROLLBACK off, and run the plan again."), "{said}");
     let policy = "SELECT count(*) FROM pg_policy";
     assert_eq!((type_of_id(&mut client), value(&mut client, policy)), ("integer".to_owned(), "1".to_owned()), "{said}");
     // The way back, too.
     client.batch_execute("DROP POLICY p ON orders").expect("a change");
-    run(&mut client, "adopt", "'orders'");
-    let said = psql(&database, "revert");
+    run(&mut client, "plan", "'orders'");
+    let said = psql(&database, "revert_plan");
     assert!(said.contains("this transaction has a savepoint"), "{said}");
     let default = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef";
     assert_eq!(value(&mut client, default), "ids.snowflake_nextval()");
@@ -186,15 +186,15 @@ fn a_plan_means_the_same_whatever_the_settings_of_who_makes_it_and_who_runs_it()
         // Since PostgreSQL 19.
         assert_eq!(error.code().expect("a code").code(), "0A000");
     }
-    let commands = plan(&mut planner, "adopt", "'public.orders'").commands;
+    let commands = plan(&mut planner, "plan", "'public.orders'").commands;
     for command in commands {
         client.batch_execute(&command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
     }
     assert_eq!(value(&mut client, view), before);
-    assert!(plan(&mut planner, "adopt", "'public.orders'").notes[0].starts_with("There is nothing to do"));
-    for (arguments, of, number) in [("'public.orders'", "", "1"), ("'public'", "_schema", "2")] {
-        run(&mut planner, &format!("revert{of}"), arguments);
+    assert!(plan(&mut planner, "plan", "'public.orders'").notes[0].starts_with("There is nothing to do"));
+    for (arguments, of, number) in [("'public.orders'", "", "1"), ("'public'", "schema_", "2")] {
+        run(&mut planner, &format!("revert_{of}plan"), arguments);
         assert_eq!(value(&mut client, "INSERT INTO orders DEFAULT VALUES RETURNING id"), number);
-        run(&mut planner, &format!("adopt{of}"), arguments);
+        run(&mut planner, &format!("{of}plan"), arguments);
     }
 }

@@ -378,18 +378,13 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
     assert_listed(&more, FOR_DATABASES, what);
 }
 
-/// What the extension alone has: for its files and processes, other servers, and plans.
+/// What the extension alone has: for its files and processes, and other servers.
 const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_clock() void",
     "snowflake_accept_mark(boolean) timestamp with time zone",
-    "snowflake_adopt_plan(regclass,name) SETOF snowflake_step",
-    "snowflake_adopt_schema_plan(regnamespace) SETOF snowflake_step",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
-    "snowflake_revert_plan(regclass,name) SETOF snowflake_step",
-    "snowflake_revert_schema_plan(regnamespace) SETOF snowflake_step",
-    "snowflake_run_as(regrole,text) bigint",
     "snowflake_server() snowflake_server",
     "snowflake_stats_reset() void",
 ];

@@ -69,9 +69,10 @@ impl Server {
     fn adopt_and_watch(&self) {
         let (machine, files) = (&self.machine, format!("/usr/share/doc/{}/contrib/monitoring", self.package));
         machine.sql(
-            "CREATE TABLE customers (id serial PRIMARY KEY, name text); INSERT INTO customers (name) VALUES ('Ada')",
+            "CREATE EXTENSION snowflake_adopt; CREATE TABLE customers (id serial PRIMARY KEY, name text);
+             INSERT INTO customers (name) VALUES ('Ada')",
         );
-        machine.run(&psql_script(r"SELECT command FROM snowflake_adopt_plan('customers') \gexec"));
+        machine.run(&psql_script(r"SELECT command FROM snowflake_adopt.plan('customers') \gexec"));
         machine.sql("INSERT INTO customers (name) VALUES ('Grace')");
         let customers = "SELECT name, worker_id FROM customers, snowflake_decode(id) ORDER BY id DESC LIMIT 1";
         assert_eq!(machine.sql(customers), "Grace|7");
@@ -105,10 +106,10 @@ done"#,
     /// Removes the extension and the package. The server goes on without it.
     fn remove(&self) {
         let machine = &self.machine;
-        machine.run(&psql_script(r"SELECT command FROM snowflake_revert_plan('customers') \gexec"));
+        machine.run(&psql_script(r"SELECT command FROM snowflake_adopt.revert_plan('customers') \gexec"));
         machine.sql("INSERT INTO customers (name) VALUES ('Linus')");
         assert_eq!(machine.sql("SELECT id FROM customers WHERE name = 'Linus'"), "2");
-        machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_pg");
+        machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_adopt, snowflake_pg");
         machine.run(&format!("pg_conftool {} new set shared_preload_libraries ''", self.major));
         self.control("restart");
         let said = machine.run(&format!("apt-get purge -qq -y -o Dpkg::Use-Pty=0 {}", self.package));

@@ -33,7 +33,7 @@ fn without_ticks(cell: &str) -> String {
 fn database() -> (Database, Client) {
     let database = Cluster::builder().worker(0).database();
     let mut client = database.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    client.batch_execute("CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt").expect("the extensions");
     (database, client)
 }
 
@@ -57,7 +57,7 @@ fn expanded(signature: &str) -> Vec<String> {
 /// Functions with their arguments, results and privileges. Left out are those that only PostgreSQL and the views call,
 /// and those that are the type `snowflake`.
 const FUNCTIONS: &str = "
-    SELECT proname || '(' || array_to_string(ARRAY(
+    SELECT CASE extname WHEN 'snowflake_adopt' THEN 'snowflake_adopt.' ELSE '' END || proname || '(' || array_to_string(ARRAY(
             SELECT regexp_replace(argument, '::\\w+(\\[\\])?$', '') FROM unnest(string_to_array(
                 replace(pg_get_function_arguments(p.oid), 'timestamp with time zone', 'timestamptz'), ', ')) argument
             WHERE argument NOT LIKE 'OUT %'), ', ') || ')',
@@ -70,7 +70,7 @@ const FUNCTIONS: &str = "
              WHERE t.oid = prorettype), ''),
         EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0)
     FROM pg_proc p JOIN pg_depend d ON (d.classid, d.objid) = ('pg_proc'::regclass, p.oid) AND deptype = 'e'
-    JOIN pg_extension e ON e.oid = refobjid AND extname = 'snowflake_pg'
+    JOIN pg_extension e ON e.oid = refobjid AND extname LIKE 'snowflake%'
     WHERE NOT prorettype || proargtypes::oid[] && '{internal, cstring, snowflake}'::regtype[]::oid[]
       AND obj_description(p.oid, 'pg_proc') NOT LIKE 'not to be called%'
     ORDER BY 1";
@@ -80,7 +80,8 @@ fn the_reference_has_every_function_with_its_arguments_its_result_and_who_may_ca
     let reference = document("docs/reference.md");
     let (_database, mut client) = database();
     let mut documented = Vec::new();
-    for (row, introduction) in rows(section(&reference, "Functions")) {
+    let sections = ["Functions", "Plans to adopt tables"].map(|heading| section(&reference, heading));
+    for (row, introduction) in sections.into_iter().flat_map(rows) {
         let is_for_superusers = row.iter().chain([&introduction]).any(|text| text.contains("for superusers"));
         let functions = expanded(&without_ticks(row[0]));
         documented.extend(functions.into_iter().map(|function| (function, without_ticks(row[1]), !is_for_superusers)));
@@ -106,8 +107,8 @@ fn the_reference_has_every_view_and_every_type() {
     let (_database, mut client) = database();
     let owned = |class: &str, more: &str| {
         format!(
-            "SELECT {class}name::text FROM pg_{more} JOIN pg_depend d ON d.objid = o.oid AND deptype = 'e'
-             JOIN pg_extension e ON e.oid = refobjid AND extname = 'snowflake_pg'"
+            "SELECT CASE extname WHEN 'snowflake_adopt' THEN 'snowflake_adopt.' ELSE '' END || {class}name FROM pg_{more} JOIN pg_depend d ON d.objid = o.oid AND deptype = 'e'
+             JOIN pg_extension e ON e.oid = refobjid AND extname LIKE 'snowflake%'"
         )
     };
     let types = owned("typ", "type o")

@@ -33,10 +33,10 @@ fn beset() -> (Database, Client) {
     (database, client)
 }
 
-/// A database among such overloads, with the extension.
+/// A database among such overloads, with the extensions.
 fn beset_extension() -> (Database, Client) {
     let (database, mut client) = beset();
-    run(&mut client, "CREATE EXTENSION snowflake_pg");
+    run(&mut client, "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt");
     let mut stranger = database.config().user("stranger").connect(NoTls).expect("a session");
     stranger.batch_execute(OF_OURS).unwrap_or_else(|error| panic!("{error:?}"));
     (database, client)
@@ -132,19 +132,11 @@ const CALLS: &[&str] = &[
     "snowflake_poll(NULL::rows, 0::bigint, 10, NULL::name)",
     "snowflake_encrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
     "snowflake_decrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
-    "snowflake_adopt_plan('numbered'::regclass, 'id'::name)",
-    "snowflake_all_or_nothing()",
-    "snowflake_dependents('{}'::oid[], '{}'::name[], '{}'::oid[])",
-    "snowflake_dependencies('pg_catalog.pg_class'::regclass::oid, 'snowflake_status'::regclass::oid)",
-    "snowflake_fingerprint('pg_catalog.pg_class'::regclass::oid, 'snowflake_status'::regclass::oid, true)",
-    "snowflake_why_not_remade('pg_catalog.pg_class'::regclass::oid, 'snowflake_status'::regclass::oid, 10::oid)",
-    "* FROM snowflake_referring('{}'::regclass[], '{}'::name[])",
-    "* FROM snowflake_remake('pg_catalog.pg_class'::regclass::oid, 'snowflake_status'::regclass::oid)",
-    "snowflake_must_be_bigint('{}'::regclass[], '{}'::name[])",
-    "snowflake_make_plan(ARRAY['numbered'::regclass]::regclass[], '{id}'::name[], true)",
-    "snowflake_adopt_schema_plan('public'::regnamespace)",
-    "snowflake_revert_plan('numbered'::regclass, 'id'::name)",
-    "snowflake_revert_schema_plan('public'::regnamespace)",
+    "snowflake_adopt.plan('numbered')",
+    "snowflake_adopt.schema_plan('public')",
+    "snowflake_adopt.revert_plan('numbered')",
+    "snowflake_adopt.revert_schema_plan('public')",
+    "snowflake_adopt.all_or_nothing()",
     "snowflake_to_text(1::bigint, 'base62'::text)",
     "snowflake_to_text(1::bigint, 'hex'::text, NULL::text)",
     "snowflake_from_text('1'::text, 'base62'::text)",
@@ -161,7 +153,7 @@ const CALLS: &[&str] = &[
 
 /// Those for superusers alone, or for the owner of a table.
 const CALLS_OF_A_SUPERUSER: &[&str] = &[
-    "snowflake_run_as('pg_monitor'::regrole, 'SELECT 1::bigint'::text)",
+    "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
     "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, true)",
@@ -188,8 +180,6 @@ const NOT_CALLED: &[&str] = &[
     "snowflake_nextval_tagged",
     "snowflake_nextval_tagged_in_copy",
     "snowflake_out",
-    "snowflake_must_be",
-    "snowflake_must_depend",
     "snowflake_recv",
     "snowflake_reset_state",
     "snowflake_send",
@@ -238,8 +228,12 @@ fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_exte
     }
     println!("{ran} statements beside a stranger's overloads");
     let mut aside = database.server().connect();
-    let functions = "SELECT DISTINCT proname::text FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND deptype = 'e'
-        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg') WHERE classid = 'pg_proc'::regclass";
+    // Those that only plans call look up nothing in a schema of the search_path.
+    let functions = "SELECT DISTINCT CASE extname WHEN 'snowflake_adopt' THEN 'snowflake_adopt.' ELSE '' END || proname
+        FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND deptype = 'e' AND classid = 'pg_proc'::regclass
+        JOIN pg_extension e ON e.oid = refobjid AND extname LIKE 'snowflake%'
+        WHERE extname = 'snowflake_pg' OR NOT coalesce(proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false)
+            OR obj_description(pg_proc.oid, 'pg_proc') NOT LIKE 'not to be called%'";
     for row in aside.query(functions, &[]).expect("functions") {
         let name: String = row.get(0);
         let is_called = |call: &&&str| call.contains(&format!("{name}("));
@@ -254,6 +248,7 @@ fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_
     client
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY, n integer); CREATE TABLE items (of integer REFERENCES orders);
+             CREATE VIEW listed AS SELECT id FROM orders; CREATE POLICY all_of ON items USING (of IS NOT NULL);
              CREATE TABLE parts (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
              CREATE TABLE far (id bigserial PRIMARY KEY);
              CREATE TABLE made (id snowflake PRIMARY KEY CHECK (id IS NOT NULL) DEFAULT snowflake_nextval());
@@ -261,7 +256,7 @@ fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_
              INSERT INTO orders (n) VALUES (1); INSERT INTO items VALUES (1); INSERT INTO parts DEFAULT VALUES",
         )
         .unwrap_or_else(|error| panic!("{error:?}"));
-    // Of another owner, who also has a function that is called as the plan calls one of ours.
+    // Of another owner.
     client
         .batch_execute(
             "CREATE ROLE keeper; ALTER TABLE parts OWNER TO keeper; ALTER TABLE made OWNER TO keeper; ALTER TABLE items OWNER TO keeper; GRANT REFERENCES ON orders TO keeper",
@@ -269,10 +264,10 @@ fn a_plan_for_adopting_runs_no_code_of_who_may_create_in_a_schema_of_the_search_
         .unwrap_or_else(|error| panic!("{error:?}"));
     // A call with the exact types is none of the stranger's.
     let tables = ["orders", "parts", "far", "made"].map(|table| ("", format!("'{table}'")));
-    for (of, arguments) in tables.into_iter().chain([("_schema", "'public'::regnamespace".to_owned())]) {
-        for which in ["adopt", "revert"] {
+    for (of, arguments) in tables.into_iter().chain([("schema_", "'public'".to_owned())]) {
+        for which in ["", "revert_"].map(|way| format!("{way}{of}plan")) {
             let script = database.server().make_directory(&format!("{which} {arguments}")).join("plan.sql");
-            fs::write(&script, format!("SELECT command FROM snowflake_{which}{of}_plan({arguments}) \\gexec\n"))
+            fs::write(&script, format!("SELECT command FROM snowflake_adopt.{which}({arguments}) \\gexec\n"))
                 .expect("a script");
             let output = psql(&database, &script);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();

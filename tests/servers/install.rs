@@ -16,7 +16,9 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "snowflake_pg.control"] {
+        for name in
+            ["Makefile", "tools/names.mk", "tools/packages.mk", "snowflake_pg.control", "snowflake_adopt.control"]
+        {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         for folder in ["extension", "adopt", "registry", "hosted"].map(|product| format!("sql/{product}")) {
@@ -75,6 +77,12 @@ impl Tree {
     }
 }
 
+/// What makes the two extensions.
+const SCRIPTS: [&str; 2] = [
+    concat!("snowflake_pg--", env!("CARGO_PKG_VERSION"), ".sql"),
+    concat!("snowflake_adopt--", env!("CARGO_PKG_VERSION"), ".sql"),
+];
+
 /// What makes a registry of worker IDs of any database.
 const REGISTRY: &str = "snowflake_registry.sql";
 
@@ -82,16 +90,16 @@ const REGISTRY: &str = "snowflake_registry.sql";
 const HOSTED: &str = "snowflake_hosted.sql";
 
 #[test]
-fn the_library_the_script_and_every_upgrade_script_are_installed() {
+fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     let tree = Tree::new();
-    let script = format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION"));
+    let [script, plans] = SCRIPTS;
     let extension = pg_config("--sharedir").join("extension");
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(tree.installed(&pg_config("--pkglibdir")), ["snowflake_pg.so"]);
     assert_eq!(
         tree.installed(&extension),
-        [HOSTED, &*script, "snowflake_pg.control", REGISTRY],
+        [plans, "snowflake_adopt.control", HOSTED, script, "snowflake_pg.control", REGISTRY],
         "where there is no upgrade script"
     );
 
@@ -103,14 +111,14 @@ fn the_library_the_script_and_every_upgrade_script_are_installed() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(
         tree.installed(&extension),
-        [HOSTED, upgrades[0], upgrades[1], &*script, "snowflake_pg.control", REGISTRY]
+        [plans, "snowflake_adopt.control", HOSTED, upgrades[0], upgrades[1], script, "snowflake_pg.control", REGISTRY]
     );
 }
 
 /// The markers are for `tests/mutants`, which reads the sources.
 #[test]
 fn no_script_that_is_installed_has_a_marker_of_a_mutant() {
-    for name in [&*format!("snowflake_pg--{}.sql", env!("CARGO_PKG_VERSION")), REGISTRY, HOSTED] {
+    for name in SCRIPTS.into_iter().chain([REGISTRY, HOSTED]) {
         let script = fs::read_to_string(Installation::shared().scripts().join(name)).expect("an installed script");
         assert!(!script.contains("-- mutant:"), "{name}");
     }

@@ -1,6 +1,6 @@
-//! What the extension owns, and what a library does under the script of another version.
+//! What the extensions own, and what a library does under the script of another version.
 //!
-//! `objects` is the public surface: every object that the extension owns, and what users and the planner may assume of
+//! `objects` is the public surface: every object that the extensions own, and what users and the planner may assume of
 //! it.
 
 mod columns;
@@ -9,7 +9,7 @@ use std::fs;
 use testbed::postgres::Client;
 use testbed::{Cluster, error, project, test, value};
 
-/// A line for each object of the extension, and whether it has a comment: a function with its declaration, grants and
+/// A line for each object of the extensions, and whether it has a comment: a function with its declaration, grants and
 /// symbol, a view and a type with their columns, a cast with its context.
 fn objects(client: &mut Client) -> Vec<(String, bool)> {
     let query = r"
@@ -44,7 +44,7 @@ fn objects(client: &mut Client) -> Vec<(String, bool)> {
             SELECT format('context %s, method %s', castcontext, castmethod)
             FROM pg_cast c WHERE c.oid = objid AND classid = 'pg_cast'::regclass) c(kind_of_cast) ON true
         WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
-          AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+          AND refobjid IN (SELECT oid FROM pg_extension WHERE extname IN ('snowflake_pg', 'snowflake_adopt'))
           -- From PostgreSQL 17 on, the row type of a view counts, too.
           AND NOT EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
               WHERE t.oid = objid AND (c.relkind <> 'c' OR t.typelem <> 0))
@@ -56,10 +56,10 @@ fn objects(client: &mut Client) -> Vec<(String, bool)> {
 
 /// A change of this list is a change of the public surface.
 #[test]
-fn the_extension_owns_what_the_list_of_its_objects_says() {
+fn the_extensions_own_what_the_list_of_their_objects_says() {
     let cluster = Cluster::builder().worker(7).start();
     let mut client = cluster.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    client.batch_execute("CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt").expect("the extensions");
     let (owned, has_comment): (Vec<_>, Vec<_>) = objects(&mut client).into_iter().unzip();
     let listed: Vec<_> = include_str!("extension/objects").lines().collect();
     let new: Vec<_> = owned.iter().filter(|object| !listed.contains(&object.as_str())).collect();

@@ -319,7 +319,7 @@ fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
 
 /// A database of another encoding could not read anything else.
 #[test]
-fn the_scripts_and_the_control_file_are_ascii() {
+fn the_scripts_and_the_control_files_are_ascii() {
     let (database, _client) = database();
     let mut seen = 0;
     for entry in fs::read_dir(database.server().extension_scripts()).expect("a directory") {
@@ -330,13 +330,14 @@ fn the_scripts_and_the_control_file_are_ascii() {
             seen += 1;
         }
     }
-    assert!(seen >= 4, "{seen}");
+    assert!(seen >= 6, "{seen}");
 }
 
 #[test]
-fn the_control_file_has_the_version_of_the_crate() {
-    let control = include_str!("../../snowflake_pg.control");
-    assert!(control.contains(&format!("default_version = '{}'", env!("CARGO_PKG_VERSION"))), "{control}");
+fn the_control_files_have_the_version_of_the_crate() {
+    for control in [include_str!("../../snowflake_pg.control"), include_str!("../../snowflake_adopt.control")] {
+        assert!(control.contains(&format!("default_version = '{}'", env!("CARGO_PKG_VERSION"))), "{control}");
+    }
 }
 
 #[test]

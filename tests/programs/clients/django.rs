@@ -12,7 +12,8 @@ fn server() -> Cluster {
     let mut client = cluster.connect();
     client.batch_execute("CREATE ROLE shop LOGIN CREATEDB").expect("a role");
     client.batch_execute("CREATE DATABASE shop OWNER shop").expect("a database");
-    connect(&cluster, "shop").batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let extensions = "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt";
+    connect(&cluster, "shop").batch_execute(extensions).expect("the extensions");
     cluster
 }
 
@@ -75,7 +76,7 @@ fn the_plan_of_adoption_does_what_the_migrations_of_django_do() {
     add(&mut client);
     for table in ["customer", "tag", "order", "order_tags"] {
         let plan =
-            client.query(&format!("SELECT command FROM snowflake_adopt_plan('shop_{table}')"), &[]).expect("a plan");
+            client.query(&format!("SELECT command FROM snowflake_adopt.plan('shop_{table}')"), &[]).expect("a plan");
         for step in plan {
             client.batch_execute(step.get(0)).expect("a step");
         }
@@ -109,7 +110,7 @@ const POLLS: (&str, &str) = ("DJANGO_SETTINGS_MODULE", "polls_settings");
 
 /// Runs a plan for all tables of the application, as its role.
 fn run_plan(client: &mut Client, which: &str) {
-    let steps = client.query(&format!("SELECT command FROM snowflake_{which}_schema_plan('public')"), &[]);
+    let steps = client.query(&format!("SELECT command FROM snowflake_adopt.{which}('public')"), &[]);
     let commands: Vec<String> = steps.expect("a plan").iter().filter_map(|step| step.get(0)).collect();
     assert!(!commands.is_empty(), "{which}");
     for command in commands {
@@ -147,20 +148,20 @@ fn new_users_of_a_project_of_django_log_in_after_a_plan_for_its_schema_and_after
     assert_eq!(log_in(&cluster), Ok([1, 1]));
 
     client.batch_execute("SET snowflake_pg.widen_serial = off").expect("the parameter");
-    run_plan(&mut client, "adopt");
+    run_plan(&mut client, "schema_plan");
     agrees();
     let [user, question] = log_in(&cluster).expect("a session");
     assert!(user == 2 && question > 1 << 60, "{user}, {question}");
-    run_plan(&mut client, "revert");
+    run_plan(&mut client, "revert_schema_plan");
     agrees();
     assert_eq!(log_in(&cluster), Ok([3, 2]));
 
     // As the plan says, models must declare the wider columns.
     client.batch_execute("SET snowflake_pg.widen_serial = on").expect("the parameter");
-    run_plan(&mut client, "adopt");
+    run_plan(&mut client, "schema_plan");
     let said = log_in(&cluster).expect_err("keys that Django takes for 32 bits");
     assert!(said.contains("DoesNotExist"), "{said}");
-    run_plan(&mut client, "revert");
+    run_plan(&mut client, "revert_schema_plan");
     agrees();
     assert_eq!(log_in(&cluster), Ok([4, 3]));
 }

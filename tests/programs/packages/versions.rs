@@ -13,7 +13,9 @@ fn text(name: &str) -> String {
 fn the_files_of_all_packages_have_the_version_of_the_extension() {
     let meta: serde_json::Value = serde_json::from_str(&text("META.json")).expect("JSON");
     assert_eq!(meta["version"], VERSION);
-    assert_eq!(meta["provides"]["snowflake_pg"]["version"], VERSION);
+    for extension in ["snowflake_pg", "snowflake_adopt"] {
+        assert_eq!(meta["provides"][extension]["version"], VERSION);
+    }
     let changelog = text("debian/changelog");
     assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}) unstable; urgency=medium")));
     let version = format!("default_version = '{VERSION}'");

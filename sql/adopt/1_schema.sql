@@ -1,0 +1,90 @@
+-- snowflake_adopt: plans that give existing tables Snowflake IDs, or take them back. `make install` joins the files of this folder.
+
+-- Plans are commands for \gexec. They are made with the caller's rights, and making one changes nothing. search_path is always the same
+-- one, so that names in commands show their schemas.
+
+-- The schema goes with the extension. This fails if there is such a schema, since its owner could create functions in it.
+CREATE SCHEMA snowflake_adopt;
+COMMENT ON SCHEMA snowflake_adopt IS 'plans that give existing tables Snowflake IDs, or take them back';
+GRANT USAGE ON SCHEMA snowflake_adopt TO PUBLIC;
+
+CREATE TYPE snowflake_adopt.step AS (step integer, command text, note text);
+COMMENT ON TYPE snowflake_adopt.step IS 'row of plan(), revert_plan(), and their forms for a schema';
+COMMENT ON COLUMN snowflake_adopt.step.command IS 'to be run, in order; NULL for a remark or an obstacle, or if there is nothing to do';
+COMMENT ON COLUMN snowflake_adopt.step.note IS 'what the command does, rewrites and locks; or what the plan does not change, or what prevents it';
+
+-- ALTER EXTENSION can move snowflake_pg, so its schema is looked up.
+CREATE FUNCTION snowflake_adopt.ids() RETURNS text
+    LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg'
+$$;
+COMMENT ON FUNCTION snowflake_adopt.ids() IS 'not to be called: the schema of snowflake_pg, as commands name it';
+
+CREATE FUNCTION snowflake_adopt.lowest_id(at timestamptz) RETURNS bigint
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    id bigint;
+BEGIN
+    EXECUTE format('SELECT %s.snowflake_min_id($1)', snowflake_adopt.ids()) INTO id USING at;
+    RETURN id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.lowest_id(timestamptz) IS 'not to be called: the lowest ID of a time, by snowflake_min_id()';
+
+CREATE FUNCTION snowflake_adopt.issues_ids(expression text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(expression ~ '\msnowflake_(nextval|nextval_tagged|id)\(', false)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.issues_ids(text) IS 'not to be called: whether this default of a column issues Snowflake IDs';
+
+CREATE FUNCTION snowflake_adopt.run_as(role regrole, command text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.run_as(regrole, text) IS
+    'run a command as a role that you can become by SET ROLE, as plans do for tables of other owners; code that the command calls cannot switch back; returns its first value if that is a bigint';
+
+CREATE FUNCTION snowflake_adopt.all_or_nothing() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_all_or_nothing_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.all_or_nothing() IS
+    'not to be called: for plans, an error, also at COMMIT, if the client sets a savepoint before each command';
+
+CREATE FUNCTION snowflake_adopt.is_other(owner oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_get_userbyid(owner) <> current_user
+$$;
+COMMENT ON FUNCTION snowflake_adopt.is_other(oid) IS 'not to be called: whether an owner is another role than the current user';
+
+-- For commands that can call code of the owner.
+CREATE FUNCTION snowflake_adopt.as_owner(owner oid, command text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SELECT CASE WHEN snowflake_adopt.is_other(owner)
+        THEN format('SELECT snowflake_adopt.run_as(%L, %L)', owner::regrole, command) ELSE command END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.as_owner(oid, text) IS 'not to be called: a command that runs with the rights of an owner';
+
+-- Also while a plan is made: an index can call code of the owner.
+CREATE FUNCTION snowflake_adopt.read_as_owner(owner oid, query text) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number bigint;
+BEGIN
+    -- mutant: read-as-owner
+    IF snowflake_adopt.is_other(owner) AND pg_has_role(owner, 'MEMBER') THEN
+        RETURN snowflake_adopt.run_as(owner, query);
+    END IF;
+    EXECUTE query INTO number;
+    RETURN number;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.read_as_owner(oid, text) IS
+    'not to be called: the number that a query returns, with the rights of an owner if the current user can become that role';
+
+CREATE FUNCTION snowflake_adopt.begins() RETURNS SETOF snowflake_adopt.step
+    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+    VALUES
+        (1, 'BEGIN ISOLATION LEVEL READ COMMITTED', 'All or nothing, even where psql continues after an error.'),
+        (2, 'SELECT snowflake_adopt.all_or_nothing()', 'Raises an error with ON_ERROR_ROLLBACK, which would commit a part.'),
+        (3, 'SET LOCAL lock_timeout = ''500ms''',
+            'Below deadlock_timeout, so the plan fails rather than a writer. Run the plan again then.')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.begins() IS 'not to be called: the commands that begin each transaction of a plan';
