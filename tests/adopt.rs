@@ -2,6 +2,7 @@
 //! `snowflake_adopt.revert_plan()`; whole schemas do so by `schema_plan()` and `revert_schema_plan()`.
 
 mod around;
+mod extension;
 mod made;
 mod obstacles;
 mod plans;

@@ -1,0 +1,87 @@
+//! The extension is installed for a migration, and dropped afterwards.
+
+use super::{database, is_new, plan, run};
+use testbed::{Cluster, error, test, value};
+
+#[test]
+fn adopted_tables_need_the_extension_no_more_and_a_new_one_knows_the_way_back() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id integer GENERATED ALWAYS AS IDENTITY (INCREMENT 5) PRIMARY KEY, n integer);
+             CREATE TABLE items (id serial PRIMARY KEY, order_id integer REFERENCES orders);
+             INSERT INTO orders (n) VALUES (1); INSERT INTO items (order_id) VALUES (1)",
+        )
+        .expect("tables");
+    for table in ["'orders'", "'items'"] {
+        run(&mut client, "plan", table);
+    }
+    client.batch_execute("DROP EXTENSION snowflake_adopt").expect("nothing depends on it");
+    let left = "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_adopt'";
+    assert_eq!(value(&mut client, left), "0");
+    for table in ["orders", "items"] {
+        let id = value(&mut client, &format!("INSERT INTO {table} DEFAULT VALUES RETURNING id"));
+        assert!(is_new(&mut client, &id), "{table}: {id}");
+    }
+    // Wherever snowflake_pg is by now.
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_adopt; CREATE SCHEMA elsewhere; ALTER EXTENSION snowflake_pg SET SCHEMA elsewhere;
+             CREATE TABLE notes (id serial PRIMARY KEY)",
+        )
+        .expect("the extension");
+    for (table, next) in [("orders", "6"), ("items", "2")] {
+        run(&mut client, "revert_plan", &format!("'{table}'"));
+        assert_eq!(value(&mut client, &format!("INSERT INTO {table} DEFAULT VALUES RETURNING id")), next);
+    }
+    let commands = plan(&mut client, "plan", "'notes'").commands;
+    assert!(
+        commands.iter().any(|command| command.ends_with("SET DEFAULT elsewhere.snowflake_nextval()")),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn the_extension_needs_snowflake_pg_and_a_schema_that_nobody_else_has_made() {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    let refused = error(&mut client, "CREATE EXTENSION snowflake_adopt");
+    assert_eq!(refused.message(), "required extension \"snowflake_pg\" is not installed");
+    client.batch_execute("CREATE SCHEMA snowflake_adopt").expect("a schema");
+    let refused = error(&mut client, "CREATE EXTENSION snowflake_adopt CASCADE");
+    assert_eq!(refused.message(), "schema \"snowflake_adopt\" already exists");
+    client.batch_execute("DROP SCHEMA snowflake_adopt; CREATE EXTENSION snowflake_adopt CASCADE").expect("both");
+    assert_eq!(error(&mut client, "DROP EXTENSION snowflake_pg").code().code(), "2BP01");
+}
+
+/// All functions have the rights of their caller, and names in them are looked up in pg_catalog.
+#[test]
+fn a_role_without_rights_plans_for_its_own_tables_and_reads_no_others() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id serial PRIMARY KEY); CREATE ROLE planner; CREATE SCHEMA own AUTHORIZATION planner;
+             GRANT USAGE ON SCHEMA ids TO planner; SET ROLE planner;
+             SET snowflake_pg.widen_serial = on; CREATE TABLE own.items (id serial PRIMARY KEY)",
+        )
+        .expect("a role");
+    run(&mut client, "plan", "'own.items'");
+    run(&mut client, "revert_plan", "'own.items'");
+    for call in [
+        "plan('orders')",
+        "schema_plan('public')",
+        "greatest_id('orders', 'id')",
+        "read_as_owner('postgres'::regrole, 'SELECT max(id)::bigint FROM public.orders')",
+        "run_as('postgres', 'SELECT 1')",
+    ] {
+        let refused = error(&mut client, &format!("SELECT snowflake_adopt.{call}"));
+        assert_eq!(refused.code().code(), "42501", "{call}: {refused:?}");
+    }
+    let create = error(&mut client, "CREATE FUNCTION snowflake_adopt.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'");
+    assert_eq!(create.message(), "permission denied for schema snowflake_adopt");
+    let unsafe_ones = "SELECT coalesce(string_agg(proname, ', '), '') FROM pg_proc JOIN pg_language l ON l.oid = prolang
+        WHERE pronamespace = 'snowflake_adopt'::regnamespace
+            AND (prosecdef OR lanname <> 'c' AND NOT coalesce(proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false))";
+    assert_eq!(value(&mut client, unsafe_ones), "");
+    client.batch_execute("RESET ROLE; DROP OWNED BY planner; DROP ROLE planner").expect("the end");
+}
