@@ -45,6 +45,25 @@ fn a_table_that_was_made_with_snowflake_ids_is_numbered_above_them_when_it_is_re
     assert_eq!(value(&mut client, "SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'orders%'"), "0");
 }
 
+/// A snapshot of the whole transaction would be older than the plan's lock on the table.
+#[test]
+fn a_row_that_is_inserted_while_a_plan_waits_counts_whatever_the_default_of_isolation() {
+    let (database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), n integer);
+             SET default_transaction_isolation = 'repeatable read'",
+        )
+        .expect("a table");
+    let commands = plan(&mut client, "revert_plan", "'orders'").commands;
+    let before = commands.iter().position(|command| command.starts_with("ALTER")).expect("a lock");
+    super::run_all(&mut client, &commands[..before]);
+    let insert = "INSERT INTO orders (n) VALUES (1) RETURNING id";
+    let last: i64 = value(&mut database.connect(), insert).parse().expect("an ID");
+    super::run_all(&mut client, &commands[before..]);
+    assert_eq!(value(&mut client, insert), (last + 1).to_string());
+}
+
 #[test]
 fn a_column_that_cannot_become_an_identity_is_named_with_the_reason_and_keeps_its_default() {
     let (_database, mut client) = database();
