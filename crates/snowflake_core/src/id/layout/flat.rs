@@ -61,6 +61,7 @@ mod tests {
             assert_eq!(layout(text).flat(), layout(text), "{text}");
         }
         assert_eq!(layout("t41 d10 s12").flat(), layout("flat"), "only data centers are only workers");
+        assert_eq!(layout("t33 d6 w6 s18").flat(), layout("t33 w12 s18"), "there is room for 31 bits");
     }
 
     proptest! {
