@@ -140,7 +140,6 @@ impl Generator {
         assert!(floor > 0 && !self.is_started(), "start({floor}) of a generator that runs");
         let last_taken = (floor << self.sequence_bits) - 1;
         self.history.raise_floor(floor);
-        self.counters.start(last_taken);
         // Release: the caller that opens the first tick enters it in the history, above this floor.
         self.state.store(last_taken, Ordering::Release);
         self.clock_lag.store(floor.saturating_sub(now), Ordering::Relaxed);

@@ -50,7 +50,7 @@ pub struct Counts {
 }
 
 impl Counters {
-    /// The counters of a generator that has issued nothing, and whose tick 0 looks used up.
+    /// The counters of a generator that has issued nothing, and whose last position issued is the last one of a tick.
     pub(super) fn new(sequence_bits: u32, ticks_per_second: u64) -> Self {
         Self {
             issued: AtomicU64::new(0_u64.wrapping_sub(1 << sequence_bits)),
@@ -65,11 +65,6 @@ impl Counters {
             sequence_bits,
             ticks_per_second,
         }
-    }
-
-    /// Does not count the last position before the floor.
-    pub(super) fn start(&self, last_taken: Position) {
-        self.issued.store(0_u64.wrapping_sub(self.numbered(last_taken)), Ordering::Relaxed);
     }
 
     /// Counts the IDs of the tick of `from`, and none of the tick of `to`, to which an advance has skipped.
