@@ -162,7 +162,7 @@ suite/model: setup
 	@echo "==> Exploring leases of workers: larger worlds"
 	SNOWFLAKE_PG_TESTS=full cargo test --locked --package lease_model
 
-## checks are removed from the code, and a test notices (50 minutes; MUTANTS="parts of names")
+## checks are removed from the code, and a test notices (90 minutes; MUTANTS="parts of names")
 suite/mutants: setup
 	@tools/setup servers tests
 	@echo "==> Removing one check after the other, and looking which test notices"
