@@ -7,6 +7,7 @@ mod disk;
 mod events;
 mod record;
 mod server;
+mod start;
 
 use events::{event, layout, moving, policy, uneventful, wal_mark};
 use proptest::prelude::*;

@@ -1,0 +1,61 @@
+//! Starts that have to wait, or that fail and are tried again.
+
+use super::events::Event;
+use super::server::Server;
+use snowflake_core::UnixMs;
+use snowflake_core::mark::{Begin, WalMark};
+
+fn new_server(wal_mark: WalMark) -> Server {
+    Server::new("t50 s1 epoch=0".parse().expect("a layout"), wal_mark)
+}
+
+fn start(server: &mut Server) -> Begin {
+    let now = server.clock;
+    server.mark().start(now).expect("a disk that works")
+}
+
+/// Where the server begins.
+fn floor(begin: Begin) -> UnixMs {
+    match begin {
+        Begin::At { point, .. } => point.floor,
+        begin => panic!("{begin:?}"),
+    }
+}
+
+#[test]
+fn a_server_without_a_mark_waits_for_the_time_that_it_said_first_and_begins_there() {
+    for late in [0, 700] {
+        let mut server = new_server(WalMark::Off);
+        let Begin::Waiting(point) = start(&mut server) else { panic!("no wait") };
+        assert!(point.floor > server.clock && point.reason.relies_on_clock());
+        while server.clock < point.floor {
+            assert!(matches!(start(&mut server), Begin::Pending(until) if until == point.floor));
+            server.pass(1);
+        }
+        server.pass(late);
+        let begin = start(&mut server);
+        assert!(matches!(begin, Begin::At { was_pending: true, .. }), "{begin:?}");
+        assert_eq!(floor(begin), point.floor, "not the margin anew");
+    }
+}
+
+#[test]
+fn a_start_that_fails_after_its_mark_is_in_wal_does_not_begin_further_ahead_when_it_is_tried_again() {
+    let begins_after = |failures| {
+        let mut server = new_server(WalMark::Prefer);
+        server.call(1);
+        server.pass(10_000);
+        server.call(1);
+        // WAL alone says where to begin.
+        server.happen(&Event::FailOver(WalMark::Prefer, 0));
+        for failure in 0..failures {
+            // WAL once, and never the record.
+            server.disk.writes_left = usize::from(failure == 0);
+            let now = server.clock;
+            assert!(server.mark().start(now).is_err(), "the record cannot be written");
+        }
+        server.disk.writes_left = usize::MAX;
+        floor(start(&mut server))
+    };
+    assert_eq!([1, 2, 5].map(begins_after), [begins_after(0); 3]);
+}
