@@ -47,7 +47,8 @@ pub fn register(at_start: fn()) {
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
-    handle_signals();
+    background_worker::end_when_told();
+    ignore_cancel();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     if let Some(at_start) = AT_START.get() {
         at_start();
@@ -79,32 +80,15 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     Keeper { layout, schedule: KeeperSchedule::default(), throttles: HashMap::new() }.run();
 }
 
-// pgrx declares it as a function of Rust's, which cannot be a signal handler.
-// SAFETY: as PostgreSQL declares it, in tcop/tcopprot.h.
-unsafe extern "C-unwind" {
-    fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
-}
-
-/// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which does not end PostgreSQL's wait for
-/// a synchronous standby. Ignores SIGINT, which would end that wait without an acknowledgment.
-fn handle_signals() {
+/// Ignores SIGINT, which would end PostgreSQL's wait for a synchronous standby without an acknowledgment.
+fn ignore_cancel() {
     // Nothing in it can panic, which is what pgrx's guard is for.
     unsafe extern "C-unwind" fn ignore(
         _signal: c_int,
         #[cfg(feature = "pg19")] _sender: *const pg_sys::pg_signal_info,
     ) {
     }
-    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
-    use pg_sys::pqsignal;
-    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-    use pg_sys::pqsignal_be as pqsignal;
-    let [terminate, interrupt] =
-        [pg_sys::SIGTERM, pg_sys::SIGINT].map(|signal| c_int::try_from(signal).expect("a signal"));
-    // SAFETY: the one handler is that of PostgreSQL's own backends, and the other one does nothing.
-    unsafe {
-        pqsignal(terminate, Some(die));
-        pqsignal(interrupt, Some(ignore));
-    }
+    background_worker::handle(pg_sys::SIGINT, ignore);
 }
 
 /// Sleeps for this time, even if backends that wait for the keeper wake it.

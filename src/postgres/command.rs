@@ -7,22 +7,24 @@ use super::report::{error_report, raise};
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int};
 
-/// While this exists, names in commands are those of pg_catalog, and texts show the schemas of all others.
-/// After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
-pub struct CatalogNames {
-    settings: c_int,
-}
+/// While this exists, settings can differ. After an ERROR, PostgreSQL restores everything at the end of the
+/// (sub)transaction.
+pub struct Settings(c_int);
 
-impl CatalogNames {
+impl Settings {
     pub fn begin() -> Self {
         // SAFETY: in a transaction, as every command and every call of a function.
-        let settings = unsafe { pg_sys::NewGUCNestLevel() };
-        // SAFETY: for the level of settings just begun, the name and the value of a parameter.
+        Self(unsafe { pg_sys::NewGUCNestLevel() })
+    }
+
+    /// Sets a parameter, whoever may set it, until this is dropped.
+    pub fn set(&self, name: &CStr, value: &CStr) {
+        // SAFETY: for the level of settings begun last, the name and the value of a parameter.
         unsafe {
             pg_sys::set_config_option(
-                c"search_path".as_ptr(),
-                c"pg_catalog, pg_temp".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
+                name.as_ptr(),
+                value.as_ptr(),
+                pg_sys::GucContext::PGC_SUSET,
                 pg_sys::GucSource::PGC_S_SESSION,
                 // mutant: role-search-path
                 pg_sys::GucAction::GUC_ACTION_SAVE,
@@ -31,14 +33,20 @@ impl CatalogNames {
                 false,
             );
         }
-        Self { settings }
+    }
+
+    /// Names in commands are those of pg_catalog, and texts show the schemas of all others.
+    pub fn catalog_names() -> Self {
+        let settings = Self::begin();
+        settings.set(c"search_path", c"pg_catalog, pg_temp");
+        settings
     }
 }
 
-impl Drop for CatalogNames {
+impl Drop for Settings {
     fn drop(&mut self) {
         // SAFETY: `begin` began this level of settings, and inner levels have ended.
-        unsafe { pg_sys::AtEOXact_GUC(false, self.settings) };
+        unsafe { pg_sys::AtEOXact_GUC(false, self.0) };
     }
 }
 
@@ -46,7 +54,7 @@ impl Drop for CatalogNames {
 /// After an ERROR, PostgreSQL restores everything at the end of the (sub)transaction.
 pub struct As {
     // Fields are dropped in this order.
-    _names: CatalogNames,
+    _names: Settings,
     _user: FormerUser,
 }
 
@@ -77,7 +85,7 @@ impl As {
         unsafe { pg_sys::SetUserIdAndSecContext(role, restricted) };
         // As PostgreSQL's RestrictSearchPath(), which came with version 17: else the caller's search_path would choose
         // what the role's code calls.
-        Some(Self { _user: FormerUser { user, context }, _names: CatalogNames::begin() })
+        Some(Self { _user: FormerUser { user, context }, _names: Settings::catalog_names() })
     }
 }
 

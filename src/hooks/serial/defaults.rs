@@ -3,7 +3,7 @@
 use super::message::{Message, readable};
 use super::statement::display_named;
 use crate::postgres::catalog::{column_number, find_relation};
-use crate::postgres::command::{CatalogNames, rows, run};
+use crate::postgres::command::{Settings, rows, run};
 use crate::postgres::subtransaction::attempt;
 use pgrx::pg_sys::{self, Oid, RangeVar};
 use std::ffi::CString;
@@ -35,7 +35,7 @@ impl Defaults {
             }
         };
         // So that names in commands and reasons show their schemas.
-        let _names = CatalogNames::begin();
+        let _names = Settings::catalog_names();
         for [name, column, command, copied, reason] in rows(&self.columns(table)) {
             let [Some(name), Some(column), Some(command)] = [name, column, command] else { continue };
             let column = display_named(&name, &column);

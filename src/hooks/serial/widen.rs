@@ -1,7 +1,7 @@
 //! Columns that a table already has, and that must be bigint before PostgreSQL adds a foreign key or a parent.
 
 use crate::postgres::catalog::column_number;
-use crate::postgres::command::{CatalogNames, rows, run, run_as};
+use crate::postgres::command::{Settings, rows, run, run_as};
 use crate::postgres::subtransaction::attempt;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::CString;
@@ -10,7 +10,7 @@ use std::ffi::CString;
 /// must not fail because of that.
 pub fn widen(table: Oid, columns: &[CString]) -> Result<(), CString> {
     // So that names in reasons show their schemas.
-    let _names = CatalogNames::begin();
+    let _names = Settings::catalog_names();
     // ALTER TABLE will refuse it.
     let owner = owner(table).ok_or_else(|| c"you do not own it".to_owned())?;
     let steps = rows(&steps(table, columns));
