@@ -1,5 +1,5 @@
-//! `make demo NAME=adopt`: gives Snowflake IDs to a table of a million rows with two children, by the plan and in
-//! batches, beside a writer; then the plan back. Shows how long the writer waited, how long it took, and how much WAL
+//! `make demo NAME=adopt`: gives Snowflake IDs to a table of a million rows with two children, by the plan and while
+//! they are in use, beside a writer; then the plan back. Shows how long the writer waited, how long it took, and how much WAL
 //! was written.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::error::SqlState;
 use testbed::postgres::{Client, SimpleQueryMessage};
-use testbed::{Cluster, project, value};
+use testbed::{Cluster, value};
 
 const ROWS: &str = "1000000";
 
@@ -17,13 +17,13 @@ fn main() {
     let rows: u32 = rows.parse().expect("a number of rows");
     println!("A table of {rows} rows with an integer key, and two that refer to it, with as many rows each.\n");
     println!("{:<34} {:>12} {:>12} {:>10}", "", "writer waits", "in all", "WAL");
-    for way in ["snowflake_adopt.plan()", "adopt_in_batches.sql"] {
+    for way in ["snowflake_adopt.plan()", "start(), run(), finish()"] {
         let cluster = Cluster::builder().worker(1).set("max_wal_size", "8GB").start();
         let mut client = cluster.connect();
         set_up(&mut client, rows);
         let written = measured(&cluster, way, || match way {
             "snowflake_adopt.plan()" => run_plan(&mut cluster.connect(), "plan"),
-            _ => run_file(&cluster),
+            _ => call_procedures(&mut cluster.connect()),
         });
         check(&mut client, rows, written);
         if way == "snowflake_adopt.plan()" {
@@ -84,10 +84,10 @@ fn run_plan(client: &mut Client, which: &str) {
     }
 }
 
-fn run_file(cluster: &Cluster) {
-    let file = project().join("examples/sql/adopt_in_batches.sql");
-    let output = cluster.psql().arg("--file").arg(file).output().expect("psql");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+fn call_procedures(client: &mut Client) {
+    for procedure in ["start('orders')", "run('orders', share => 100)", "finish('orders')"] {
+        client.batch_execute(&format!("CALL snowflake_adopt.{procedure}")).expect("a migration");
+    }
 }
 
 /// Nothing is lost, and everything fits together.

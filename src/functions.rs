@@ -13,7 +13,6 @@ mod lastval;
 mod layout;
 mod nextval;
 mod partitions;
-mod plan;
 mod poll;
 mod range;
 mod row;

@@ -10,6 +10,7 @@ use config::{gucs, preload};
 use pgrx::prelude::*;
 use postgres::tsc;
 
+mod adopt;
 mod config;
 mod durable;
 mod errors;
@@ -71,7 +72,10 @@ pub extern "C-unwind" fn _PG_init() {
             trusted_clock::first_jump_guard()
         });
         issue::writer::watch();
-        durable::keeper::register(startup_log::write_for_collector);
+        durable::keeper::register(|| {
+            startup_log::write_for_collector();
+            adopt::resume::look_for_migrations();
+        });
         registry::client::register();
         hooks::utility::watch();
         hooks::layout_constant::watch();

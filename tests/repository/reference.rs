@@ -58,10 +58,10 @@ fn expanded(signature: &str) -> Vec<String> {
 /// and those that are the type `snowflake`.
 const FUNCTIONS: &str = "
     SELECT CASE extname WHEN 'snowflake_adopt' THEN 'snowflake_adopt.' ELSE '' END || proname || '(' || array_to_string(ARRAY(
-            SELECT regexp_replace(argument, '::\\w+(\\[\\])?$', '') FROM unnest(string_to_array(
+            SELECT regexp_replace(argument, '^IN |::\\w+(\\[\\])?$', '', 'g') FROM unnest(string_to_array(
                 replace(pg_get_function_arguments(p.oid), 'timestamp with time zone', 'timestamptz'), ', ')) argument
             WHERE argument NOT LIKE 'OUT %'), ', ') || ')',
-        CASE WHEN proretset THEN 'setof ' ELSE '' END
+        CASE WHEN prokind = 'p' THEN 'procedure' WHEN proretset THEN 'setof ' ELSE '' END
             || replace(replace(format_type(prorettype, NULL), 'timestamp with time zone', 'timestamptz'), 'void', ''),
         CASE WHEN proretset THEN 'setof ' ELSE '' END || coalesce(
             (SELECT string_agg(name, ', ' ORDER BY nth) FROM unnest(proargnames, proargmodes) WITH ORDINALITY a(name, mode, nth)

@@ -204,23 +204,18 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.make_plan(regclass[], name[], boolean) IS
     'not to be called: the plan for these columns of these tables, which all contain numbers: in one transaction, or in one for each table that must be rewritten and a last one';
 
-CREATE FUNCTION snowflake_adopt.plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_adopt.step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+CREATE FUNCTION snowflake_adopt.must_be_adoptable(relation regclass, column_name name) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id pg_attribute;
-    old_default text := snowflake_adopt.default_of(relation, column_name);
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind IN ('r', 'p') AND NOT relispartition) THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
             MESSAGE = format('%s is not a table, or is a partition', relation), HINT = 'Name the table itself.';
     END IF;
     id := snowflake_adopt.attribute(relation, column_name);
-    IF snowflake_adopt.issues_ids(old_default) THEN
-        RETURN QUERY VALUES (1, NULL, format('There is nothing to do: the default is %s.', old_default));
-        RETURN;
-    END IF;
-    IF id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
+    IF NOT snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name))
+       AND id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
        AND id.atttypid IS DISTINCT FROM to_regtype(snowflake_adopt.ids() || '.snowflake')::oid THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
             MESSAGE = format('column "%s" of relation %s must be of type smallint, integer, bigint or snowflake', column_name, relation),
@@ -229,6 +224,22 @@ BEGIN
                 format('A uuid needs no plan: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %3$s.snowflake_to_uuid(%3$s.snowflake_nextval()).',
                     relation, column_name, snowflake_adopt.ids())
                 ELSE 'Add a column of type bigint.' END;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.must_be_adoptable(regclass, name) IS
+    'not to be called: an error unless this is a column of a table whose type can have Snowflake IDs';
+
+CREATE FUNCTION snowflake_adopt.plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_adopt.step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    old_default text := snowflake_adopt.default_of(relation, column_name);
+BEGIN
+    PERFORM snowflake_adopt.must_be_adoptable(relation, column_name);
+    IF snowflake_adopt.issues_ids(old_default) THEN
+        RETURN QUERY VALUES (1, NULL, format('There is nothing to do: the default is %s.', old_default));
+        RETURN;
     END IF;
     RETURN QUERY SELECT * FROM snowflake_adopt.make_plan(ARRAY[relation], ARRAY[column_name], true);
 END

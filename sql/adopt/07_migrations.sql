@@ -1,0 +1,136 @@
+-- Adopting online: which migrations there are, and what is next in each
+--
+-- The catalogs say what is done: `…_to_do` returns the commands that are missing. So a migration continues after any
+-- error, crash or failover, and notices what others change meanwhile.
+
+CREATE TABLE snowflake_adopt.migration (
+    relation regclass PRIMARY KEY,
+    column_name name NOT NULL,
+    login regrole NOT NULL DEFAULT pg_catalog.quote_ident(session_user)::regrole,
+    role regrole NOT NULL DEFAULT pg_catalog.quote_ident(current_user)::regrole,
+    goal text NOT NULL DEFAULT 'started' CHECK (goal IN ('started', 'copied', 'adopted', 'undone')),
+    is_paused boolean NOT NULL DEFAULT false,
+    share integer NOT NULL DEFAULT 50 CHECK (share BETWEEN 1 AND 100),
+    max_lag interval NOT NULL DEFAULT '10 s',
+    phase text NOT NULL DEFAULT 'columns',
+    waits_for text,
+    failures integer NOT NULL DEFAULT 0,
+    error text,
+    begun_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+);
+COMMENT ON TABLE snowflake_adopt.migration IS 'tables whose IDs are becoming Snowflake IDs while they are in use; see snowflake_adopt.progress';
+
+CREATE TABLE snowflake_adopt.beside (
+    migration regclass NOT NULL REFERENCES snowflake_adopt.migration ON DELETE CASCADE,
+    relation regclass NOT NULL,
+    column_name name NOT NULL,
+    beside name NOT NULL,
+    PRIMARY KEY (relation, column_name)
+);
+COMMENT ON TABLE snowflake_adopt.beside IS 'columns that are narrower than bigint, and the names of the columns that take their places';
+
+CREATE TABLE snowflake_adopt.copying (
+    migration regclass NOT NULL REFERENCES snowflake_adopt.migration ON DELETE CASCADE,
+    relation regclass PRIMARY KEY,
+    filenode oid NOT NULL,
+    blocks bigint NOT NULL,
+    todo int8multirange NOT NULL,
+    again int8multirange NOT NULL DEFAULT '{}',
+    batch integer NOT NULL DEFAULT 64,
+    rows bigint NOT NULL DEFAULT 0,
+    took interval NOT NULL DEFAULT '0',
+    busy interval NOT NULL DEFAULT '0'
+);
+COMMENT ON TABLE snowflake_adopt.copying IS 'blocks of tables and partitions whose rows are still to be copied into the columns beside';
+
+-- Whoever could become the role of a migration sees and changes it, and nobody else.
+ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
+ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
+ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
+CREATE POLICY members ON snowflake_adopt.migration
+    USING (pg_catalog.pg_has_role(role::oid, 'MEMBER') AND pg_catalog.pg_has_role(login::oid, 'MEMBER'));
+CREATE POLICY members ON snowflake_adopt.beside
+    USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration));
+CREATE POLICY members ON snowflake_adopt.copying
+    USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration));
+GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_adopt.migration, snowflake_adopt.beside, snowflake_adopt.copying TO PUBLIC;
+
+CREATE FUNCTION snowflake_adopt.launch(migration oid) RETURNS integer
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_launch_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.launch(oid) IS
+    'not to be called: starts a background worker that carries a migration on; its process ID';
+
+-- The process that carries a migration on.
+CREATE FUNCTION snowflake_adopt.carrier(migration oid) RETURNS integer
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = migration
+        AND classid = 'snowflake_adopt.migration'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+$$;
+COMMENT ON FUNCTION snowflake_adopt.carrier(oid) IS
+    'not to be called: the process that carries a migration on; NULL if there is none';
+
+-- Whether this process carries the migration on from now on.
+CREATE FUNCTION snowflake_adopt.carry(migration oid) RETURNS bigint
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_try_advisory_lock('snowflake_adopt.migration'::regclass::oid::integer, migration::integer)::integer::bigint
+$$;
+COMMENT ON FUNCTION snowflake_adopt.carry(oid) IS
+    'not to be called: 1 if this process carries a migration on from now on, 0 if another one does';
+
+CREATE FUNCTION snowflake_adopt.phases(goal text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE goal WHEN 'started' THEN '{columns}'::text[] WHEN 'copied' THEN '{columns,rows}'
+        WHEN 'adopted' THEN '{columns,rows,indexes,statistics,constraints,swap}' ELSE '{undo}' END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.phases(text) IS
+    'not to be called: the phases that lead to a goal of a migration, in their order';
+
+-- What the worker does next: a command, at the top level if no function can run it, and how long to wait after it. No row if the
+-- goal is reached, or the migration paused.
+CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT at_top_level boolean, OUT wait_ms bigint) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = next.migration AND NOT m.is_paused);
+    now_in text;
+    waits text;
+BEGIN
+    IF m.relation IS NULL THEN
+        RETURN;
+    END IF;
+    at_top_level := false;
+    wait_ms := 0;
+    FOREACH now_in IN ARRAY snowflake_adopt.phases(m.goal) LOOP
+        EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', now_in || '_to_do') INTO command USING m.relation;
+        CONTINUE WHEN command IS NULL;
+        IF now_in = 'rows' THEN
+            SELECT t.waits_for, t.wait_ms INTO waits, wait_ms FROM snowflake_adopt.throttle(m) t;
+        END IF;
+        UPDATE snowflake_adopt.migration SET phase = now_in, waits_for = waits,
+            failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END
+            WHERE relation = m.relation AND ((phase, waits_for) IS DISTINCT FROM (now_in, waits) OR has_succeeded AND failures > 0);
+        at_top_level := command LIKE '% INDEX CONCURRENTLY %';
+        command := CASE WHEN waits IS NULL THEN command END;
+        RETURN NEXT;
+        RETURN;
+    END LOOP;
+    DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND goal IN ('adopted', 'undone');
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: what the worker of a migration does next';
+
+-- Errors that pass: somebody holds a lock, or has cancelled the command, or there is no room for the moment.
+CREATE FUNCTION snowflake_adopt.failed(migration oid, state text, message text) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    passes boolean := state IN ('55P03', '40P01', '40001', '57014', '55006') OR state LIKE '53%';
+    tried integer;
+BEGIN
+    UPDATE snowflake_adopt.migration m
+        SET failures = m.failures + 1, error = message, is_paused = m.is_paused OR NOT passes AND m.failures >= 2
+        WHERE relation = migration RETURNING m.failures INTO tried;
+    -- Others get their turn before the next try: 0.1 to 10 seconds, at random.
+    RETURN (100 * least(2 ^ coalesce(tried, 1), 50) * (1 + random()))::bigint;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.failed(oid, text, text) IS
+    'not to be called: notes an error of the worker of a migration; milliseconds until it tries again';

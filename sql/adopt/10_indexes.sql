@@ -1,0 +1,99 @@
+-- Adopting online: indexes for the second columns, which CREATE INDEX CONCURRENTLY makes
+
+CREATE FUNCTION snowflake_adopt.expression(expression pg_node_tree, relation oid, narrow smallint[], wide smallint[]) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_expression_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.expression(pg_node_tree, oid, smallint[], smallint[]) IS
+    'not to be called: the text of an expression about a table, with other columns in the place of these';
+
+-- The attribute numbers of the narrow columns of a table or partition, and of those beside them.
+CREATE FUNCTION snowflake_adopt.places(root oid, leaf oid, OUT narrow smallint[], OUT wide smallint[])
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(n.attnum ORDER BY n.attnum), array_agg(w.attnum ORDER BY n.attnum) FROM snowflake_adopt.beside b
+    JOIN pg_attribute n ON n.attrelid = leaf AND n.attname = b.column_name
+    JOIN pg_attribute w ON w.attrelid = leaf AND w.attname = b.beside
+    WHERE b.relation = root
+$$;
+COMMENT ON FUNCTION snowflake_adopt.places(oid, oid) IS
+    'not to be called: the attribute numbers of the narrow columns of a table, and of those beside them';
+
+-- The columns of a list of attribute numbers, those beside narrow ones in their place.
+CREATE FUNCTION snowflake_adopt.replaced(numbers smallint[], narrow smallint[], wide smallint[]) RETURNS smallint[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(coalesce(wide[array_position(narrow, number)], number) ORDER BY nth) FROM unnest(numbers) WITH ORDINALITY u(number, nth)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.replaced(smallint[], smallint[], smallint[]) IS
+    'not to be called: attribute numbers, with those of other columns in the place of these';
+
+-- Indexes that contain narrow columns, and the names of those that take their places.
+CREATE FUNCTION snowflake_adopt.indexes(migration regclass, OUT leaf regclass, OUT index regclass, OUT successor name, OUT narrow smallint[], OUT wide smallint[])
+    RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT l.leaf, indexrelid::regclass, format('snowflake_adopt_%s', indexrelid), p.narrow, p.wide
+    FROM snowflake_adopt.leaves(indexes.migration) l CROSS JOIN LATERAL snowflake_adopt.places(l.root, l.leaf) p
+    JOIN pg_index ON indrelid = l.leaf AND indisvalid
+    WHERE indkey::smallint[] && p.narrow
+        OR snowflake_adopt.expression(indpred, indrelid, p.narrow, p.wide) <> pg_get_expr(indpred, indrelid)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.indexes(regclass) IS
+    'not to be called: the indexes that contain narrow columns of a migration, and the names of their successors';
+
+-- The columns of an index as CREATE INDEX has them, from the first to the last of these.
+CREATE FUNCTION snowflake_adopt.index_columns(index oid, first integer, last integer, narrow smallint[], wide smallint[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT string_agg(concat(coalesce(quote_ident(a.attname), pg_get_indexdef(index, nth::integer, false)),
+            CASE WHEN nth <= indnkeyatts THEN concat(' COLLATE ' || nullif(indcollation[nth - 1], 0)::regcollation,
+                format(' %I.%I', o.opcnamespace::regnamespace, o.opcname),
+                (SELECT format(' (%s)', string_agg(format('%I = %L', option_name, option_value), ', ')) FROM pg_options_to_table(i.attoptions)
+                    HAVING count(*) > 0),
+                CASE WHEN pg_indexam_has_property(relam, 'can_order') THEN concat(CASE WHEN indoption[nth - 1] & 1 <> 0 THEN ' DESC' END,
+                    CASE WHEN indoption[nth - 1] & 2 <> 0 THEN ' NULLS FIRST' ELSE ' NULLS LAST' END) END) END), ', ' ORDER BY nth)
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+    CROSS JOIN LATERAL unnest(indkey::smallint[], snowflake_adopt.replaced(indkey::smallint[], narrow, wide)) WITH ORDINALITY u(old, number, nth)
+    JOIN pg_attribute i ON i.attrelid = indexrelid AND i.attnum = nth
+    LEFT JOIN pg_attribute a ON a.attrelid = indrelid AND a.attnum = number AND number <> 0
+    LEFT JOIN pg_opclass was ON was.oid = indclass[nth - 1]
+    LEFT JOIN pg_opclass o ON o.opcfamily = was.opcfamily
+        AND CASE WHEN old = number THEN o.oid = was.oid ELSE o.opcintype = a.atttypid AND o.opcname = replace(replace(was.opcname, 'int4', 'int8'), 'int2', 'int8') END
+    WHERE indexrelid = index AND nth BETWEEN first AND last
+$$;
+COMMENT ON FUNCTION snowflake_adopt.index_columns(oid, integer, integer, smallint[], smallint[]) IS
+    'not to be called: the columns of an index, as CREATE INDEX names them, with others in the place of these';
+
+CREATE FUNCTION snowflake_adopt.index_definition(index oid, successor name, narrow smallint[], wide smallint[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT concat('CREATE ', CASE WHEN indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(successor), ' ON ', indrelid::regclass,
+        ' USING ', quote_ident(amname), ' (', snowflake_adopt.index_columns(index, 1, indnkeyatts, narrow, wide), ')',
+        ' INCLUDE (' || snowflake_adopt.index_columns(index, indnkeyatts + 1, indnatts, narrow, wide) || ')',
+        CASE WHEN indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
+        ' WITH (' || (SELECT string_agg(format('%I = %L', option_name, option_value), ', ') FROM pg_options_to_table(c.reloptions)) || ')',
+        ' TABLESPACE ' || quote_ident(spcname), ' WHERE ' || snowflake_adopt.expression(indpred, indrelid, narrow, wide))
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam LEFT JOIN pg_tablespace t ON t.oid = reltablespace
+    WHERE indexrelid = index
+$$;
+COMMENT ON FUNCTION snowflake_adopt.index_definition(oid, name, smallint[], smallint[]) IS
+    'not to be called: the command that creates the successor of an index';
+
+-- An index that was interrupted is dropped first.
+CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN s.oid IS NULL THEN snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide)
+        ELSE format('DROP INDEX CONCURRENTLY %s', s.oid::regclass) END
+    FROM snowflake_adopt.indexes(indexes_to_do.migration) i JOIN pg_class o ON o.oid = i.index
+    LEFT JOIN pg_class s ON s.relnamespace = o.relnamespace AND s.relname = i.successor
+    LEFT JOIN pg_index x ON x.indexrelid = s.oid
+    WHERE x.indisvalid IS NOT TRUE ORDER BY o.oid
+$$;
+COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS
+    'not to be called: the commands that create the indexes of a migration which are missing';
+
+-- Without statistics of the new columns, plans would be bad from the swap to the next autoanalyze.
+CREATE FUNCTION snowflake_adopt.statistics_to_do(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('ANALYZE %s (%s)', b.relation, string_agg(quote_ident(b.beside), ', '))
+    FROM snowflake_adopt.beside b JOIN pg_class c ON c.oid = b.relation
+    JOIN pg_stats s ON s.schemaname = c.relnamespace::regnamespace::name AND s.tablename = c.relname AND s.attname = b.column_name
+    WHERE b.migration = statistics_to_do.migration AND NOT EXISTS (SELECT FROM pg_stats w
+        WHERE (w.schemaname, w.tablename, w.attname, w.inherited) = (s.schemaname, s.tablename, b.beside, s.inherited))
+    GROUP BY b.relation
+$$;
+COMMENT ON FUNCTION snowflake_adopt.statistics_to_do(regclass) IS
+    'not to be called: the commands that analyze the columns of a migration which have no statistics';

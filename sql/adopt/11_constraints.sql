@@ -1,0 +1,88 @@
+-- Adopting online: constraints of the second columns, first NOT VALID, so that no lock is held while rows are read
+
+-- As in pg_constraint, with the columns of this table.
+CREATE FUNCTION snowflake_adopt.column_list(relation oid, numbers smallint[]) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY nth) FROM unnest(numbers) WITH ORDINALITY u(number, nth)
+    JOIN pg_attribute ON attrelid = relation AND attnum = number
+$$;
+COMMENT ON FUNCTION snowflake_adopt.column_list(oid, smallint[]) IS
+    'not to be called: the names of columns by their attribute numbers';
+
+CREATE FUNCTION snowflake_adopt.action(letter "char") RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE letter WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.action("char") IS
+    'not to be called: an action of a foreign key, as commands name it';
+
+-- The second columns are equal to the first ones, and not NULL if those are not.
+CREATE FUNCTION snowflake_adopt.equality(migration regclass, OUT relation regclass, OUT name name, OUT definition text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT b.relation, 'snowflake_adopt_equal', format('CHECK (%s)', string_agg(CASE WHEN attnotnull
+            THEN format('%1$I IS NOT NULL AND %1$I = %2$I', beside, column_name)
+            ELSE format('%I IS NOT DISTINCT FROM %I', beside, column_name) END, ' AND ' ORDER BY beside))
+    FROM snowflake_adopt.beside b JOIN pg_attribute ON attrelid = b.relation AND attname = column_name
+    WHERE b.migration = equality.migration GROUP BY b.relation
+$$;
+COMMENT ON FUNCTION snowflake_adopt.equality(regclass) IS
+    'not to be called: the constraints by which the second columns are equal to the first';
+
+-- The CHECK constraints of narrow columns, for the second ones.
+CREATE FUNCTION snowflake_adopt.checks(migration regclass, OUT relation regclass, OUT old oid, OUT name name, OUT definition text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT b.relation, c.oid, format('snowflake_adopt_%s', c.oid), format('CHECK (%s)%s',
+        snowflake_adopt.expression(conbin, conrelid, p.narrow, p.wide), CASE WHEN connoinherit THEN ' NO INHERIT' END)
+    FROM snowflake_adopt.beside b CROSS JOIN LATERAL snowflake_adopt.places(b.relation, b.relation) p
+    JOIN pg_constraint c ON conrelid = b.relation AND contype = 'c' AND conkey && p.narrow AND NOT conkey && p.wide
+    WHERE b.migration = checks.migration
+$$;
+COMMENT ON FUNCTION snowflake_adopt.checks(regclass) IS
+    'not to be called: the CHECK constraints of narrow columns, for the columns beside them';
+
+-- The foreign keys of narrow columns, for the second ones.
+CREATE FUNCTION snowflake_adopt.foreign_keys(migration regclass, OUT relation regclass, OUT old oid, OUT name name, OUT definition text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT conrelid::regclass, c.oid, format('snowflake_adopt_%s', c.oid), concat(
+        format('FOREIGN KEY (%s) REFERENCES %s (%s)',
+            snowflake_adopt.column_list(conrelid, coalesce(snowflake_adopt.replaced(conkey, r.narrow, r.wide), conkey)), confrelid::regclass,
+            snowflake_adopt.column_list(confrelid, coalesce(snowflake_adopt.replaced(confkey, d.narrow, d.wide), confkey))),
+        CASE confmatchtype WHEN 'f' THEN ' MATCH FULL' END,
+        ' ON UPDATE ' || snowflake_adopt.action(confupdtype), ' ON DELETE ' || snowflake_adopt.action(confdeltype),
+        ' (' || snowflake_adopt.column_list(conrelid, coalesce(snowflake_adopt.replaced(confdelsetcols, r.narrow, r.wide), confdelsetcols)) || ')',
+        CASE WHEN condeferrable THEN ' DEFERRABLE' END, CASE WHEN condeferred THEN ' INITIALLY DEFERRED' END)
+    FROM pg_constraint c CROSS JOIN LATERAL snowflake_adopt.places(conrelid, conrelid) r CROSS JOIN LATERAL snowflake_adopt.places(confrelid, confrelid) d
+    WHERE contype = 'f' AND conparentid = 0 AND (conkey && r.narrow OR confkey && d.narrow)
+        AND conrelid IN (SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = foreign_keys.migration)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.foreign_keys(regclass) IS
+    'not to be called: the foreign keys of narrow columns, for the columns beside them';
+
+CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN n.oid IS NULL THEN format('SELECT snowflake_adopt.add_constraint(%s, %L, %L)', w.relation::oid, w.name, w.definition)
+        ELSE format('SELECT snowflake_adopt.run_as(%s::oid::regrole, %L)', relowner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name)) END
+    FROM (SELECT 1 AS place, relation, NULL::oid AS old, name, definition FROM snowflake_adopt.equality(constraints_to_do.migration)
+        UNION ALL
+        SELECT 2, * FROM snowflake_adopt.checks(constraints_to_do.migration)
+        UNION ALL
+        SELECT 3, * FROM snowflake_adopt.foreign_keys(constraints_to_do.migration)) w
+    JOIN pg_class ON pg_class.oid = w.relation
+    LEFT JOIN pg_constraint n ON n.conrelid = w.relation AND n.conname = w.name
+    LEFT JOIN pg_constraint o ON o.oid = w.old
+    WHERE n.oid IS NULL OR NOT n.convalidated AND o.convalidated IS NOT FALSE
+    ORDER BY place, n.oid IS NOT NULL, w.relation, w.old
+$$;
+COMMENT ON FUNCTION snowflake_adopt.constraints_to_do(regclass) IS
+    'not to be called: the commands that add and validate the constraints of a migration which are missing';
+
+CREATE FUNCTION snowflake_adopt.add_constraint(relation oid, name name, definition text) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_adopt.wait_briefly_for_locks();
+    PERFORM snowflake_adopt.run_as((SELECT relowner FROM pg_class WHERE oid = relation)::regrole,
+        format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition));
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, name, text) IS
+    'not to be called: adds a constraint to a table, NOT VALID';

@@ -1,0 +1,197 @@
+-- Adopting online: the second columns take the places of the first, in one short transaction
+
+-- Successors of indexes have the names of the old ones again, and carry their constraints.
+CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place integer, OUT command text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    WITH renamed AS (
+        SELECT i.leaf, i.successor, c.relname, c.relnamespace::regnamespace AS schema, k.contype, k.conname, k.condeferrable, k.condeferred,
+            indisclustered, indisreplident, c.oid, k.oid AS constraint_oid
+        FROM snowflake_adopt.indexes(renames_indexes.migration) i JOIN pg_class c ON c.oid = i.index JOIN pg_index x ON x.indexrelid = c.oid
+        LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.conrelid = i.leaf AND k.contype IN ('p', 'u'))
+    SELECT 10, CASE WHEN contype IS NULL THEN format('ALTER INDEX %s.%I RENAME TO %I', schema, successor, relname)
+        ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', leaf, conname, CASE contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
+            successor, CASE WHEN condeferrable THEN ' DEFERRABLE' END, CASE WHEN condeferred THEN ' INITIALLY DEFERRED' END) END FROM renamed
+    UNION ALL
+    SELECT 12, format('ALTER TABLE %s CLUSTER ON %I', leaf, relname) FROM renamed WHERE indisclustered
+    UNION ALL
+    SELECT 12, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', leaf, relname) FROM renamed WHERE indisreplident
+    UNION ALL
+    SELECT 12, format('COMMENT ON INDEX %s.%I IS %L', schema, relname, obj_description(oid, 'pg_class')) FROM renamed WHERE obj_description(oid, 'pg_class') IS NOT NULL
+    UNION ALL
+    -- Those of a partitioned table adopt the indexes of its partitions.
+    SELECT 11, CASE WHEN k.oid IS NULL THEN regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
+        ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', indrelid::regclass, conname, pg_get_constraintdef(k.oid)) END
+    FROM (SELECT DISTINCT b.relation FROM snowflake_adopt.beside b WHERE b.migration = renames_indexes.migration) b
+    CROSS JOIN LATERAL snowflake_adopt.places(b.relation, b.relation) p
+    JOIN pg_index ON indrelid = b.relation AND indkey::smallint[] && p.narrow JOIN pg_class c ON c.oid = indexrelid AND c.relkind = 'I'
+    LEFT JOIN pg_constraint k ON k.conindid = indexrelid AND k.contype IN ('p', 'u')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.renames_indexes(regclass) IS
+    'not to be called: the commands of a swap for indexes';
+
+CREATE FUNCTION snowflake_adopt.renames_constraints(migration regclass, OUT place integer, OUT command text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    WITH renamed AS (
+        SELECT * FROM snowflake_adopt.checks(renames_constraints.migration)
+        UNION ALL
+        SELECT * FROM snowflake_adopt.foreign_keys(renames_constraints.migration))
+    SELECT step, n.command FROM renamed r JOIN pg_constraint c ON c.oid = r.old CROSS JOIN LATERAL (VALUES
+        (3, CASE contype WHEN 'f' THEN format('ALTER TABLE %s DROP CONSTRAINT %I', r.relation, conname) END),
+        (11, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', r.relation, r.name, conname)),
+        (12, format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, r.relation, obj_description(c.oid, 'pg_constraint')))) n(step, command)
+    WHERE n.command IS NOT NULL AND (step <> 12 OR obj_description(c.oid, 'pg_constraint') IS NOT NULL)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.renames_constraints(regclass) IS
+    'not to be called: the commands of a swap for CHECK constraints and foreign keys';
+
+-- What a column has beside its values.
+CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place integer, OUT command text) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    WITH replaced AS (
+        SELECT b.relation, b.column_name, b.beside, a.*, a.attnum AS number FROM snowflake_adopt.beside b
+        JOIN pg_attribute a ON attrelid = b.relation AND attname = b.column_name WHERE b.migration = replaces_columns.migration)
+    -- From PostgreSQL 18 on, it is a constraint that has a name.
+    SELECT 6, CASE WHEN k.oid IS NULL THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', relation, beside)
+        ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_adopt_%s NOT NULL %I', relation, k.oid, beside) END
+    FROM replaced LEFT JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[number] WHERE attnotnull
+    UNION ALL
+    SELECT 11, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_adopt_%s TO %I', relation, k.oid, conname)
+    FROM replaced JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[number]
+    UNION ALL
+    SELECT 7, format('ALTER TABLE %s %s', relation, string_agg(format('DROP COLUMN %I', column_name), ', ')) FROM replaced GROUP BY relation
+    UNION ALL
+    SELECT 8, format('ALTER TABLE %s RENAME COLUMN %I TO %I', relation, beside, column_name) FROM replaced
+    UNION ALL
+    SELECT 9, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, column_name, pg_get_expr(adbin, adrelid))
+    FROM replaced JOIN pg_attrdef ON adrelid = attrelid AND adnum = number
+    UNION ALL
+    SELECT 9, format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', relation, column_name, attstattarget) FROM replaced WHERE attstattarget >= 0
+    UNION ALL
+    SELECT 9, format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', relation, column_name, string_agg(format('%I = %L', option_name, option_value), ', '))
+    FROM replaced CROSS JOIN LATERAL pg_options_to_table(attoptions) GROUP BY relation, column_name
+    UNION ALL
+    SELECT 9, format('COMMENT ON COLUMN %s.%I IS %L', relation, column_name, col_description(attrelid, number))
+    FROM replaced WHERE col_description(attrelid, number) IS NOT NULL
+    UNION ALL
+    SELECT 9, format('GRANT %s (%I) ON %s TO %s%s', privilege_type, column_name, relation,
+        CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+    FROM replaced CROSS JOIN LATERAL aclexplode(attacl)
+    UNION ALL
+    SELECT DISTINCT 13, pg_get_statisticsobjdef(s.oid) FROM replaced JOIN pg_statistic_ext s ON stxrelid = attrelid AND number = ANY (stxkeys::smallint[])
+    UNION ALL
+    -- A sequence goes with the column that it belongs to.
+    SELECT step, format('ALTER SEQUENCE %s OWNED BY %s', objid::regclass, CASE step WHEN 5 THEN 'NONE' ELSE format('%s.%I', relation, column_name) END)
+    FROM replaced JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = attrelid
+        AND refobjsubid = number AND deptype IN ('a', 'i') JOIN pg_class s ON s.oid = objid AND s.relkind = 'S' CROSS JOIN (VALUES (5), (9)) u(step)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.replaces_columns(regclass) IS
+    'not to be called: the commands of a swap for columns';
+
+-- PL/pgSQL keeps the types of NEW and OLD in the sessions that have called a function, until the function changes.
+CREATE FUNCTION snowflake_adopt.refreshes_functions(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT DISTINCT snowflake_adopt.as_owner(proowner, format('ALTER FUNCTION %s COST %s', p.oid::regprocedure, procost))
+    FROM snowflake_adopt.leaves(refreshes_functions.migration) l JOIN pg_trigger ON tgrelid IN (l.root, l.leaf) AND NOT tgisinternal
+    JOIN pg_proc p ON p.oid = tgfoid JOIN pg_language ON pg_language.oid = prolang AND lanname NOT IN ('c', 'internal')
+    WHERE pg_has_role(proowner, 'MEMBER')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.refreshes_functions(regclass) IS
+    'not to be called: the commands of a swap after which trigger functions know the new types';
+
+CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass) RETURNS SETOF text
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT command FROM (
+        SELECT CASE WHEN r.place < 9 THEN 2 ELSE 14 END, r.place, nth, r.command FROM snowflake_adopt.migration m
+        CROSS JOIN LATERAL snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r WHERE m.relation = swap_commands.migration
+        UNION ALL
+        SELECT place, 0, 0, command FROM snowflake_adopt.replaces_columns(swap_commands.migration)
+        UNION ALL
+        SELECT place, 0, 0, command FROM snowflake_adopt.renames_indexes(swap_commands.migration)
+        UNION ALL
+        SELECT place, 0, 0, command FROM snowflake_adopt.renames_constraints(swap_commands.migration)
+        UNION ALL
+        -- There are IDs from elsewhere that are greater than new ones would be. Only for superusers.
+        SELECT 3, 0, 0, format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', snowflake_adopt.ids(), greatest)
+        FROM snowflake_adopt.migration m CROSS JOIN LATERAL snowflake_adopt.greatest_id(m.relation, m.column_name) greatest
+        WHERE m.relation = swap_commands.migration AND greatest >= snowflake_adopt.lowest_id(clock_timestamp())
+        UNION ALL
+        -- What numbered the key is kept before its column goes; the default comes last.
+        SELECT CASE WHEN s.step < 9 THEN 4 ELSE 13 END, 0, s.step, s.command FROM snowflake_adopt.migration m
+        CROSS JOIN LATERAL snowflake_adopt.sets_default(m.relation, m.column_name) s WHERE m.relation = swap_commands.migration
+        UNION ALL
+        SELECT 15, 0, 0, f FROM snowflake_adopt.refreshes_functions(swap_commands.migration) f
+        UNION ALL
+        SELECT 16, 0, 0, format('SELECT snowflake_adopt.must_be_bigint(ARRAY[%s]::regclass[], ARRAY[%L]::name[])', relation::oid, column_name)
+        FROM snowflake_adopt.migration WHERE relation = swap_commands.migration
+    ) commands(place, of_recreation, nth, command) ORDER BY place, of_recreation, nth, command
+$$;
+COMMENT ON FUNCTION snowflake_adopt.swap_commands(regclass) IS
+    'not to be called: the commands of a swap, in their order';
+
+CREATE FUNCTION snowflake_adopt.swap_to_do(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('SELECT snowflake_adopt.swap(%s)', relation::oid) FROM snowflake_adopt.migration WHERE relation = swap_to_do.migration
+$$;
+COMMENT ON FUNCTION snowflake_adopt.swap_to_do(regclass) IS
+    'not to be called: the command that swaps the columns of a migration';
+
+CREATE FUNCTION snowflake_adopt.swap(migration oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    phase text;
+    command text;
+    tables text := (SELECT string_agg(DISTINCT rel::text, ', ') FROM (
+        SELECT relation FROM snowflake_adopt.migration m WHERE m.relation = swap.migration
+        UNION
+        SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = swap.migration) r(rel));
+BEGIN
+    PERFORM snowflake_adopt.wait_briefly_for_locks();
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', tables);
+    -- Somebody may have added an index, a foreign key or a partition while this waited.
+    FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
+        EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', phase || '_to_do') INTO command USING migration::regclass;
+        IF command IS NOT NULL THEN
+            RETURN;
+        END IF;
+    END LOOP;
+    FOR command IN SELECT format('DROP TRIGGER "~snowflake_adopt" ON %s', b.relation) FROM snowflake_adopt.beside b
+        WHERE b.migration = swap.migration GROUP BY b.relation LOOP
+        EXECUTE command;
+    END LOOP;
+    FOREACH command IN ARRAY ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass) c) LOOP
+        EXECUTE command;
+    END LOOP;
+    DELETE FROM snowflake_adopt.migration m WHERE m.relation = swap.migration;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.swap(oid) IS
+    'not to be called: lets the second columns take the places of the first, and ends the migration';
+
+-- Back to as it was before
+
+CREATE FUNCTION snowflake_adopt.undo_to_do(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('SELECT snowflake_adopt.remove_columns(%s)', b.relation::oid) FROM snowflake_adopt.beside b
+    WHERE b.migration = undo_to_do.migration AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = b.relation AND attname = b.beside)
+    ORDER BY b.relation DESC
+$$;
+COMMENT ON FUNCTION snowflake_adopt.undo_to_do(regclass) IS
+    'not to be called: the commands that remove what a migration has made';
+
+CREATE FUNCTION snowflake_adopt.remove_columns(table_oid oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    command text;
+BEGIN
+    PERFORM snowflake_adopt.wait_briefly_for_locks();
+    FOR command IN SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
+        WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0 AND conname LIKE 'snowflake\_adopt\_%' LOOP
+        EXECUTE command;
+    END LOOP;
+    EXECUTE format('DROP TRIGGER IF EXISTS "~snowflake_adopt" ON %s', table_oid::regclass);
+    EXECUTE (SELECT format('ALTER TABLE %s %s', table_oid::regclass, string_agg(format('DROP COLUMN IF EXISTS %I', beside), ', '))
+        FROM snowflake_adopt.beside WHERE relation = table_oid);
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.remove_columns(oid) IS
+    'not to be called: removes the second columns of a table, with all that belongs to them';

@@ -1,0 +1,90 @@
+-- Adopting online: what stands in the way, beside what stands in the way of a plan
+
+CREATE FUNCTION snowflake_adopt.beside(column_name name) RETURNS name
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ('snowflake_adopt_' || column_name)::name
+$$;
+COMMENT ON FUNCTION snowflake_adopt.beside(name) IS
+    'not to be called: the name of the column beside a narrow one';
+
+-- Of a table, whose columns get others beside them.
+CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    WITH members AS (
+        SELECT m.*, member FROM snowflake_adopt.members(relation) member JOIN pg_class m ON m.oid = member),
+    ids AS (
+        SELECT member, a.attrelid, a.attnum, a.attname, a.attidentity FROM members JOIN pg_attribute a ON attrelid = member::oid AND attname = ANY (columns))
+    SELECT format('%s is temporary.', member) FROM members WHERE relpersistence = 't'
+    UNION ALL
+    SELECT format('%s is a foreign table.', member) FROM members WHERE relkind = 'f'
+    UNION ALL
+    SELECT format('Other tables inherit from %s.', relation) FROM pg_class c WHERE c.oid = relation AND relkind = 'r' AND (SELECT count(*) FROM members) > 1
+    UNION ALL
+    SELECT format('You cannot become %s, who owns %s.', relowner::regrole, member) FROM members WHERE NOT pg_has_role(relowner, 'MEMBER')
+    UNION ALL
+    SELECT format('%s has FORCE ROW LEVEL SECURITY, which hides rows from its owner.', member) FROM members m JOIN pg_roles r ON r.oid = relowner
+        WHERE relrowsecurity AND relforcerowsecurity AND NOT rolbypassrls AND NOT rolsuper
+    UNION ALL
+    SELECT format('%s has a column %I.', relation, attname) FROM pg_attribute
+        WHERE attrelid = relation AND attname = ANY (SELECT snowflake_adopt.beside(c) FROM unnest(columns) c)
+    UNION ALL
+    SELECT format('%s of %s runs after the trigger that copies %s: rename it.', quote_ident(tgname), member, array_to_string(columns, ', ')) FROM members
+        JOIN pg_trigger ON tgrelid = member::oid WHERE NOT tgisinternal AND tgtype & 3 = 3 AND tgname > '~snowflake_adopt' COLLATE "C"
+    UNION ALL
+    SELECT format('%s of %s is deferrable.', quote_ident(conname), member) FROM ids JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY (conkey)
+        WHERE contype IN ('p', 'u') AND condeferrable
+    UNION ALL
+    SELECT format('%s of %s is an exclusion constraint.', quote_ident(conname), member) FROM ids JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY (conkey)
+        WHERE contype = 'x'
+    UNION ALL
+    SELECT DISTINCT format('%s computes an expression from %I of %s.', indexrelid::regclass, attname, member) FROM ids
+        JOIN pg_index ON indrelid = attrelid AND indexprs IS NOT NULL
+        WHERE snowflake_adopt.expression(indexprs, indrelid, ARRAY[attnum], ARRAY[(attnum + 1)::smallint]) <> snowflake_adopt.expression(indexprs, indrelid, '{}', '{}')
+    UNION ALL
+    SELECT format('%I of %s is an identity, and references another table.', attname, member) FROM ids WHERE attidentity <> ''
+        AND EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = attrelid AND attnum = ANY (conkey))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_column(regclass, name[]) IS
+    'not to be called: why a table cannot have columns beside these';
+
+-- Of foreign keys that both have partitioned tables.
+CREATE FUNCTION snowflake_adopt.why_no_foreign_key(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s of %s references a partitioned table.', quote_ident(conname), conrelid::regclass)
+    FROM pg_constraint JOIN pg_class t ON t.oid = confrelid JOIN pg_attribute a ON attrelid = confrelid AND attnum = ANY (confkey)
+    WHERE contype = 'f' AND conparentid = 0 AND confrelid = relation AND attname = ANY (columns) AND t.relkind = 'p'
+    UNION ALL
+    SELECT format('%s of %s is a foreign key of a partitioned table, which PostgreSQL %s checks at once.', quote_ident(conname), conrelid::regclass,
+        current_setting('server_version_num')::integer / 10000)
+    FROM pg_constraint JOIN pg_class t ON t.oid = conrelid JOIN pg_attribute a ON attrelid = conrelid AND attnum = ANY (conkey)
+    WHERE contype = 'f' AND conparentid = 0 AND conrelid = relation AND attname = ANY (columns) AND t.relkind = 'p'
+        AND current_setting('server_version_num')::integer < 180000
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_foreign_key(regclass, name[]) IS
+    'not to be called: which foreign keys of these columns stand in the way of a migration';
+
+CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name name, published boolean) RETURNS SETOF text
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    WITH narrow AS (
+        SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.narrow(ARRAY[relation], ARRAY[column_name]) n GROUP BY 1)
+    SELECT * FROM snowflake_adopt.obstacles(ARRAY[relation], ARRAY[column_name], true, ARRAY[snowflake_adopt.greatest_id(relation, column_name)])
+    UNION
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_column(n.relation, columns) why
+    UNION
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_foreign_key(n.relation, columns) why
+    UNION
+    SELECT format('%s would be filled again while nobody can read or write the tables: drop it until the end.', pg_describe_object(class, object, 0))
+    FROM snowflake_adopt.dependents(ARRAY[relation], ARRAY[column_name], true) JOIN pg_class c ON class = 'pg_class'::regclass AND c.oid = object
+    WHERE relkind = 'm'
+    UNION
+    SELECT format('%s is published by %s, whose subscribers need %s as bigint and the columns %s first. Then say published => true.', n.relation,
+        string_agg(DISTINCT quote_ident(pubname), ', '), array_to_string(columns, ', '),
+        (SELECT string_agg(format('%I bigint', snowflake_adopt.beside(col)), ', ') FROM unnest(columns) col))
+    FROM narrow n CROSS JOIN LATERAL snowflake_adopt.members(n.relation) member JOIN pg_class c ON c.oid = member
+    JOIN pg_publication_tables ON schemaname = relnamespace::regnamespace::name AND tablename = relname
+    WHERE NOT published GROUP BY n.relation, columns
+    UNION
+    SELECT format('A migration of %s already has %s.', b.migration, b.relation) FROM narrow n JOIN snowflake_adopt.beside b ON b.relation = n.relation
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_not_online(regclass, name, boolean) IS
+    'not to be called: what stands in the way of a migration';

@@ -1,0 +1,189 @@
+-- Adopting online: what people call, and what they see
+
+CREATE FUNCTION snowflake_adopt.begin_migration(relation regclass, column_name name, published boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    obstacles text[];
+    remark text;
+BEGIN
+    PERFORM snowflake_adopt.must_be_adoptable(relation, column_name);
+    IF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation) THEN
+        RETURN;
+    ELSIF snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name)) THEN
+        RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
+        RETURN;
+    END IF;
+    obstacles := ARRAY(SELECT why FROM snowflake_adopt.why_not_online(relation, column_name, published) why ORDER BY why);
+    IF obstacles <> '{}' THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s cannot be adopted while it is in use', relation),
+            DETAIL = array_to_string(obstacles, E'\n'), HINT = 'Nothing was changed. See docs/adopting.md for what to do.';
+    END IF;
+    INSERT INTO snowflake_adopt.migration (relation, column_name) VALUES (relation, column_name);
+    INSERT INTO snowflake_adopt.beside
+        SELECT begin_migration.relation, n.relation, n.column_name, snowflake_adopt.beside(n.column_name)
+        FROM snowflake_adopt.narrow(ARRAY[begin_migration.relation], ARRAY[begin_migration.column_name]) n;
+    IF NOT FOUND THEN
+        RAISE NOTICE 'no column is narrower than bigint: snowflake_adopt.finish() changes only the default';
+    ELSE
+        RAISE NOTICE 'these columns become bigint, and the last ones of their tables: %', snowflake_adopt.narrow_list(ARRAY[relation], ARRAY[column_name]);
+    END IF;
+    FOR remark IN SELECT * FROM snowflake_adopt.remarks(ARRAY[relation], ARRAY[column_name]) LOOP
+        RAISE NOTICE '%', remark;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
+    'not to be called: begins a migration; an error if something stands in the way';
+
+CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_adopt.migration m SET goal = aim.goal, is_paused = false, failures = 0, error = NULL,
+        share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
+        WHERE m.relation = aim.relation;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s is not being adopted', relation),
+            HINT = format('CALL snowflake_adopt.start(%L) begins it.', relation);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
+    'not to be called: sets the goal of a migration';
+
+-- Whether the migration has come to the goal: nothing of its phases is to do.
+CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = has_reached.relation);
+    is_to_do boolean;
+    now_in text;
+BEGIN
+    IF m.relation IS NULL THEN
+        RETURN true;
+    ELSIF m.is_paused THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s is paused', relation),
+            DETAIL = coalesce(m.error, 'Somebody has called snowflake_adopt.pause().'), HINT = format('CALL snowflake_adopt.run(%L) goes on, and CALL snowflake_adopt.undo(%1$L) removes what was made.', relation);
+    END IF;
+    FOREACH now_in IN ARRAY snowflake_adopt.phases(goal) LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM snowflake_adopt.%I($1))', now_in || '_to_do') INTO is_to_do USING relation;
+        IF is_to_do THEN
+            IF snowflake_adopt.carrier(relation) IS NULL AND snowflake_adopt.launch(relation) IS NULL THEN
+                RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'no background worker is free for the migration',
+                    HINT = 'Increase max_worker_processes, or wait until another worker ends.';
+            END IF;
+            RETURN false;
+        END IF;
+    END LOOP;
+    RETURN goal IN ('started', 'copied');
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.has_reached(regclass, text) IS
+    'not to be called: whether a migration has come to a goal; starts its worker if there is none';
+
+-- Procedures that commit have no SET clause, so they call functions that have one.
+CREATE PROCEDURE snowflake_adopt.wait(relation regclass, goal text) LANGUAGE plpgsql AS $$
+BEGIN
+    LOOP
+        IF snowflake_adopt.has_reached(relation, goal) THEN
+            RETURN;
+        END IF;
+        -- CREATE INDEX CONCURRENTLY waits for every snapshot, also for this one.
+        COMMIT;
+        PERFORM pg_catalog.pg_sleep(0.1);
+        COMMIT;
+    END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_adopt.wait(regclass, text) IS
+    'not to be called: returns when a migration has come to a goal; each wait is a transaction of its own';
+
+CREATE PROCEDURE snowflake_adopt.start(relation regclass, column_name name DEFAULT 'id', published boolean DEFAULT false) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM snowflake_adopt.begin_migration(relation, column_name, published);
+    COMMIT;
+    CALL snowflake_adopt.wait(relation, 'started');
+END
+$$;
+COMMENT ON PROCEDURE snowflake_adopt.start(regclass, name, boolean) IS
+    'begin to adopt a table while it is in use: adds a bigint column beside each narrow one, and triggers that keep them equal; an error, and no change, if something stands in the way';
+
+CREATE PROCEDURE snowflake_adopt.run(relation regclass, share integer DEFAULT NULL, max_lag interval DEFAULT NULL) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM snowflake_adopt.aim(relation, 'copied', share, max_lag);
+    COMMIT;
+    CALL snowflake_adopt.wait(relation, 'copied');
+END
+$$;
+COMMENT ON PROCEDURE snowflake_adopt.run(regclass, integer, interval) IS
+    'copy the rows of a table that is being adopted, in batches; share is the percentage of the time in which it works (50), and max_lag the replication lag at which it waits (10 s); goes on if the caller goes away';
+
+CREATE PROCEDURE snowflake_adopt.pause(relation regclass) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM snowflake_adopt.rest(relation);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_adopt.pause(regclass) IS 'let a migration rest after its present step, until run() or finish() is called';
+
+CREATE FUNCTION snowflake_adopt.rest(relation regclass) RETURNS void
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_adopt.migration m SET is_paused = true WHERE m.relation = rest.relation
+$$;
+COMMENT ON FUNCTION snowflake_adopt.rest(regclass) IS
+    'not to be called: lets a migration rest';
+
+CREATE PROCEDURE snowflake_adopt.finish(relation regclass) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM snowflake_adopt.aim(relation, 'adopted', NULL, NULL);
+    COMMIT;
+    CALL snowflake_adopt.wait(relation, 'adopted');
+END
+$$;
+COMMENT ON PROCEDURE snowflake_adopt.finish(regclass) IS
+    'make the indexes and constraints of a table that is being adopted, and let the bigint columns take the places of the narrow ones; new rows have Snowflake IDs then';
+
+CREATE PROCEDURE snowflake_adopt.undo(relation regclass) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM snowflake_adopt.aim(relation, 'undone', NULL, NULL);
+    COMMIT;
+    CALL snowflake_adopt.wait(relation, 'undone');
+END
+$$;
+COMMENT ON PROCEDURE snowflake_adopt.undo(regclass) IS 'remove the columns, triggers, indexes and constraints of a migration; the table is as it was before';
+
+CREATE FUNCTION snowflake_adopt.migrations(
+    OUT relation regclass, OUT column_name name, OUT goal text, OUT phase text, OUT copying regclass, OUT rows_copied bigint,
+    OUT bytes_copied bigint, OUT bytes_total bigint, OUT bytes_per_second bigint, OUT time_left interval,
+    OUT waits_for text, OUT error text, OUT pid integer, OUT begun_at timestamptz) RETURNS SETOF record
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT m.relation, m.column_name, m.goal, m.phase, r.copying, r.rows, r.done, r.total,
+        round(r.done / nullif(extract(epoch FROM r.busy), 0) * m.share / 100)::bigint,
+        date_trunc('second', r.busy * 100 / m.share * ((r.total - r.done)::double precision / nullif(r.done, 0))),
+        CASE WHEN m.is_paused THEN 'run() or finish()' WHEN c.pid IS NULL THEN 'a worker: run() or finish() starts one'
+            ELSE coalesce(m.waits_for, (SELECT 'process ' || string_agg(blocker::text, ', ') FROM unnest(pg_blocking_pids(c.pid)) blocker)) END,
+        m.error, c.pid, m.begun_at
+    FROM snowflake_adopt.migration m
+    CROSS JOIN LATERAL (SELECT snowflake_adopt.carrier(m.relation)) c(pid)
+    CROSS JOIN LATERAL (
+        SELECT max(relation::oid) FILTER (WHERE NOT isempty(todo))::regclass AS copying, sum(rows)::bigint AS rows, sum(busy) AS busy,
+            (sum(blocks) * block)::bigint AS total,
+            (sum(blocks - (SELECT coalesce(sum(upper(piece) - lower(piece)), 0) FROM unnest(todo + again) piece)) * block)::bigint AS done
+        FROM snowflake_adopt.copying CROSS JOIN (SELECT current_setting('block_size')::bigint) b(block)
+        WHERE migration = m.relation GROUP BY block
+        UNION ALL
+        SELECT NULL, NULL, NULL, NULL, NULL WHERE NOT EXISTS (SELECT FROM snowflake_adopt.copying WHERE migration = m.relation)) r
+$$;
+COMMENT ON FUNCTION snowflake_adopt.migrations() IS 'not to be called: the rows of snowflake_adopt.progress';
+
+CREATE VIEW snowflake_adopt.progress AS SELECT m.* FROM snowflake_adopt.migrations() m;
+COMMENT ON VIEW snowflake_adopt.progress IS 'tables that are being adopted while they are in use';
+COMMENT ON COLUMN snowflake_adopt.progress.goal IS 'how far the last call is to bring it: started, copied, adopted or undone';
+COMMENT ON COLUMN snowflake_adopt.progress.phase IS 'what is being made: columns, rows, indexes, statistics, constraints, swap or undo';
+COMMENT ON COLUMN snowflake_adopt.progress.copying IS 'the table or partition whose rows are being copied';
+COMMENT ON COLUMN snowflake_adopt.progress.bytes_copied IS 'bytes of the tables whose rows were copied; tables that were not begun do not count';
+COMMENT ON COLUMN snowflake_adopt.progress.bytes_total IS 'bytes of the tables whose copying has begun, as they were then';
+COMMENT ON COLUMN snowflake_adopt.progress.time_left IS 'until the rows of these tables are copied, at the rate so far';
+COMMENT ON COLUMN snowflake_adopt.progress.waits_for IS 'what keeps the worker from working';
+COMMENT ON COLUMN snowflake_adopt.progress.error IS 'the last error, if the step that failed has not succeeded since';
+COMMENT ON COLUMN snowflake_adopt.progress.pid IS 'the process ID of the worker';
+GRANT SELECT ON snowflake_adopt.progress TO PUBLIC;

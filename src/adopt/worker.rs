@@ -1,0 +1,178 @@
+//! The background worker that carries a migration on: it asks `snowflake_adopt.next()` what is to be done, and does it.
+//!
+//! A process of its own, so that whoever has called `run` or `finish` can go away, and since CREATE INDEX CONCURRENTLY
+//! runs in no function. It has the rights of the role that called `start`, and no others.
+
+use super::top_level;
+use crate::postgres::sleep::{self, WaitEvent};
+use crate::postgres::{background_worker, command};
+use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, SignalWakeFlags};
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::prelude::*;
+use std::ffi::{CStr, CString};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+/// Starts a worker for the migration of this table, in the name of the user. Returns its process ID, 0 if there was
+/// nothing to do, or NULL if `max_worker_processes` leaves room for none.
+#[pg_extern(sql = false)]
+fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
+    // SAFETY: every session has a database and two users.
+    let (database, login, role) = unsafe { (pg_sys::MyDatabaseId, pg_sys::GetSessionUserId(), pg_sys::GetUserId()) };
+    // Workers are few, so only for a migration that the user may see.
+    let migration = format!(
+        "SELECT 1::pg_catalog.int8 FROM snowflake_adopt.migration WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+        relation.to_u32()
+    );
+    if command::run(&[migration.as_bytes()]).is_none() {
+        return Some(0);
+    }
+    launch(relation, database, login, role)
+}
+
+/// Starts a worker for the migration of this table, whose session has this user and this role.
+pub fn launch(relation: pg_sys::Oid, database: pg_sys::Oid, login: pg_sys::Oid, role: pg_sys::Oid) -> Option<i32> {
+    // SAFETY: every process has an ID.
+    let me = unsafe { pg_sys::MyProcPid };
+    BackgroundWorkerBuilder::new("snowflake_adopt")
+        .set_library("snowflake_pg")
+        .set_function("snowflake_adopt_worker")
+        .set_argument(relation.into_datum())
+        .set_extra(&[database, login, role].map(|oid| oid.to_u32().to_string()).join(" "))
+        .set_restart_time(None)
+        .set_notify_pid(me)
+        .enable_spi_access()
+        .load_dynamic()
+        .ok()
+        .map(|worker| worker.wait_for_startup().unwrap_or(0))
+}
+
+/// The main function of a worker.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_adopt_worker(relation: pg_sys::Datum) {
+    background_worker::end_when_told();
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
+    let oids =
+        BackgroundWorker::get_extra().split(' ').filter_map(|oid| oid.parse::<u32>().ok()).map(pg_sys::Oid::from);
+    let &[database, login, role] = oids.collect::<Vec<_>>().as_slice() else { return };
+    BackgroundWorker::connect_worker_to_spi_by_oid(Some(database), Some(login));
+    become_role(role);
+    let migration = Migration(u32::try_from(relation.value()).expect("an OID"));
+    if !migration.is_ours() {
+        return;
+    }
+    let mut has_succeeded = true;
+    loop {
+        let outcome = attempt(|| migration.step(has_succeeded));
+        has_succeeded = outcome.is_ok();
+        let Some(pause) = outcome.unwrap_or_else(|error| migration.note(&error)) else { return };
+        sleep::on_latch(Some(pause), WaitEvent::KeeperMain);
+        pgrx::check_for_interrupts!();
+        if BackgroundWorker::sighup_received() {
+            // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
+            unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+        }
+    }
+}
+
+/// By the table whose IDs are to become Snowflake IDs.
+struct Migration(u32);
+
+impl Migration {
+    /// Whether no other process carries it on.
+    fn is_ours(&self) -> bool {
+        in_transaction(|| command::run(&[format!("SELECT snowflake_adopt.carry({}::oid)", self.0).as_bytes()]))
+            == Some(1)
+    }
+
+    /// Does what is next. Returns how long to wait then, or `None` if nothing is left to do.
+    fn step(&self, has_succeeded: bool) -> Option<Duration> {
+        let query = format!(
+            "SELECT command, at_top_level, wait_ms FROM snowflake_adopt.next({}::oid, {has_succeeded})",
+            self.0
+        );
+        let query = CString::new(query).expect("no zero byte");
+        let [command, at_top_level, wait] = in_transaction(|| command::rows::<3>(&query)).pop()?;
+        if let Some(command) = command {
+            if at_top_level.is_some_and(|flag| flag.as_bytes() == b"t") {
+                top_level::run(&command);
+            } else {
+                in_transaction(|| command::run(&[command.as_bytes()]));
+            }
+        }
+        Some(Duration::from_millis(wait.and_then(|wait| wait.to_str().ok()?.parse().ok()).unwrap_or(0)))
+    }
+
+    /// Notes that the last step has failed, and returns how long to wait before it is tried again.
+    fn note(&self, (state, message): &(String, String)) -> Option<Duration> {
+        let wait = in_transaction(|| {
+            let [state, message] = [state, message].map(pgrx::spi::quote_literal);
+            command::run(&[format!("SELECT snowflake_adopt.failed({}::oid, {state}, {message})", self.0).as_bytes()])
+        });
+        Some(Duration::from_millis(u64::try_from(wait?).unwrap_or(0)))
+    }
+}
+
+/// As SET ROLE, which raises an ERROR if the user of the session is no member of the role any more.
+fn become_role(role: pg_sys::Oid) {
+    in_transaction(|| {
+        // SAFETY: in a transaction. Raises an ERROR if there is no such role. The settings copy their values.
+        unsafe {
+            let role = pg_sys::GetUserNameFromId(role, false);
+            // Settings of the role could end the command, or let it do nothing.
+            for (name, value) in [
+                (c"search_path", c"".as_ptr()),
+                (c"lock_timeout", c"0".as_ptr()),
+                (c"default_transaction_isolation", c"read committed".as_ptr()),
+                (c"default_transaction_read_only", c"off".as_ptr()),
+                (c"role", role),
+            ] {
+                let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
+                pg_sys::SetConfigOption(name.as_ptr(), value, context, source);
+            }
+        }
+    });
+}
+
+/// Does this in a transaction.
+pub fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: outside of a transaction. An ERROR leaves it to `attempt` to end what this began.
+    unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
+        pg_sys::StartTransactionCommand();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+    }
+    let done = work();
+    // SAFETY: ends what was begun above.
+    unsafe {
+        pg_sys::PopActiveSnapshot();
+        pg_sys::CommitTransactionCommand();
+        pg_sys::pgstat_report_stat(false);
+    }
+    done
+}
+
+/// Does this. After an ERROR, ends the transaction as PostgreSQL's own backends do, and returns SQLSTATE and message.
+fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, (String, String)> {
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
+        .catch_others(|error| {
+            let (CaughtError::PostgresError(report) | CaughtError::ErrorReport(report)) = &error else {
+                error.rethrow()
+            };
+            let error = (sqlstate(report.sql_error_code()), report.message().to_owned());
+            // SAFETY: the process is in its main loop.
+            unsafe {
+                pg_sys::EmitErrorReport();
+                pg_sys::AbortCurrentTransaction();
+            }
+            Err(error)
+        })
+        .execute()
+}
+
+/// As psql shows it.
+fn sqlstate(code: PgSqlErrorCode) -> String {
+    // SAFETY: returns a static C string for any number.
+    unsafe { CStr::from_ptr(pg_sys::unpack_sql_state(code as i32)) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,76 @@
+//! What stands in the way is said at the start, and nothing is changed.
+
+use super::{call, dump, server};
+use testbed::{error, test, value};
+
+#[test]
+fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
+    let (cluster, mut client) = server();
+    for (obstacle, back, says) in [
+        (
+            "CREATE MATERIALIZED VIEW m AS SELECT id FROM orders",
+            "DROP MATERIALIZED VIEW m",
+            "materialized view m would be filled again while nobody can read or write the tables: drop it until the end.",
+        ),
+        (
+            "ALTER TABLE items ADD twice bigint GENERATED ALWAYS AS (order_id * 2) STORED",
+            "ALTER TABLE items DROP twice",
+            "order_id of items cannot become bigint while there is: default value for column twice of table items.",
+        ),
+        (
+            "CREATE RULE r AS ON INSERT TO items WHERE NEW.order_id = 0 DO INSTEAD NOTHING",
+            "DROP RULE r ON items",
+            "order_id of items cannot become bigint while there is: rule r on table items.",
+        ),
+        (
+            "CREATE INDEX i ON items ((order_id % 10))",
+            "DROP INDEX i",
+            "i computes an expression from order_id of items.",
+        ),
+        ("CREATE TABLE more () INHERITS (items)", "DROP TABLE more", "Other tables inherit from items."),
+        (
+            "ALTER TABLE items ADD CONSTRAINT u UNIQUE (order_id, id) DEFERRABLE",
+            "ALTER TABLE items DROP CONSTRAINT u",
+            "u of items is deferrable.",
+        ),
+        (
+            "ALTER TABLE items ADD CONSTRAINT e EXCLUDE (order_id WITH =, id WITH =)",
+            "ALTER TABLE items DROP CONSTRAINT e",
+            "e of items is an exclusion constraint.",
+        ),
+        (
+            "ALTER TABLE items ADD snowflake_adopt_order_id integer",
+            "ALTER TABLE items DROP snowflake_adopt_order_id",
+            "items has a column snowflake_adopt_order_id.",
+        ),
+        (
+            "CREATE TRIGGER \"~z\" BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION touch()",
+            "DROP TRIGGER \"~z\" ON orders",
+            "\"~z\" of orders runs after the trigger that copies id, parent: rename it.",
+        ),
+        (
+            "CREATE PUBLICATION p FOR TABLE orders",
+            "DROP PUBLICATION p",
+            "orders is published by p, whose subscribers need id, parent as bigint and the columns snowflake_adopt_id bigint, snowflake_adopt_parent bigint first. Then say published => true.",
+        ),
+        (
+            "CREATE TABLE parts (id integer REFERENCES orders) PARTITION BY LIST (id)",
+            "DROP TABLE parts",
+            "id of parts cannot become bigint: it is in the partition key.",
+        ),
+    ] {
+        client.batch_execute(obstacle).unwrap_or_else(|error| panic!("{obstacle}: {error:?}"));
+        let before = dump(&cluster);
+        let refused = error(&mut client, "CALL snowflake_adopt.start('orders')");
+        assert_eq!(refused.message(), "public.orders cannot be adopted while it is in use", "{obstacle}");
+        let detail = refused.detail().expect("what stands in the way").replace("public.", "");
+        assert!(detail.lines().any(|line| line == says), "{obstacle}: {detail}");
+        assert_eq!(dump(&cluster), before);
+        client.batch_execute(back).unwrap_or_else(|error| panic!("{back}: {error:?}"));
+    }
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_adopt.migration"), "0");
+    call(&mut client, "start('orders')");
+    call(&mut client, "start('orders')");
+    assert_eq!(error(&mut client, "CALL snowflake_adopt.start('orders', 'note')").code().code(), "42804");
+    assert_eq!(error(&mut client, "DROP EXTENSION snowflake_adopt").code().code(), "2BP01");
+}

@@ -1,0 +1,72 @@
+//! A migration has the rights of whoever begins it, and code of the owners of tables has theirs.
+
+use super::{call, server};
+use testbed::{error, test, value};
+
+/// Writes down who runs it, and tries to become a superuser.
+const CODE: &str = "
+    CREATE ROLE shop; CREATE ROLE dba LOGIN; GRANT shop TO dba; GRANT CREATE ON SCHEMA public TO shop, dba; CREATE ROLE mallory LOGIN;
+    SET ROLE shop; CREATE TABLE who (name text);
+    CREATE FUNCTION look() RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO public.who VALUES (current_user);
+        BEGIN RESET ROLE; INSERT INTO public.who VALUES ('reset to ' || current_user); EXCEPTION WHEN OTHERS THEN END;
+    END $$;
+    CREATE FUNCTION is_fine(n integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN true; END';
+    CREATE FUNCTION is_fine(n bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN true; END';
+    CREATE FUNCTION always() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN NEW; END';
+    CREATE TABLE sales (id serial PRIMARY KEY, n integer, CHECK (is_fine(id)));
+    CREATE TRIGGER a BEFORE UPDATE ON sales FOR EACH ROW EXECUTE FUNCTION always(); ALTER TABLE sales ENABLE ALWAYS TRIGGER a;
+    INSERT INTO sales (n) VALUES (1), (2); DELETE FROM who; RESET ROLE";
+
+#[test]
+fn code_of_the_owner_never_runs_with_the_rights_of_whoever_adopts_the_table() {
+    let (cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    for user in ["postgres", "dba"] {
+        client
+            .batch_execute("SET ROLE shop; CREATE TABLE again (LIKE sales INCLUDING ALL); RESET ROLE")
+            .expect("a table");
+        let mut session = cluster.connect();
+        session.batch_execute(&format!("SET SESSION AUTHORIZATION {user}")).expect("a user");
+        let table = if user == "dba" { "sales" } else { "again" };
+        client
+            .batch_execute("SET ROLE shop; INSERT INTO again VALUES (1, 1); DELETE FROM who; RESET ROLE")
+            .expect("rows");
+        for step in ["start", "run", "finish"] {
+            call(&mut session, &format!("{step}('{table}')"));
+        }
+        assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop", "{user}");
+        assert_eq!(value(&mut client, &format!("SELECT pg_typeof(max(id)) FROM {table}")), "bigint");
+        client.batch_execute("DROP TABLE again").expect("a table");
+    }
+}
+
+#[test]
+fn a_role_without_rights_sees_no_migration_and_can_begin_or_change_none() {
+    let (cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory").expect("a role");
+    call(&mut client, "start('orders')");
+    let mut mallory = cluster.connect();
+    mallory.batch_execute("SET SESSION AUTHORIZATION mallory").expect("a user");
+    assert_eq!(value(&mut mallory, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
+    for step in ["run", "pause", "finish", "undo"] {
+        if step != "pause" {
+            let refused = error(&mut mallory, &format!("CALL snowflake_adopt.{step}('orders')"));
+            assert_eq!(refused.message(), "public.orders is not being adopted", "{step}");
+        }
+    }
+    call(&mut mallory, "pause('orders')");
+    assert_eq!(value(&mut client, "SELECT is_paused FROM snowflake_adopt.migration"), "f");
+    for (command, code) in [
+        ("CALL snowflake_adopt.start('items', 'order_id')", "42501"),
+        (
+            "INSERT INTO snowflake_adopt.migration (relation, column_name, role) VALUES ('items', 'order_id', 'postgres')",
+            "42501",
+        ),
+        ("INSERT INTO snowflake_adopt.beside VALUES ('orders', 'items', 'n', 'id')", "42501"),
+        ("SELECT snowflake_adopt.copy_blocks('items'::regclass, 0, 1, '{2}', '{1}')", "42501"),
+    ] {
+        assert_eq!(error(&mut mallory, command).code().code(), code, "{command}");
+    }
+}
