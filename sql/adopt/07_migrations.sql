@@ -1,6 +1,6 @@
 -- Adopting online: which migrations there are, and what is next in each
 --
--- The catalogs say what is done: `…_to_do` returns the commands that are missing. So a migration continues after any
+-- The catalogs say what is done: `..._to_do` returns the commands that are missing. So a migration continues after any
 -- error, crash or failover, and notices what others change meanwhile.
 
 CREATE TABLE snowflake_adopt.migration (
@@ -25,6 +25,7 @@ CREATE TABLE snowflake_adopt.beside (
     relation regclass NOT NULL,
     column_name name NOT NULL,
     beside name NOT NULL,
+    is_analyzed boolean NOT NULL DEFAULT false,
     PRIMARY KEY (relation, column_name)
 );
 COMMENT ON TABLE snowflake_adopt.beside IS 'columns that are narrower than bigint, and the names of the columns that take their places';
@@ -43,14 +44,25 @@ CREATE TABLE snowflake_adopt.copying (
 );
 COMMENT ON TABLE snowflake_adopt.copying IS 'blocks of tables and partitions whose rows are still to be copied into the columns beside';
 
+-- Also a table that was dropped.
+CREATE FUNCTION snowflake_adopt.may_change(relation regclass) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND NOT pg_has_role(relowner, 'MEMBER'))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: whether the user could become the owner of a table';
+
 -- Whoever could become the role of a migration sees and changes it, and nobody else.
 ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members ON snowflake_adopt.migration
-    USING (pg_catalog.pg_has_role(role::oid, 'MEMBER') AND pg_catalog.pg_has_role(login::oid, 'MEMBER'));
+    USING (pg_catalog.pg_has_role(role::oid, 'MEMBER') AND pg_catalog.pg_has_role(login::oid, 'MEMBER'))
+    WITH CHECK (pg_catalog.pg_has_role(role::oid, 'MEMBER') AND pg_catalog.pg_has_role(login::oid, 'MEMBER')
+        AND snowflake_adopt.may_change(relation));
 CREATE POLICY members ON snowflake_adopt.beside
-    USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration));
+    USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration))
+    WITH CHECK (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration)
+        AND snowflake_adopt.may_change(relation));
 CREATE POLICY members ON snowflake_adopt.copying
     USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration));
 GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_adopt.migration, snowflake_adopt.beside, snowflake_adopt.copying TO PUBLIC;
@@ -108,12 +120,14 @@ BEGIN
         UPDATE snowflake_adopt.migration SET phase = now_in, waits_for = waits,
             failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END
             WHERE relation = m.relation AND ((phase, waits_for) IS DISTINCT FROM (now_in, waits) OR has_succeeded AND failures > 0);
-        at_top_level := command LIKE '% INDEX CONCURRENTLY %';
+        -- Not by its text: a CHECK can contain any.
+        at_top_level := now_in = 'indexes';
         command := CASE WHEN waits IS NULL THEN command END;
         RETURN NEXT;
         RETURN;
     END LOOP;
-    DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND goal IN ('adopted', 'undone');
+    -- The goal can have changed meanwhile. A swap deletes the migration itself.
+    DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND 'undone' = ALL (ARRAY[goal, m.goal]);
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: what the worker of a migration does next';

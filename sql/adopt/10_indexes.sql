@@ -24,12 +24,21 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.replaced(smallint[], smallint[], smallint[]) IS
     'not to be called: attribute numbers, with those of other columns in the place of these';
 
+-- CREATE INDEX CONCURRENTLY runs at the top level, with the rights of whoever adopts, and a literal of a type of the owner's runs its code.
+CREATE FUNCTION snowflake_adopt.has_type_of_others(index oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_type WHERE oid IN (SELECT snowflake_adopt.types_used('pg_class'::regclass, index))
+        AND typowner <> 10 AND snowflake_adopt.is_other(typowner))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.has_type_of_others(oid) IS
+    'not to be called: whether an expression of an index uses a type of another role';
+
 -- Indexes that contain narrow columns, and the names of those that take their places.
 CREATE FUNCTION snowflake_adopt.indexes(migration regclass, OUT leaf regclass, OUT index regclass, OUT successor name, OUT narrow smallint[], OUT wide smallint[])
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT l.leaf, indexrelid::regclass, format('snowflake_adopt_%s', indexrelid), p.narrow, p.wide
     FROM snowflake_adopt.leaves(indexes.migration) l CROSS JOIN LATERAL snowflake_adopt.places(l.root, l.leaf) p
-    JOIN pg_index ON indrelid = l.leaf AND indisvalid
+    JOIN pg_index ON indrelid = l.leaf AND indisvalid AND NOT snowflake_adopt.has_type_of_others(indexrelid)
     WHERE indkey::smallint[] && p.narrow
         OR snowflake_adopt.expression(indpred, indrelid, p.narrow, p.wide) <> pg_get_expr(indpred, indrelid)
 $$;
@@ -88,12 +97,19 @@ COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS
 -- Without statistics of the new columns, plans would be bad from the swap to the next autoanalyze.
 CREATE FUNCTION snowflake_adopt.statistics_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('ANALYZE %s (%s)', b.relation, string_agg(quote_ident(b.beside), ', '))
-    FROM snowflake_adopt.beside b JOIN pg_class c ON c.oid = b.relation
-    JOIN pg_stats s ON s.schemaname = c.relnamespace::regnamespace::name AND s.tablename = c.relname AND s.attname = b.column_name
-    WHERE b.migration = statistics_to_do.migration AND NOT EXISTS (SELECT FROM pg_stats w
-        WHERE (w.schemaname, w.tablename, w.attname, w.inherited) = (s.schemaname, s.tablename, b.beside, s.inherited))
-    GROUP BY b.relation
+    SELECT format('SELECT snowflake_adopt.analyze(%s)', b.relation::oid) FROM snowflake_adopt.beside b
+    WHERE b.migration = statistics_to_do.migration AND NOT is_analyzed GROUP BY b.relation
 $$;
 COMMENT ON FUNCTION snowflake_adopt.statistics_to_do(regclass) IS
     'not to be called: the commands that analyze the columns of a migration which have no statistics';
+
+-- Once: ANALYZE writes no statistics of a table without rows.
+CREATE FUNCTION snowflake_adopt.analyze(table_oid oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (SELECT format('ANALYZE %s (%s)', table_oid::regclass, string_agg(quote_ident(beside), ', ')) FROM snowflake_adopt.beside WHERE relation = table_oid);
+    UPDATE snowflake_adopt.beside SET is_analyzed = true WHERE relation = table_oid;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.analyze(oid) IS
+    'not to be called: analyzes the second columns of a table';

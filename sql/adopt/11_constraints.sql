@@ -52,8 +52,9 @@ CREATE FUNCTION snowflake_adopt.foreign_keys(migration regclass, OUT relation re
         ' (' || snowflake_adopt.column_list(conrelid, coalesce(snowflake_adopt.replaced(confdelsetcols, r.narrow, r.wide), confdelsetcols)) || ')',
         CASE WHEN condeferrable THEN ' DEFERRABLE' END, CASE WHEN condeferred THEN ' INITIALLY DEFERRED' END)
     FROM pg_constraint c CROSS JOIN LATERAL snowflake_adopt.places(conrelid, conrelid) r CROSS JOIN LATERAL snowflake_adopt.places(confrelid, confrelid) d
+    -- Also of columns that are bigint already.
     WHERE contype = 'f' AND conparentid = 0 AND (conkey && r.narrow OR confkey && d.narrow)
-        AND conrelid IN (SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = foreign_keys.migration)
+        AND ARRAY[conrelid, confrelid] && ARRAY(SELECT b.relation::oid FROM snowflake_adopt.beside b WHERE b.migration = foreign_keys.migration)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.foreign_keys(regclass) IS
     'not to be called: the foreign keys of narrow columns, for the columns beside them';

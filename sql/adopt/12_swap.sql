@@ -18,6 +18,9 @@ CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place in
     UNION ALL
     SELECT 12, format('COMMENT ON INDEX %s.%I IS %L', schema, relname, obj_description(oid, 'pg_class')) FROM renamed WHERE obj_description(oid, 'pg_class') IS NOT NULL
     UNION ALL
+    SELECT 12, format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, leaf, obj_description(constraint_oid, 'pg_constraint'))
+    FROM renamed WHERE obj_description(constraint_oid, 'pg_constraint') IS NOT NULL
+    UNION ALL
     -- Those of a partitioned table adopt the indexes of its partitions.
     SELECT 11, CASE WHEN k.oid IS NULL THEN regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
         ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', indrelid::regclass, conname, pg_get_constraintdef(k.oid)) END
@@ -48,7 +51,7 @@ COMMENT ON FUNCTION snowflake_adopt.renames_constraints(regclass) IS
 CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place integer, OUT command text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     WITH replaced AS (
-        SELECT b.relation, b.column_name, b.beside, a.*, a.attnum AS number FROM snowflake_adopt.beside b
+        SELECT b.relation, b.column_name, b.beside, relowner, a.*, a.attnum AS number FROM snowflake_adopt.beside b JOIN pg_class c ON c.oid = b.relation
         JOIN pg_attribute a ON attrelid = b.relation AND attname = b.column_name WHERE b.migration = replaces_columns.migration)
     -- From PostgreSQL 18 on, it is a constraint that has a name.
     SELECT 6, CASE WHEN k.oid IS NULL THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', relation, beside)
@@ -62,13 +65,16 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
     UNION ALL
     SELECT 8, format('ALTER TABLE %s RENAME COLUMN %I TO %I', relation, beside, column_name) FROM replaced
     UNION ALL
-    SELECT 9, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, column_name, pg_get_expr(adbin, adrelid))
+    -- Parsing an expression can run code of the owner, such as a CHECK of a domain.
+    SELECT 9, snowflake_adopt.as_owner(relowner, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, column_name, pg_get_expr(adbin, adrelid)))
     FROM replaced JOIN pg_attrdef ON adrelid = attrelid AND adnum = number
     UNION ALL
     SELECT 9, format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', relation, column_name, attstattarget) FROM replaced WHERE attstattarget >= 0
     UNION ALL
     SELECT 9, format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', relation, column_name, string_agg(format('%I = %L', option_name, option_value), ', '))
-    FROM replaced CROSS JOIN LATERAL pg_options_to_table(attoptions) GROUP BY relation, column_name
+    FROM replaced CROSS JOIN LATERAL pg_options_to_table(attoptions)
+    -- Some servers keep another one there, which not all accept.
+    WHERE option_name LIKE 'n\_distinct%' GROUP BY relation, column_name
     UNION ALL
     SELECT 9, format('COMMENT ON COLUMN %s.%I IS %L', relation, column_name, col_description(attrelid, number))
     FROM replaced WHERE col_description(attrelid, number) IS NOT NULL
@@ -77,7 +83,16 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
         CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
     FROM replaced CROSS JOIN LATERAL aclexplode(attacl)
     UNION ALL
-    SELECT DISTINCT 13, pg_get_statisticsobjdef(s.oid) FROM replaced JOIN pg_statistic_ext s ON stxrelid = attrelid AND number = ANY (stxkeys::smallint[])
+    SELECT DISTINCT 13, snowflake_adopt.as_owner(relowner, pg_get_statisticsobjdef(s.oid)) FROM replaced JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass
+        AND d.refobjid = attrelid AND d.refobjsubid = number AND d.classid = 'pg_statistic_ext'::regclass JOIN pg_statistic_ext s ON s.oid = d.objid
+    UNION ALL
+    SELECT DISTINCT 14, format('COMMENT ON STATISTICS %s.%I IS %L', stxnamespace::regnamespace, stxname, obj_description(s.oid, 'pg_statistic_ext'))
+    FROM replaced JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = attrelid AND d.refobjsubid = number
+        AND d.classid = 'pg_statistic_ext'::regclass JOIN pg_statistic_ext s ON s.oid = d.objid WHERE obj_description(s.oid, 'pg_statistic_ext') IS NOT NULL
+    UNION ALL
+    SELECT DISTINCT 14, format('ALTER STATISTICS %s.%I SET STATISTICS %s', stxnamespace::regnamespace, stxname, stxstattarget)
+    FROM replaced JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = attrelid AND d.refobjsubid = number
+        AND d.classid = 'pg_statistic_ext'::regclass JOIN pg_statistic_ext s ON s.oid = d.objid WHERE stxstattarget >= 0
     UNION ALL
     -- A sequence goes with the column that it belongs to.
     SELECT step, format('ALTER SEQUENCE %s OWNED BY %s', objid::regclass, CASE step WHEN 5 THEN 'NONE' ELSE format('%s.%I', relation, column_name) END)
@@ -98,8 +113,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.refreshes_functions(regclass) IS
     'not to be called: the commands of a swap after which trigger functions know the new types';
 
-CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass) RETURNS SETOF text
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, greatest_id bigint) RETURNS SETOF text
+    LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT command FROM (
         SELECT CASE WHEN r.place < 9 THEN 2 ELSE 14 END, r.place, nth, r.command FROM snowflake_adopt.migration m
         CROSS JOIN LATERAL snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r WHERE m.relation = swap_commands.migration
@@ -111,9 +126,8 @@ CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass) RETURNS SETOF 
         SELECT place, 0, 0, command FROM snowflake_adopt.renames_constraints(swap_commands.migration)
         UNION ALL
         -- There are IDs from elsewhere that are greater than new ones would be. Only for superusers.
-        SELECT 3, 0, 0, format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', snowflake_adopt.ids(), greatest)
-        FROM snowflake_adopt.migration m CROSS JOIN LATERAL snowflake_adopt.greatest_id(m.relation, m.column_name) greatest
-        WHERE m.relation = swap_commands.migration AND greatest >= snowflake_adopt.lowest_id(clock_timestamp())
+        SELECT 3, 0, 0, format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', snowflake_adopt.ids(), greatest_id)
+        WHERE greatest_id >= snowflake_adopt.lowest_id(clock_timestamp())
         UNION ALL
         -- What numbered the key is kept before its column goes; the default comes last.
         SELECT CASE WHEN s.step < 9 THEN 4 ELSE 13 END, 0, s.step, s.command FROM snowflake_adopt.migration m
@@ -125,8 +139,8 @@ CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass) RETURNS SETOF 
         FROM snowflake_adopt.migration WHERE relation = swap_commands.migration
     ) commands(place, of_recreation, nth, command) ORDER BY place, of_recreation, nth, command
 $$;
-COMMENT ON FUNCTION snowflake_adopt.swap_commands(regclass) IS
-    'not to be called: the commands of a swap, in their order';
+COMMENT ON FUNCTION snowflake_adopt.swap_commands(regclass, bigint) IS
+    'not to be called: the commands of a swap, in their order; the greatest ID is that of a wide column, or NULL';
 
 CREATE FUNCTION snowflake_adopt.swap_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -140,10 +154,16 @@ CREATE FUNCTION snowflake_adopt.swap(migration oid) RETURNS void
 DECLARE
     phase text;
     command text;
+    lost text;
+    m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = swap.migration);
+    -- Before nobody can read or write the table.
+    greatest bigint := snowflake_adopt.greatest_wide_id(m.relation, m.column_name);
     tables text := (SELECT string_agg(DISTINCT rel::text, ', ') FROM (
-        SELECT relation FROM snowflake_adopt.migration m WHERE m.relation = swap.migration
+        SELECT m.relation
         UNION
-        SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = swap.migration) r(rel));
+        SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = swap.migration
+        UNION
+        SELECT f.relation FROM snowflake_adopt.foreign_keys(swap.migration::regclass) f) r(rel));
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', tables);
@@ -158,10 +178,14 @@ BEGIN
         WHERE b.migration = swap.migration GROUP BY b.relation LOOP
         EXECUTE command;
     END LOOP;
-    FOREACH command IN ARRAY ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass) c) LOOP
+    SELECT string_agg(why, ' ') INTO lost FROM snowflake_adopt.why_not_swapped(m.relation, m.column_name, greatest) why;
+    IF lost IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
+    END IF;
+    FOREACH command IN ARRAY ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c) LOOP
         EXECUTE command;
     END LOOP;
-    DELETE FROM snowflake_adopt.migration m WHERE m.relation = swap.migration;
+    DELETE FROM snowflake_adopt.migration d WHERE d.relation = swap.migration;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.swap(oid) IS

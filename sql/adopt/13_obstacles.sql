@@ -25,9 +25,6 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     SELECT format('%s has FORCE ROW LEVEL SECURITY, which hides rows from its owner.', member) FROM members m JOIN pg_roles r ON r.oid = relowner
         WHERE relrowsecurity AND relforcerowsecurity AND NOT rolbypassrls AND NOT rolsuper
     UNION ALL
-    SELECT format('%s has a column %I.', relation, attname) FROM pg_attribute
-        WHERE attrelid = relation AND attname = ANY (SELECT snowflake_adopt.beside(c) FROM unnest(columns) c)
-    UNION ALL
     SELECT format('%s of %s runs after the trigger that copies %s: rename it.', quote_ident(tgname), member, array_to_string(columns, ', ')) FROM members
         JOIN pg_trigger ON tgrelid = member::oid WHERE NOT tgisinternal AND tgtype & 3 = 3 AND tgname > '~snowflake_adopt' COLLATE "C"
     UNION ALL
@@ -41,13 +38,45 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
         JOIN pg_index ON indrelid = attrelid AND indexprs IS NOT NULL
         WHERE snowflake_adopt.expression(indexprs, indrelid, ARRAY[attnum], ARRAY[(attnum + 1)::smallint]) <> snowflake_adopt.expression(indexprs, indrelid, '{}', '{}')
     UNION ALL
+    SELECT DISTINCT format('%s is a %s index of %I: drop it until the end.', indexrelid::regclass, amname, attname) FROM ids
+        JOIN pg_index ON indrelid = attrelid AND attnum = ANY (indkey::smallint[]) JOIN pg_class i ON i.oid = indexrelid
+        JOIN pg_am am ON am.oid = i.relam WHERE amname NOT IN ('btree', 'hash', 'brin')
+    UNION ALL
+    SELECT DISTINCT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM ids
+        JOIN pg_index ON indrelid = attrelid WHERE snowflake_adopt.has_type_of_others(indexrelid)
+    UNION ALL
     SELECT format('%I of %s is an identity, and references another table.', attname, member) FROM ids WHERE attidentity <> ''
         AND EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = attrelid AND attnum = ANY (conkey))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_column(regclass, name[]) IS
     'not to be called: why a table cannot have columns beside these';
 
--- Of foreign keys that both have partitioned tables.
+-- What partitions have of their own, which would go with their columns.
+CREATE FUNCTION snowflake_adopt.why_no_partition(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    WITH ids AS (
+        SELECT member, a.*, a.attnum AS number, pg_get_expr(adbin, adrelid) AS expression
+        FROM snowflake_adopt.members(relation) member JOIN pg_attribute a ON attrelid = member::oid AND attname = ANY (columns)
+        LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum WHERE member <> relation),
+    own AS (
+        SELECT member, pg_describe_object('pg_constraint'::regclass, k.oid, 0) AS what FROM ids JOIN pg_constraint k ON conrelid = attrelid AND number = ANY (conkey)
+        WHERE contype IN ('c', 'f') AND conparentid = 0 AND coninhcount = 0
+        UNION
+        SELECT member, pg_describe_object('pg_class'::regclass, indexrelid, 0) FROM ids JOIN pg_index ON indrelid = attrelid AND number = ANY (indkey::smallint[])
+        JOIN pg_class x ON x.oid = indexrelid WHERE relkind = 'I' AND NOT relispartition
+        UNION
+        SELECT member, pg_describe_object(classid, objid, 0) FROM ids JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = attrelid
+            AND refobjsubid = number AND classid = 'pg_statistic_ext'::regclass
+        UNION
+        SELECT member, format('default, comment, privileges or statistics target of %I', attname) FROM ids
+        WHERE expression IS DISTINCT FROM snowflake_adopt.default_of(relation, attname) OR attacl IS NOT NULL OR attstattarget >= 0
+            OR col_description(attrelid, number) IS NOT NULL)
+    SELECT format('%s has its own %s: drop it until the end.', member, what) FROM own
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_partition(regclass, name[]) IS
+    'not to be called: what partitions have that would be lost with these columns';
+
+-- Of foreign keys.
 CREATE FUNCTION snowflake_adopt.why_no_foreign_key(relation regclass, columns name[]) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s of %s references a partitioned table.', quote_ident(conname), conrelid::regclass)
@@ -59,23 +88,53 @@ CREATE FUNCTION snowflake_adopt.why_no_foreign_key(relation regclass, columns na
     FROM pg_constraint JOIN pg_class t ON t.oid = conrelid JOIN pg_attribute a ON attrelid = conrelid AND attnum = ANY (conkey)
     WHERE contype = 'f' AND conparentid = 0 AND conrelid = relation AND attname = ANY (columns) AND t.relkind = 'p'
         AND current_setting('server_version_num')::integer < 180000
+    UNION ALL
+    -- Its action and that of the second column's would contradict each other.
+    SELECT format('%s of %s has the action SET DEFAULT.', quote_ident(conname), conrelid::regclass)
+    FROM pg_constraint JOIN pg_attribute a ON attrelid = conrelid AND attnum = ANY (conkey)
+    WHERE contype = 'f' AND conparentid = 0 AND conrelid = relation AND attname = ANY (columns) AND 'd' IN (confdeltype, confupdtype)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_foreign_key(regclass, name[]) IS
     'not to be called: which foreign keys of these columns stand in the way of a migration';
 
-CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name name, published boolean) RETURNS SETOF text
+-- NULL for a narrow column, which has room for no Snowflake ID. Its greatest number need not be looked for, which takes long without an
+-- index of its own.
+CREATE FUNCTION snowflake_adopt.greatest_wide_id(relation regclass, column_name name) RETURNS bigint
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN atttypid NOT IN ('smallint'::regtype, 'integer'::regtype) THEN snowflake_adopt.greatest_id(relation, column_name) END
+    FROM pg_attribute WHERE attrelid = relation AND attname = column_name
+$$;
+COMMENT ON FUNCTION snowflake_adopt.greatest_wide_id(regclass, name) IS
+    'not to be called: the greatest number in a column that is not narrow';
+
+-- Also asked before the swap: DROP COLUMN would drop what was made since the start and cannot be made again.
+CREATE FUNCTION snowflake_adopt.why_not_swapped(relation regclass, column_name name, greatest_id bigint) RETURNS SETOF text
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH narrow AS (
         SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.narrow(ARRAY[relation], ARRAY[column_name]) n GROUP BY 1)
-    SELECT * FROM snowflake_adopt.obstacles(ARRAY[relation], ARRAY[column_name], true, ARRAY[snowflake_adopt.greatest_id(relation, column_name)])
+    SELECT * FROM snowflake_adopt.obstacles(ARRAY[relation], ARRAY[column_name], true, ARRAY[greatest_id])
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_column(n.relation, columns) why
+    UNION
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_partition(n.relation, columns) why
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_foreign_key(n.relation, columns) why
     UNION
     SELECT format('%s would be filled again while nobody can read or write the tables: drop it until the end.', pg_describe_object(class, object, 0))
     FROM snowflake_adopt.dependents(ARRAY[relation], ARRAY[column_name], true) JOIN pg_class c ON class = 'pg_class'::regclass AND c.oid = object
     WHERE relkind = 'm'
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_not_swapped(regclass, name, bigint) IS
+    'not to be called: what stands in the way of a swap; the greatest ID is that of the column, or NULL if it is narrow';
+
+CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name name, published boolean) RETURNS SETOF text
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    WITH narrow AS (
+        SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.narrow(ARRAY[relation], ARRAY[column_name]) n GROUP BY 1)
+    SELECT * FROM snowflake_adopt.why_not_swapped(relation, column_name, snowflake_adopt.greatest_wide_id(relation, column_name))
+    UNION
+    SELECT format('%s has a column %I.', n.relation, attname) FROM narrow n CROSS JOIN LATERAL unnest(columns) col
+    JOIN pg_attribute ON attrelid = n.relation AND attname = snowflake_adopt.beside(col)
     UNION
     SELECT format('%s is published by %s, whose subscribers need %s as bigint and the columns %s first. Then say published => true.', n.relation,
         string_agg(DISTINCT quote_ident(pubname), ', '), array_to_string(columns, ', '),

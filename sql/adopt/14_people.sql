@@ -55,7 +55,7 @@ CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text) RETURN
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = has_reached.relation);
-    is_to_do boolean;
+    is_to_do boolean := false;
     now_in text;
 BEGIN
     IF m.relation IS NULL THEN
@@ -66,15 +66,18 @@ BEGIN
     END IF;
     FOREACH now_in IN ARRAY snowflake_adopt.phases(goal) LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM snowflake_adopt.%I($1))', now_in || '_to_do') INTO is_to_do USING relation;
-        IF is_to_do THEN
-            IF snowflake_adopt.carrier(relation) IS NULL AND snowflake_adopt.launch(relation) IS NULL THEN
-                RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'no background worker is free for the migration',
-                    HINT = 'Increase max_worker_processes, or wait until another worker ends.';
-            END IF;
-            RETURN false;
-        END IF;
+        EXIT WHEN is_to_do;
     END LOOP;
-    RETURN goal IN ('started', 'copied');
+    -- The last goals are reached when the worker has deleted the migration, also if nothing else is to do.
+    IF NOT is_to_do AND goal IN ('started', 'copied') THEN
+        RETURN true;
+    ELSIF snowflake_adopt.carrier(relation) IS NULL AND snowflake_adopt.launch(relation) IS NULL
+        -- It can have ended meanwhile.
+        AND EXISTS (SELECT FROM snowflake_adopt.migration n WHERE n.relation = has_reached.relation) THEN
+        RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'no background worker is free for the migration',
+            HINT = 'Increase max_worker_processes, or wait until another worker ends.';
+    END IF;
+    RETURN false;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.has_reached(regclass, text) IS

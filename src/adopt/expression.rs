@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString};
 /// Evaluates nothing. Whoever reads the text finds operators and functions for the types of the new columns: PostgreSQL
 /// does the same in `ALTER COLUMN TYPE`. An expression is a `pg_node_tree`, which no user can make.
 #[pg_extern(sql = false)]
-fn snowflake_adopt_expression(expression: &str, relation: pg_sys::Oid, from: Array<i16>, to: Array<i16>) -> String {
+fn snowflake_adopt_expression(expression: &[u8], relation: pg_sys::Oid, from: Array<i16>, to: Array<i16>) -> Vec<u8> {
     let expression = CString::new(expression).expect("a text of PostgreSQL's");
     // SAFETY: the text is of a catalog. `natts` is the number of columns of the relation, which is open, and the map has
     // as many; it maps columns to themselves unless they are among `from`.
@@ -28,6 +28,7 @@ fn snowflake_adopt_expression(expression: &str, relation: pg_sys::Oid, from: Arr
         let context = pg_sys::deparse_context_for((*(*table).rd_rel).relname.data.as_ptr(), relation);
         let text = pg_sys::deparse_expression(node, context, false, false);
         pg_sys::relation_close(table, pg_sys::AccessShareLock.cast_signed());
-        CStr::from_ptr(text).to_string_lossy().into_owned()
+        // In the encoding of the database, which need not be UTF-8.
+        CStr::from_ptr(text).to_bytes().to_vec()
     }
 }

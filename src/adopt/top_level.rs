@@ -20,10 +20,12 @@ pub fn run(command: &CStr) {
         let nothing = std::ptr::null_mut();
         let queries = pg_sys::pg_analyze_and_rewrite_fixedparams(tree, query, std::ptr::null(), 0, nothing);
         let plans = pg_sys::pg_plan_queries(queries, query, 0, std::ptr::null_mut());
+        let plan = pg_sys::list_nth(plans, 0).cast::<pg_sys::PlannedStmt>();
+        assert!(!(*plan).utilityStmt.is_null(), "a utility command");
         // As PortalRunUtility(), whose snapshot the command gives back.
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         pg_sys::ProcessUtility(
-            pg_sys::list_nth(plans, 0).cast(),
+            plan,
             query,
             false,
             pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL,

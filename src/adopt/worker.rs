@@ -13,20 +13,24 @@ use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Starts a worker for the migration of this table, in the name of the user. Returns its process ID, 0 if there was
-/// nothing to do, or NULL if `max_worker_processes` leaves room for none.
+/// Starts a worker for the migration of this table, in the name of whoever began it. Returns its process ID, 0 if there
+/// was nothing to do, or NULL if `max_worker_processes` leaves room for none.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
-    // SAFETY: every session has a database and two users.
-    let (database, login, role) = unsafe { (pg_sys::MyDatabaseId, pg_sys::GetSessionUserId(), pg_sys::GetUserId()) };
-    // Workers are few, so only for a migration that the user may see.
+    // In the name of whoever wrote what it is to do: never of whoever goes on with it, who may be a superuser. Workers are
+    // few, so only for a migration that the user may see.
     let migration = format!(
-        "SELECT 1::pg_catalog.int8 FROM snowflake_adopt.migration WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+        "SELECT login::pg_catalog.oid, role::pg_catalog.oid FROM snowflake_adopt.migration \
+         WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
         relation.to_u32()
     );
-    if command::run(&[migration.as_bytes()]).is_none() {
+    let migration = CString::new(migration).expect("no zero byte");
+    let oid = |text: Option<CString>| text?.to_str().ok()?.parse::<u32>().ok().map(pg_sys::Oid::from);
+    let Some([Some(login), Some(role)]) = command::rows::<2>(&migration).pop().map(|row| row.map(oid)) else {
         return Some(0);
-    }
+    };
+    // SAFETY: every session has a database.
+    let database = unsafe { pg_sys::MyDatabaseId };
     launch(relation, database, login, role)
 }
 
@@ -126,6 +130,8 @@ fn become_role(role: pg_sys::Oid) {
                 (c"lock_timeout", c"0".as_ptr()),
                 (c"default_transaction_isolation", c"read committed".as_ptr()),
                 (c"default_transaction_read_only", c"off".as_ptr()),
+                // An index without TABLESPACE is in that of the database.
+                (c"default_tablespace", c"".as_ptr()),
                 (c"role", role),
             ] {
                 let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);

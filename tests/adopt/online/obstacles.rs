@@ -1,11 +1,13 @@
 //! What stands in the way is said at the start, and nothing is changed.
 
 use super::{call, dump, server};
-use testbed::{error, test, value};
+use testbed::{error, need_extension, test, value};
 
 #[test]
 fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
+    need_extension("btree_gist");
     let (cluster, mut client) = server();
+    client.batch_execute("CREATE EXTENSION btree_gist").expect("an extension of contrib");
     for (obstacle, back, says) in [
         (
             "CREATE MATERIALIZED VIEW m AS SELECT id FROM orders",
@@ -26,6 +28,16 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
             "CREATE INDEX i ON items ((order_id % 10))",
             "DROP INDEX i",
             "i computes an expression from order_id of items.",
+        ),
+        (
+            "CREATE INDEX g ON items USING gist (order_id)",
+            "DROP INDEX g",
+            "g is a gist index of order_id: drop it until the end.",
+        ),
+        (
+            "ALTER TABLE other.notes ADD CONSTRAINT d FOREIGN KEY (order_id) REFERENCES orders ON DELETE SET DEFAULT",
+            "ALTER TABLE other.notes DROP CONSTRAINT d",
+            "d of other.notes has the action SET DEFAULT.",
         ),
         ("CREATE TABLE more () INHERITS (items)", "DROP TABLE more", "Other tables inherit from items."),
         (
@@ -73,4 +85,47 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
     call(&mut client, "start('orders')");
     assert_eq!(error(&mut client, "CALL snowflake_adopt.start('orders', 'note')").code().code(), "42804");
     assert_eq!(error(&mut client, "DROP EXTENSION snowflake_adopt").code().code(), "2BP01");
+}
+
+#[test]
+fn what_only_a_text_in_a_constraint_or_the_name_of_a_column_says_does_no_harm() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE odd (\"Key of it\" serial PRIMARY KEY, note text, CHECK (\"Key of it\" > 0 AND note <> 'an INDEX CONCURRENTLY made'));
+             CREATE TABLE wide (of bigint REFERENCES odd); CREATE TABLE queue (of integer REFERENCES odd);
+             INSERT INTO odd (note) VALUES ('a'), ('b'); INSERT INTO wide VALUES (1); INSERT INTO queue VALUES (1); ANALYZE; DELETE FROM queue",
+        )
+        .expect("tables");
+    for step in ["start('odd', 'Key of it')", "run('odd')", "finish('odd')"] {
+        call(&mut client, step);
+    }
+    assert_eq!(
+        value(&mut client, "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND confrelid = 'odd'::regclass"),
+        "2"
+    );
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(\"Key of it\")) FROM odd"), "bigint");
+}
+
+#[test]
+fn what_came_after_the_start_and_cannot_be_made_again_is_not_dropped() {
+    let (_cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    client.batch_execute("CREATE INDEX late ON items ((order_id % 10))").expect("an index");
+    let refused = error(&mut client, "CALL snowflake_adopt.finish('orders')");
+    assert!(
+        refused.detail().is_some_and(|detail| detail.contains("late computes an expression from order_id")),
+        "{refused:?}"
+    );
+    client.batch_execute("DROP INDEX late").expect("no index");
+    call(&mut client, "finish('orders')");
+}
+
+#[test]
+fn undo_of_a_wide_key_ends() {
+    let (_cluster, mut client) = server();
+    client.batch_execute("CREATE TABLE wide (id bigserial PRIMARY KEY)").expect("a table");
+    call(&mut client, "start('wide')");
+    call(&mut client, "undo('wide')");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_adopt.migration"), "0");
 }

@@ -59,7 +59,8 @@ fn a_role_without_rights_sees_no_migration_and_can_begin_or_change_none() {
     call(&mut mallory, "pause('orders')");
     assert_eq!(value(&mut client, "SELECT is_paused FROM snowflake_adopt.migration"), "f");
     for (command, code) in [
-        ("CALL snowflake_adopt.start('items', 'order_id')", "42501"),
+        ("CALL snowflake_adopt.start('items', 'order_id')", "55000"),
+        ("INSERT INTO snowflake_adopt.migration (relation, column_name) VALUES ('items', 'order_id')", "42501"),
         (
             "INSERT INTO snowflake_adopt.migration (relation, column_name, role) VALUES ('items', 'order_id', 'postgres')",
             "42501",
@@ -69,4 +70,44 @@ fn a_role_without_rights_sees_no_migration_and_can_begin_or_change_none() {
     ] {
         assert_eq!(error(&mut mallory, command).code().code(), code, "{command}");
     }
+}
+
+/// A literal of a domain's array runs the CHECK of the domain when it is read.
+#[test]
+fn no_type_of_the_owner_runs_its_code_with_the_rights_of_whoever_adopts_the_table() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client
+        .batch_execute(
+            "SET ROLE shop; CREATE DOMAIN eye AS integer CHECK (is_fine(VALUE));
+             CREATE TABLE lines (sale integer DEFAULT array_length('{1}'::eye[], 1) REFERENCES sales, n integer);
+             CREATE STATISTICS seen ON sale, (n + array_length('{1}'::eye[], 1)) FROM lines; DELETE FROM who; RESET ROLE",
+        )
+        .expect("a table");
+    for step in ["start", "run", "finish"] {
+        call(&mut client, &format!("{step}('sales')"));
+    }
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(sale)) FROM lines"), "bigint");
+}
+
+#[test]
+fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute("CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory; CREATE TABLE payroll (id integer, salary integer)")
+        .expect("a table");
+    let mut mallory = cluster.connect();
+    mallory
+        .batch_execute(
+            "SET SESSION AUTHORIZATION mallory; CREATE TABLE bait (id serial PRIMARY KEY);
+             INSERT INTO snowflake_adopt.migration (relation, column_name, is_paused) VALUES ('bait', 'id', true)",
+        )
+        .expect("a migration");
+    let payroll = "INSERT INTO snowflake_adopt.beside VALUES ('bait', 'payroll', 'id', 'salary')";
+    assert_eq!(error(&mut mallory, payroll).code().code(), "42501");
+    client.batch_execute(payroll).expect("a column");
+    let refused = error(&mut client, "CALL snowflake_adopt.undo('bait')");
+    assert_eq!(refused.detail(), Some("must be owner of table payroll"), "{refused:?}");
+    client.batch_execute("SELECT salary FROM payroll").expect("a column");
 }
