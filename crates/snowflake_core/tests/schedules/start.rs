@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::server::Server;
 use snowflake_core::UnixMs;
-use snowflake_core::mark::{Begin, WalMark};
+use snowflake_core::mark::{Begin, Storage, WalMark};
 
 fn new_server(wal_mark: WalMark) -> Server {
     Server::new("t50 s1 epoch=0".parse().expect("a layout"), wal_mark)
@@ -14,10 +14,10 @@ fn start(server: &mut Server) -> Begin {
     server.mark().start(now).expect("a disk that works")
 }
 
-/// Where the server begins.
-fn floor(begin: Begin) -> UnixMs {
+/// Where the server begins, and whether it had to wait.
+fn floor(begin: Begin) -> (UnixMs, bool) {
     match begin {
-        Begin::At { point, .. } => point.floor,
+        Begin::At { point, was_pending, was_copied_up: false } => (point.floor, was_pending),
         begin => panic!("{begin:?}"),
     }
 }
@@ -33,9 +33,7 @@ fn a_server_without_a_mark_waits_for_the_time_that_it_said_first_and_begins_ther
             server.pass(1);
         }
         server.pass(late);
-        let begin = start(&mut server);
-        assert!(matches!(begin, Begin::At { was_pending: true, .. }), "{begin:?}");
-        assert_eq!(floor(begin), point.floor, "not the margin anew");
+        assert_eq!(floor(start(&mut server)), (point.floor, true), "not the margin anew");
     }
 }
 
@@ -57,5 +55,19 @@ fn a_start_that_fails_after_its_mark_is_in_wal_does_not_begin_further_ahead_when
         server.disk.writes_left = usize::MAX;
         floor(start(&mut server))
     };
-    assert_eq!([1, 2, 5].map(begins_after), [begins_after(0); 3]);
+    let (begins, was_pending) = begins_after(0);
+    assert!(!was_pending);
+    assert_eq!([1, 2, 5].map(begins_after), [(begins, false); 3]);
+}
+
+#[test]
+fn wal_says_of_a_server_without_marks_there_that_it_has_none_before_it_issues_an_id() {
+    let mut server = new_server(WalMark::Off);
+    server.happen(&Event::Crash);
+    server.call(1);
+    server.pass(10_000);
+    let in_wal = |server: &mut Server| (&mut server.disk).read_wal(1).expect("what WAL says");
+    assert!(in_wal(&mut server).is_unwritten());
+    server.call(1);
+    assert!(server.generator.is_started() && in_wal(&mut server).is_unknown);
 }
