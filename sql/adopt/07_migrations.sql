@@ -14,6 +14,8 @@ CREATE TABLE snowflake_adopt.migration (
     max_lag interval NOT NULL DEFAULT '10 s',
     phase text NOT NULL DEFAULT 'columns',
     waits_for text,
+    is_at_work boolean NOT NULL DEFAULT false,
+    ends integer NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     error text,
     begun_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
@@ -81,10 +83,19 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.carrier(oid) IS
     'not to be called: the process that carries a migration on; NULL if there is none';
 
--- Whether this process carries the migration on from now on.
+-- Whether this process carries the migration on from now on. If a process has ended in the same step three times, the step may be what
+-- ends it, and the server with it.
 CREATE FUNCTION snowflake_adopt.carry(migration oid) RETURNS bigint
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pg_try_advisory_lock('snowflake_adopt.migration'::regclass::oid::integer, migration::integer)::integer::bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_try_advisory_lock('snowflake_adopt.migration'::regclass::oid::integer, migration::integer) THEN
+        RETURN 0;
+    END IF;
+    UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = m.ends + 1, is_paused = m.is_paused OR m.ends >= 2,
+        error = CASE WHEN m.ends >= 2 THEN format('the worker has ended three times in phase %s', m.phase) ELSE m.error END
+        WHERE m.relation = migration AND m.is_at_work;
+    RETURN 1;
+END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.carry(oid) IS
     'not to be called: 1 if this process carries a migration on from now on, 0 if another one does';
@@ -97,6 +108,12 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.phases(text) IS
     'not to be called: the phases that lead to a goal of a migration, in their order';
 
+CREATE FUNCTION snowflake_adopt.rest_from_work(migration oid) RETURNS void
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = 0 WHERE m.relation = rest_from_work.migration
+$$;
+COMMENT ON FUNCTION snowflake_adopt.rest_from_work(oid) IS 'not to be called: notes that no step of a migration is under way';
+
 -- What the worker does next: a command, at the top level if no function can run it, and how long to wait after it. No row if the
 -- goal is reached, or the migration paused.
 CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT at_top_level boolean, OUT wait_ms bigint) RETURNS SETOF record
@@ -107,8 +124,13 @@ DECLARE
     waits text;
 BEGIN
     IF m.relation IS NULL THEN
+        PERFORM snowflake_adopt.rest_from_work(next.migration);
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_class WHERE oid = next.migration) THEN
+        DELETE FROM snowflake_adopt.migration d WHERE d.relation = next.migration;
         RETURN;
     END IF;
+    DELETE FROM snowflake_adopt.beside b WHERE b.migration = next.migration AND NOT EXISTS (SELECT FROM pg_class WHERE oid = b.relation);
     at_top_level := false;
     wait_ms := 0;
     FOREACH now_in IN ARRAY snowflake_adopt.phases(m.goal) LOOP
@@ -118,14 +140,16 @@ BEGIN
             SELECT t.waits_for, t.wait_ms INTO waits, wait_ms FROM snowflake_adopt.throttle(m) t;
         END IF;
         UPDATE snowflake_adopt.migration SET phase = now_in, waits_for = waits,
-            failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END
-            WHERE relation = m.relation AND ((phase, waits_for) IS DISTINCT FROM (now_in, waits) OR has_succeeded AND failures > 0);
+            failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END,
+            ends = CASE WHEN has_succeeded AND is_at_work THEN 0 ELSE ends END, is_at_work = waits IS NULL
+            WHERE relation = m.relation;
         -- Not by its text: a CHECK can contain any.
         at_top_level := now_in = 'indexes';
         command := CASE WHEN waits IS NULL THEN command END;
         RETURN NEXT;
         RETURN;
     END LOOP;
+    PERFORM snowflake_adopt.rest_from_work(next.migration);
     -- The goal can have changed meanwhile. A swap deletes the migration itself.
     DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND 'undone' = ALL (ARRAY[goal, m.goal]);
 END

@@ -22,7 +22,7 @@ CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place in
     FROM renamed WHERE obj_description(constraint_oid, 'pg_constraint') IS NOT NULL
     UNION ALL
     -- Those of a partitioned table adopt the indexes of its partitions.
-    SELECT 11, CASE WHEN k.oid IS NULL THEN regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
+    SELECT 11, CASE WHEN k.oid IS NULL THEN snowflake_adopt.as_owner(c.relowner, regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '))
         ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', indrelid::regclass, conname, pg_get_constraintdef(k.oid)) END
     FROM (SELECT DISTINCT b.relation FROM snowflake_adopt.beside b WHERE b.migration = renames_indexes.migration) b
     CROSS JOIN LATERAL snowflake_adopt.places(b.relation, b.relation) p

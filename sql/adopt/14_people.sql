@@ -38,7 +38,7 @@ COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
 CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    UPDATE snowflake_adopt.migration m SET goal = aim.goal, is_paused = false, failures = 0, error = NULL,
+    UPDATE snowflake_adopt.migration m SET goal = aim.goal, is_paused = false, failures = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
         WHERE m.relation = aim.relation;
     IF NOT FOUND THEN
@@ -58,7 +58,10 @@ DECLARE
     is_to_do boolean := false;
     now_in text;
 BEGIN
-    IF m.relation IS NULL THEN
+    IF m.relation IS NULL AND goal = 'adopted' AND NOT EXISTS (SELECT FROM pg_attrdef
+        WHERE adrelid = relation AND snowflake_adopt.issues_ids(pg_get_expr(adbin, adrelid))) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was undone', relation);
+    ELSIF m.relation IS NULL THEN
         RETURN true;
     ELSIF m.is_paused THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s is paused', relation),

@@ -248,3 +248,40 @@ fn a_paused_migration_rests_and_an_index_that_cannot_be_made_is_told() {
     call(&mut client, "finish('orders')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
 }
+
+/// Else a step that ends the server would end it again after each start.
+#[test]
+fn a_step_that_has_ended_three_workers_is_not_tried_again_until_somebody_says_so() {
+    let (cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    let mut blocker = cluster.connect();
+    blocker.batch_execute("BEGIN; LOCK TABLE items IN SHARE UPDATE EXCLUSIVE MODE").expect("a lock");
+    client.batch_execute("SELECT snowflake_adopt.aim('orders', 'adopted', 100, NULL)").expect("a goal");
+    for _ in 0..3 {
+        client.batch_execute("SELECT snowflake_adopt.launch('orders'::regclass)").expect("a worker");
+        let at_index =
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = snowflake_adopt.carrier('orders'::regclass)
+            AND wait_event_type = 'Lock'";
+        cluster.wait_until(at_index);
+        client
+            .batch_execute("SELECT pg_terminate_backend(snowflake_adopt.carrier('orders'::regclass))")
+            .expect("its end");
+        cluster.wait_until("SELECT snowflake_adopt.carrier('orders'::regclass) IS NULL");
+    }
+    blocker.batch_execute("COMMIT").expect("no lock");
+    let refused = error(&mut client, "CALL snowflake_adopt.wait('orders', 'adopted')");
+    if refused.detail() != Some("the worker has ended three times in phase indexes") {
+        panic!("{refused:?}");
+    }
+    call(&mut client, "finish('orders')");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
+}
+
+#[test]
+fn a_table_that_is_dropped_during_a_migration_is_forgotten() {
+    let (_cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    client.batch_execute("DROP TABLE items CASCADE").expect("no table");
+    call(&mut client, "finish('orders')");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM other.notes"), "bigint");
+}
