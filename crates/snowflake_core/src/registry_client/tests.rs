@@ -286,3 +286,29 @@ fn a_lease_is_renewed_after_a_third_of_it_and_sooner_if_it_is_short() {
     world.now = 6500;
     assert!(client.is_due(&world), "less than half of it is left");
 }
+
+#[test]
+fn a_client_shows_its_lease_asks_at_once_when_told_and_says_when_it_is_refused() {
+    let mut world = World::default();
+    assert_eq!(Client::new(&mut world).lease(), None);
+    let (mut client, mut world) = leased();
+    assert_eq!((client.lease().map(|lease| lease.worker), client.is_superseded()), (Some(36), false));
+    assert!(!client.is_due(&world));
+    client.hurry(&world);
+    assert!(client.is_due(&world));
+    world.must_stop = Some(false);
+    assert_eq!((client.ask(&mut world), client.is_superseded()), (Err(Failure::Refused), true));
+}
+
+/// So that servers that started together do not come back together.
+#[test]
+fn a_third_of_a_lease_is_a_tenth_shorter_or_longer_by_its_token() {
+    for (token, next) in [(0x1_0000, 1800), (0x1_8000, 2000), (0x1_FFFF, 2199)] {
+        let (mut client, mut world) = leased();
+        let now = client.next().expect("a time");
+        // The next token is one more.
+        (world.now, world.tokens) = (now, token - 1);
+        client.ask(&mut world).expect("a renewal");
+        assert_eq!(client.next(), Some(now + next), "{token:x}");
+    }
+}

@@ -51,3 +51,12 @@ fn a_record_says_how_far_the_mark_in_wal_was() {
     }
     assert_eq!(running(WalMark::Off).disk.record.map(|record| record.logged), Some(0));
 }
+
+#[test]
+fn marks_go_to_wal_unless_they_are_off_and_must_go_there_if_that_is_required() {
+    let modes = [WalMark::Off, WalMark::Prefer, WalMark::Require];
+    assert_eq!(
+        modes.map(|mode| (mode.is_written(), mode.is_required())),
+        [(false, false), (true, false), (true, true)]
+    );
+}
