@@ -66,7 +66,10 @@ fn wal_says_of_a_server_without_marks_there_that_it_has_none_before_it_issues_an
     server.happen(&Event::Crash);
     server.call(1);
     server.pass(10_000);
-    let in_wal = |server: &mut Server| (&mut server.disk).read_wal(1).expect("what WAL says");
+    let in_wal = |server: &mut Server| {
+        let disk = &mut server.disk;
+        disk.read_wal(1).expect("what WAL says")
+    };
     assert!(in_wal(&mut server).is_unwritten());
     server.call(1);
     assert!(server.generator.is_started() && in_wal(&mut server).is_unknown);
