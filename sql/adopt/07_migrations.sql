@@ -46,10 +46,17 @@ CREATE TABLE snowflake_adopt.copying (
 );
 COMMENT ON TABLE snowflake_adopt.copying IS 'blocks of tables and partitions whose rows are still to be copied into the columns beside';
 
+-- By SET ROLE, which a membership includes unless PostgreSQL 16 or later was told otherwise.
+CREATE FUNCTION snowflake_adopt.may_become(role oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_has_role(role, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.may_become(oid) IS 'not to be called: whether the user could become a role';
+
 -- Also a table that was dropped.
 CREATE FUNCTION snowflake_adopt.may_change(relation regclass) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND NOT pg_has_role(relowner, 'MEMBER'))
+    SELECT NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND NOT snowflake_adopt.may_become(relowner))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: whether the user could become the owner of a table';
 
@@ -58,8 +65,8 @@ ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members ON snowflake_adopt.migration
-    USING (pg_catalog.pg_has_role(role::oid, 'MEMBER') AND pg_catalog.pg_has_role(login::oid, 'MEMBER'))
-    WITH CHECK (pg_catalog.pg_has_role(role::oid, 'MEMBER') AND pg_catalog.pg_has_role(login::oid, 'MEMBER')
+    USING (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_become(login::oid))
+    WITH CHECK (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_become(login::oid)
         AND snowflake_adopt.may_change(relation));
 CREATE POLICY members ON snowflake_adopt.beside
     USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration))

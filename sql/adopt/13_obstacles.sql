@@ -20,7 +20,8 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     UNION ALL
     SELECT format('Other tables inherit from %s.', relation) FROM pg_class c WHERE c.oid = relation AND relkind = 'r' AND (SELECT count(*) FROM members) > 1
     UNION ALL
-    SELECT format('You do not have the rights of %s, who owns %s.', relowner::regrole, member) FROM members WHERE NOT pg_has_role(relowner, 'USAGE')
+    SELECT format('You do not have the rights of %s, who owns %s.', relowner::regrole, member) FROM members
+        WHERE NOT (pg_has_role(relowner, 'USAGE') AND snowflake_adopt.may_become(relowner))
     UNION ALL
     SELECT format('%s has FORCE ROW LEVEL SECURITY, which hides rows from its owner.', member) FROM members m JOIN pg_roles r ON r.oid = relowner
         WHERE relrowsecurity AND relforcerowsecurity AND NOT rolbypassrls AND NOT rolsuper

@@ -38,7 +38,7 @@ COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
 CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    UPDATE snowflake_adopt.migration m SET goal = aim.goal, is_paused = false, failures = 0, ends = 0, is_at_work = false, error = NULL,
+    UPDATE snowflake_adopt.migration m SET goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
         WHERE m.relation = aim.relation;
     IF NOT FOUND THEN
@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
-    'not to be called: sets the goal of a migration';
+    'not to be called: sets the goal of a migration, or lets it rest if there is none';
 
 -- Whether the migration has come to the goal: nothing of its phases is to do.
 CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text) RETURNS boolean
@@ -100,7 +100,6 @@ BEGIN
     END LOOP;
 END
 $$;
-
 COMMENT ON PROCEDURE snowflake_adopt.wait(regclass, text) IS
     'not to be called: returns when a migration has come to a goal; each wait is a transaction of its own';
 
@@ -126,17 +125,10 @@ COMMENT ON PROCEDURE snowflake_adopt.run(regclass, integer, interval) IS
 
 CREATE PROCEDURE snowflake_adopt.pause(relation regclass) LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM snowflake_adopt.rest(relation);
+    PERFORM snowflake_adopt.aim(relation, NULL, NULL, NULL);
 END
 $$;
 COMMENT ON PROCEDURE snowflake_adopt.pause(regclass) IS 'let a migration rest after its present step, until run() or finish() is called';
-
-CREATE FUNCTION snowflake_adopt.rest(relation regclass) RETURNS void
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE snowflake_adopt.migration m SET is_paused = true WHERE m.relation = rest.relation
-$$;
-COMMENT ON FUNCTION snowflake_adopt.rest(regclass) IS
-    'not to be called: lets a migration rest';
 
 CREATE PROCEDURE snowflake_adopt.finish(relation regclass) LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,12 +1,13 @@
 //! Carries migrations on after the server has started, or was promoted: whoever began them need not be there.
 
 use super::worker;
-use crate::postgres::command;
-use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder};
+use crate::postgres::{background_worker, command};
+use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, SignalWakeFlags};
 use pgrx::prelude::*;
+use std::ffi::{CStr, CString};
 
-/// Asks the postmaster for a worker that looks for migrations in all databases. It has no room for one, or starts it: in
-/// either case `run` and `finish` carry a migration on, too.
+/// Asks the postmaster for a worker that looks for migrations in all databases. If there is no room for one, migrations
+/// wait until somebody calls `run` or `finish`.
 pub fn look_for_migrations() {
     let _ = builder("snowflake_adopt_look_everywhere").load_dynamic();
 }
@@ -23,8 +24,8 @@ fn builder(function: &str) -> BackgroundWorkerBuilder {
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_adopt_look_everywhere(_argument: pg_sys::Datum) {
-    crate::postgres::background_worker::end_when_told();
-    BackgroundWorker::attach_signal_handlers(pgrx::bgworkers::SignalWakeFlags::SIGHUP);
+    background_worker::end_when_told();
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     BackgroundWorker::connect_worker_to_spi(None, None);
     for database in worker::in_transaction(databases) {
         // SAFETY: every process has an ID.
@@ -64,8 +65,8 @@ fn databases() -> Vec<pg_sys::Oid> {
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_adopt_look(database: pg_sys::Datum) {
-    crate::postgres::background_worker::end_when_told();
-    BackgroundWorker::attach_signal_handlers(pgrx::bgworkers::SignalWakeFlags::SIGHUP);
+    background_worker::end_when_told();
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     let database = pg_sys::Oid::from(u32::try_from(database.value()).expect("an OID"));
     BackgroundWorker::connect_worker_to_spi_by_oid(Some(database), None);
     for [relation, login, role] in worker::in_transaction(migrations) {
@@ -76,18 +77,18 @@ pub extern "C-unwind" fn snowflake_adopt_look(database: pg_sys::Datum) {
 /// Table, user of the session and role of each migration. The owner of a database can make a schema of this name, and
 /// what is in it must not run with the rights of a superuser: an ordinary table of a superuser's runs nothing.
 fn migrations() -> Vec<[pg_sys::Oid; 3]> {
-    const TABLES: &std::ffi::CStr = c"SELECT c.oid FROM pg_catalog.pg_class c \
+    const TABLES: &CStr = c"SELECT c.oid FROM pg_catalog.pg_class c \
         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
         JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) c.relowner \
         WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_adopt' AND c.relname OPERATOR(pg_catalog.=) 'migration' \
         AND c.relkind OPERATOR(pg_catalog.=) 'r' AND o.rolsuper";
-    const MIGRATIONS: &std::ffi::CStr =
+    const MIGRATIONS: &CStr =
         c"SELECT relation::pg_catalog.oid, login::pg_catalog.oid, role::pg_catalog.oid FROM snowflake_adopt.migration \
         WHERE NOT is_paused";
     if command::rows::<1>(TABLES).is_empty() {
         return Vec::new();
     }
-    let oid = |text: Option<std::ffi::CString>| text.and_then(|text| text.to_str().ok()?.parse::<u32>().ok());
+    let oid = |text: Option<CString>| text.and_then(|text| text.to_str().ok()?.parse::<u32>().ok());
     command::rows::<3>(MIGRATIONS)
         .into_iter()
         .map(|row| row.map(|text| pg_sys::Oid::from(oid(text).unwrap_or(0))))

@@ -71,7 +71,7 @@ pub extern "C-unwind" fn snowflake_adopt_worker(relation: pg_sys::Datum) {
         let outcome = attempt(|| migration.step(has_succeeded));
         has_succeeded = outcome.is_ok();
         let Some(pause) = outcome.unwrap_or_else(|error| migration.note(&error)) else { return };
-        sleep::on_latch(Some(pause), WaitEvent::KeeperMain);
+        sleep::on_latch(Some(pause), WaitEvent::AdoptMain);
         pgrx::check_for_interrupts!();
         if BackgroundWorker::sighup_received() {
             // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.

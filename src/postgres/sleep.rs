@@ -70,6 +70,8 @@ pub enum WaitEvent {
     KeeperMain,
     /// Waits, as the registry client, for something to do.
     RegistryMain,
+    /// Waits, as the worker of a migration, for its next step.
+    AdoptMain,
     /// Waits for another server: the registry, or one of a fleet.
     Remote,
 }
@@ -85,6 +87,7 @@ impl WaitEvent {
             Self::MarkWrite => c"SnowflakeMarkWrite",
             Self::KeeperMain => c"SnowflakeKeeperMain",
             Self::RegistryMain => c"SnowflakeRegistryMain",
+            Self::AdoptMain => c"SnowflakeAdoptMain",
             Self::Remote => c"SnowflakeRemote",
         };
         // SAFETY: returns the number of this name, a C string; the same one in every process.

@@ -270,9 +270,7 @@ fn a_step_that_has_ended_three_workers_is_not_tried_again_until_somebody_says_so
     }
     blocker.batch_execute("COMMIT").expect("no lock");
     let refused = error(&mut client, "CALL snowflake_adopt.wait('orders', 'adopted')");
-    if refused.detail() != Some("the worker has ended three times in phase indexes") {
-        panic!("{refused:?}");
-    }
+    assert_eq!(refused.detail(), Some("the worker has ended three times in phase indexes"));
     call(&mut client, "finish('orders')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
 }

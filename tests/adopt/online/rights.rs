@@ -51,12 +51,9 @@ fn a_role_without_rights_sees_no_migration_and_can_begin_or_change_none() {
     mallory.batch_execute("SET SESSION AUTHORIZATION mallory").expect("a user");
     assert_eq!(value(&mut mallory, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
     for step in ["run", "pause", "finish", "undo"] {
-        if step != "pause" {
-            let refused = error(&mut mallory, &format!("CALL snowflake_adopt.{step}('orders')"));
-            assert_eq!(refused.message(), "public.orders is not being adopted", "{step}");
-        }
+        let refused = error(&mut mallory, &format!("CALL snowflake_adopt.{step}('orders')"));
+        assert_eq!(refused.message(), "public.orders is not being adopted", "{step}");
     }
-    call(&mut mallory, "pause('orders')");
     assert_eq!(value(&mut client, "SELECT is_paused FROM snowflake_adopt.migration"), "f");
     for (command, code) in [
         ("CALL snowflake_adopt.start('items', 'order_id')", "55000"),
