@@ -47,16 +47,22 @@ COMMENT ON FUNCTION snowflake_adopt.members(regclass) IS 'not to be called: a ta
 
 CREATE FUNCTION snowflake_adopt.referring(relations regclass[], columns name[], OUT relation regclass, OUT column_name name)
     RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    -- In this order: to look for a better one takes longer than all else.
+    SET join_collapse_limit = 1 AS $$
     WITH RECURSIVE refers(rel, col) AS (
         SELECT r::oid, c FROM unnest(relations, columns) u(r, c)
         UNION
         SELECT coalesce(pg_partition_root(c.conrelid), c.conrelid), a.attname
-        FROM refers r
-        JOIN pg_constraint c ON contype = 'f' AND r.rel IN (confrelid, pg_partition_root(confrelid))
+        FROM refers r CROSS JOIN LATERAL snowflake_adopt.members(r.rel) member
+        JOIN pg_class t ON t.oid = member AND (t.oid = r.rel OR t.relispartition)
+        JOIN pg_attribute f ON f.attrelid = t.oid AND f.attname = r.col
+        -- pg_constraint has no index for this, and can be large.
+        JOIN pg_depend ON classid = 'pg_constraint'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = t.oid AND refobjsubid = f.attnum
+        JOIN pg_constraint c ON c.oid = objid AND contype = 'f' AND confrelid = t.oid
         CROSS JOIN LATERAL unnest(conkey, confkey) k(referring, referenced)
         JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.referring
-        JOIN pg_attribute f ON f.attrelid = confrelid AND f.attnum = k.referenced AND f.attname = r.col)
+        WHERE k.referenced = f.attnum)
     SELECT rel, col FROM refers
 $$;
 COMMENT ON FUNCTION snowflake_adopt.referring(regclass[], name[]) IS
@@ -126,7 +132,8 @@ CREATE FUNCTION snowflake_adopt.why_not_bigint(relation regclass, column_name na
     UNION
     SELECT format('%I of %s cannot become bigint: %I of %s is of its row type.', column_name, member, u.attname, u.attrelid::regclass)
     FROM ids JOIN pg_type t ON t.oid = reltype
-    JOIN pg_attribute u ON u.atttypid IN (t.oid, t.typarray) AND NOT u.attisdropped
+    JOIN pg_depend d ON refclassid = 'pg_type'::regclass AND refobjid IN (t.oid, t.typarray) AND d.classid = 'pg_class'::regclass
+    JOIN pg_attribute u ON u.attrelid = d.objid AND u.attnum = d.objsubid AND u.atttypid = refobjid
     JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
     UNION
     SELECT format('%I of %s cannot become bigint while there is: %s, which needs the index of a partition.', column_name, relation,

@@ -131,19 +131,26 @@ COMMENT ON FUNCTION snowflake_adopt.remake(oid, oid) IS
     'not to be called: the command that drops a view, policy, trigger or function, the commands that recreate it, and the one that fills a materialized view';
 
 -- Objects that can be recreated, too, are named, and all others have their OID.
+CREATE FUNCTION snowflake_adopt.uses(class oid, object oid, OUT refclassid oid, OUT refobjid oid, OUT deptype "char") RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.refclassid, d.refobjid, d.deptype FROM pg_depend d WHERE d.classid = class AND d.objid = object
+    UNION ALL
+    SELECT d.refclassid, d.refobjid, d.deptype FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+    WHERE class = 'pg_class'::regclass AND ev_class = object
+$$;
+COMMENT ON FUNCTION snowflake_adopt.uses(oid, oid) IS 'not to be called: what an object depends on, or the rules of a view';
+
 CREATE FUNCTION snowflake_adopt.dependencies(class oid, object oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT coalesce(string_agg(DISTINCT CASE WHEN relkind IN ('v', 'm') OR prosqlbody IS NOT NULL THEN name
         ELSE concat_ws(' ', refclassid, refobjid, name) END, ', '), '')
     FROM (
         SELECT refclassid, refobjid, (SELECT concat_ws(' ', type, identity) FROM pg_identify_object(refclassid, refobjid, 0)) AS name
-        FROM pg_depend
-        WHERE deptype = 'n' AND (classid = class AND objid = object OR classid = 'pg_rewrite'::regclass AND class = 'pg_class'::regclass
-            AND objid IN (SELECT oid FROM pg_rewrite WHERE ev_class = object))) depends
+        FROM snowflake_adopt.uses(class, object) WHERE deptype = 'n') depends
     LEFT JOIN pg_class c ON refclassid = 'pg_class'::regclass AND c.oid = refobjid
     LEFT JOIN pg_proc p ON refclassid = 'pg_proc'::regclass AND p.oid = refobjid
 $$;
-COMMENT ON FUNCTION snowflake_adopt.dependencies(oid, oid) IS 'not to be called: what an object depends on';
+COMMENT ON FUNCTION snowflake_adopt.dependencies(oid, oid) IS 'not to be called: what an object depends on, as a text';
 
 -- After an earlier transaction of the plan has recreated an object, the text of its definition can differ, and is left out.
 CREATE FUNCTION snowflake_adopt.fingerprint(class oid, object oid, with_definition boolean) RETURNS text

@@ -12,7 +12,8 @@ CREATE FUNCTION snowflake_adopt.readers(
         LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid AND rulename = '_RETURN'
         LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
         WHERE w.oid IS NOT NULL OR d.classid IN ('pg_policy'::regclass, 'pg_proc'::regclass)
-            OR tgparentid = 0 AND NOT tgisinternal
+            -- That of a migration goes with the columns.
+            OR tgparentid = 0 AND NOT tgisinternal AND tgname <> '~snowflake_adopt'
         UNION
         SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid),
             d.refclassid <> r.class, depth + 1
@@ -34,9 +35,7 @@ COMMENT ON FUNCTION snowflake_adopt.readers(regclass[], name[]) IS
 CREATE FUNCTION snowflake_adopt.types_used(class oid, object oid) RETURNS SETOF oid
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE used(type) AS (
-        SELECT refobjid FROM pg_depend
-        WHERE refclassid = 'pg_type'::regclass AND (classid = class AND objid = object
-            OR classid = 'pg_rewrite'::regclass AND class = 'pg_class'::regclass AND objid IN (SELECT oid FROM pg_rewrite WHERE ev_class = object))
+        SELECT refobjid FROM snowflake_adopt.uses(class, object) WHERE refclassid = 'pg_type'::regclass
         UNION
         SELECT inner_type FROM used JOIN pg_type t ON t.oid = type
         LEFT JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped

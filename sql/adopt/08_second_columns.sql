@@ -14,12 +14,52 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.wait_briefly_for_locks() IS
     'not to be called: for this transaction, lock_timeout and deadlock_timeout so short that nobody waits for it long';
 
+-- Also columns of foreign keys that came after the start.
+CREATE FUNCTION snowflake_adopt.new_columns(migration regclass, OUT relation regclass, OUT column_name name) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n.relation, n.column_name FROM snowflake_adopt.migration m
+    CROSS JOIN LATERAL snowflake_adopt.narrow(ARRAY[m.relation], ARRAY[m.column_name]) n WHERE m.relation = new_columns.migration
+    EXCEPT
+    SELECT b.relation, b.column_name FROM snowflake_adopt.beside b WHERE b.migration = new_columns.migration
+$$;
+COMMENT ON FUNCTION snowflake_adopt.new_columns(regclass) IS
+    'not to be called: the narrow columns of a migration which it does not know yet';
+
+CREATE FUNCTION snowflake_adopt.lost_columns(migration regclass) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(format('%I of %s', b.column_name, b.relation), ', ' ORDER BY b.relation, b.column_name) FROM snowflake_adopt.beside b
+    WHERE b.migration = lost_columns.migration AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = b.relation AND attname = b.column_name)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.lost_columns(regclass) IS
+    'not to be called: the columns of a migration which somebody has renamed or dropped; NULL if there are none';
+
+CREATE FUNCTION snowflake_adopt.take_in_columns(migration regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lost text := snowflake_adopt.lost_columns(migration);
+BEGIN
+    IF lost IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('there is no column %s any more: rename it back, or call snowflake_adopt.undo()', lost);
+    END IF;
+    INSERT INTO snowflake_adopt.beside
+        SELECT migration, n.relation, n.column_name, snowflake_adopt.beside(n.column_name) FROM snowflake_adopt.new_columns(migration) n;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.take_in_columns(regclass) IS
+    'not to be called: notes the narrow columns of a migration; an error if one of them is lost';
+
 CREATE FUNCTION snowflake_adopt.columns_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('SELECT snowflake_adopt.add_columns(%s)', b.relation::oid) FROM snowflake_adopt.beside b
-    WHERE b.migration = columns_to_do.migration AND NOT EXISTS (SELECT FROM pg_trigger t WHERE tgrelid = b.relation
-        AND tgfoid = 'snowflake_adopt.copy_columns'::regproc AND tgenabled = 'A')
-    ORDER BY b.relation
+    SELECT format('SELECT snowflake_adopt.take_in_columns(%s)', columns_to_do.migration::oid)
+    -- Not between batches, since it takes a tenth of a batch to look.
+    WHERE CASE WHEN EXISTS (SELECT FROM snowflake_adopt.copying c WHERE c.migration = columns_to_do.migration AND NOT isempty(c.todo)) THEN false
+        ELSE snowflake_adopt.lost_columns(columns_to_do.migration) IS NOT NULL
+            OR EXISTS (SELECT FROM snowflake_adopt.new_columns(columns_to_do.migration)) END
+    UNION ALL
+    (SELECT DISTINCT format('SELECT snowflake_adopt.add_columns(%s)', b.relation::oid) FROM snowflake_adopt.beside b
+    WHERE b.migration = columns_to_do.migration AND NOT EXISTS (SELECT FROM pg_trigger t JOIN pg_attribute ON attrelid = tgrelid AND attname = b.beside
+        WHERE tgrelid = b.relation AND tgfoid = 'snowflake_adopt.copy_columns'::regproc AND tgenabled = 'A')
+    ORDER BY 1)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.columns_to_do(regclass) IS
     'not to be called: the commands that add the columns and triggers of a migration which are missing';
@@ -31,13 +71,14 @@ DECLARE
     differs text;
     pairs text;
 BEGIN
-    SELECT string_agg(format('ADD COLUMN %I bigint', beside), ', '), string_agg(format('NEW.%I IS DISTINCT FROM NEW.%I', beside, column_name), ' OR '),
+    SELECT string_agg(format('ADD COLUMN IF NOT EXISTS %I bigint', beside), ', '), string_agg(format('NEW.%I IS DISTINCT FROM NEW.%I', beside, column_name), ' OR '),
         string_agg(format('%L, %L', column_name, beside), ', ')
         INTO added, differs, pairs FROM snowflake_adopt.beside WHERE relation = table_oid;
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    EXECUTE format('ALTER TABLE %s %s', table_oid::regclass, added);
+    EXECUTE format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS snowflake_adopt_equal, %s', table_oid::regclass, added);
+    DELETE FROM snowflake_adopt.copying USING snowflake_adopt.members(table_oid) member WHERE relation = member;
     -- Triggers run in the order of their names, and this one must run after those that change a key.
-    EXECUTE format('CREATE TRIGGER "~snowflake_adopt" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (%s)
+    EXECUTE format('CREATE OR REPLACE TRIGGER "~snowflake_adopt" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (%s)
         EXECUTE FUNCTION snowflake_adopt.copy_columns(%s)', table_oid::regclass, differs, pairs);
     -- Also for rows that logical replication applies.
     EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER "~snowflake_adopt"', table_oid::regclass);

@@ -36,11 +36,13 @@ COMMENT ON FUNCTION snowflake_adopt.has_type_of_others(oid) IS
 -- Indexes that contain narrow columns, and the names of those that take their places.
 CREATE FUNCTION snowflake_adopt.indexes(migration regclass, OUT leaf regclass, OUT index regclass, OUT successor name, OUT narrow smallint[], OUT wide smallint[])
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT l.leaf, indexrelid::regclass, format('snowflake_adopt_%s', indexrelid), p.narrow, p.wide
-    FROM snowflake_adopt.leaves(indexes.migration) l CROSS JOIN LATERAL snowflake_adopt.places(l.root, l.leaf) p
-    JOIN pg_index ON indrelid = l.leaf AND indisvalid AND NOT snowflake_adopt.has_type_of_others(indexrelid)
-    WHERE indkey::smallint[] && p.narrow
-        OR snowflake_adopt.expression(indpred, indrelid, p.narrow, p.wide) <> pg_get_expr(indpred, indrelid)
+    -- First these, since PostgreSQL would ask for the types of each index of the database.
+    WITH ours AS MATERIALIZED (
+        SELECT l.leaf, x.*, p.narrow, p.wide FROM snowflake_adopt.leaves(indexes.migration) l
+        CROSS JOIN LATERAL snowflake_adopt.places(l.root, l.leaf) p JOIN pg_index x ON indrelid = l.leaf AND indisvalid)
+    SELECT leaf, indexrelid::regclass, format('snowflake_adopt_%s', indexrelid), narrow, wide FROM ours
+    WHERE (indkey::smallint[] && narrow OR snowflake_adopt.expression(indpred, indrelid, narrow, wide) <> pg_get_expr(indpred, indrelid))
+        AND NOT snowflake_adopt.has_type_of_others(indexrelid)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.indexes(regclass) IS
     'not to be called: the indexes that contain narrow columns of a migration, and the names of their successors';
@@ -81,15 +83,15 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.index_definition(oid, name, smallint[], smallint[]) IS
     'not to be called: the command that creates the successor of an index';
 
--- An index that was interrupted is dropped first.
+-- An index that was interrupted is dropped first. Unique ones come last: beside a second one, a concurrent INSERT ... ON CONFLICT can fail.
 CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN s.oid IS NULL THEN snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide)
         ELSE format('DROP INDEX CONCURRENTLY %s', s.oid::regclass) END
     FROM snowflake_adopt.indexes(indexes_to_do.migration) i JOIN pg_class o ON o.oid = i.index
-    LEFT JOIN pg_class s ON s.relnamespace = o.relnamespace AND s.relname = i.successor
+    JOIN pg_index u ON u.indexrelid = i.index LEFT JOIN pg_class s ON s.relnamespace = o.relnamespace AND s.relname = i.successor
     LEFT JOIN pg_index x ON x.indexrelid = s.oid
-    WHERE x.indisvalid IS NOT TRUE ORDER BY o.oid
+    WHERE x.indisvalid IS NOT TRUE ORDER BY u.indisunique, o.oid
 $$;
 COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS
     'not to be called: the commands that create the indexes of a migration which are missing';

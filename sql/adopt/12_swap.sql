@@ -116,6 +116,9 @@ COMMENT ON FUNCTION snowflake_adopt.refreshes_functions(regclass) IS
 CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, greatest_id bigint) RETURNS SETOF text
     LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT command FROM (
+        SELECT DISTINCT 1, 0, 0, format('DROP TRIGGER "~snowflake_adopt" ON %s', b.relation)
+        FROM snowflake_adopt.beside b WHERE b.migration = swap_commands.migration
+        UNION ALL
         SELECT CASE WHEN r.place < 9 THEN 2 ELSE 14 END, r.place, nth, r.command FROM snowflake_adopt.migration m
         CROSS JOIN LATERAL snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r WHERE m.relation = swap_commands.migration
         UNION ALL
@@ -154,9 +157,9 @@ CREATE FUNCTION snowflake_adopt.swap(migration oid) RETURNS void
 DECLARE
     phase text;
     command text;
+    commands text[];
     lost text;
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = swap.migration);
-    -- Before nobody can read or write the table.
     greatest bigint := snowflake_adopt.greatest_wide_id(m.relation, m.column_name);
     tables text := (SELECT string_agg(DISTINCT rel::text, ', ') FROM (
         SELECT m.relation
@@ -166,23 +169,22 @@ DECLARE
         SELECT f.relation FROM snowflake_adopt.foreign_keys(swap.migration::regclass) f) r(rel));
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', tables);
-    -- Somebody may have added an index, a foreign key or a partition while this waited.
+    -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', tables);
+    -- Somebody may have added an index, a foreign key or a partition before.
     FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
         EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', phase || '_to_do') INTO command USING migration::regclass;
         IF command IS NOT NULL THEN
             RETURN;
         END IF;
     END LOOP;
-    FOR command IN SELECT format('DROP TRIGGER "~snowflake_adopt" ON %s', b.relation) FROM snowflake_adopt.beside b
-        WHERE b.migration = swap.migration GROUP BY b.relation LOOP
-        EXECUTE command;
-    END LOOP;
     SELECT string_agg(why, ' ') INTO lost FROM snowflake_adopt.why_not_swapped(m.relation, m.column_name, greatest) why;
     IF lost IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;
-    FOREACH command IN ARRAY ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c) LOOP
+    commands := ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c);
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', tables);
+    FOREACH command IN ARRAY commands LOOP
         EXECUTE command;
     END LOOP;
     DELETE FROM snowflake_adopt.migration d WHERE d.relation = swap.migration;

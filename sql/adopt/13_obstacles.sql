@@ -13,7 +13,9 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     WITH members AS (
         SELECT m.*, member FROM snowflake_adopt.members(relation) member JOIN pg_class m ON m.oid = member),
     ids AS (
-        SELECT member, a.attrelid, a.attnum, a.attname, a.attidentity FROM members JOIN pg_attribute a ON attrelid = member::oid AND attname = ANY (columns))
+        SELECT member, a.attrelid, a.attnum, a.attname, a.attidentity FROM members JOIN pg_attribute a ON attrelid = member::oid AND attname = ANY (columns)),
+    indexes AS MATERIALIZED (
+        SELECT DISTINCT indexrelid FROM ids JOIN pg_index ON indrelid = attrelid)
     SELECT format('%s is temporary.', member) FROM members WHERE relpersistence = 't'
     UNION ALL
     SELECT format('%s is a foreign table.', member) FROM members WHERE relkind = 'f'
@@ -27,7 +29,8 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
         WHERE relrowsecurity AND relforcerowsecurity AND NOT rolbypassrls AND NOT rolsuper
     UNION ALL
     SELECT format('%s of %s runs after the trigger that copies %s: rename it.', quote_ident(tgname), member, array_to_string(columns, ', ')) FROM members
-        JOIN pg_trigger ON tgrelid = member::oid WHERE NOT tgisinternal AND tgtype & 3 = 3 AND tgname > '~snowflake_adopt' COLLATE "C"
+        JOIN pg_trigger ON tgrelid = member::oid WHERE NOT tgisinternal AND tgtype & 3 = 3 AND tgname >= '~snowflake_adopt' COLLATE "C"
+            AND tgfoid <> 'snowflake_adopt.copy_columns'::regproc
     UNION ALL
     SELECT format('%s of %s is deferrable.', quote_ident(conname), member) FROM ids JOIN pg_constraint ON conrelid = attrelid AND attnum = ANY (conkey)
         WHERE contype IN ('p', 'u') AND condeferrable
@@ -43,8 +46,8 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
         JOIN pg_index ON indrelid = attrelid AND attnum = ANY (indkey::smallint[]) JOIN pg_class i ON i.oid = indexrelid
         JOIN pg_am am ON am.oid = i.relam WHERE amname NOT IN ('btree', 'hash', 'brin')
     UNION ALL
-    SELECT DISTINCT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM ids
-        JOIN pg_index ON indrelid = attrelid WHERE snowflake_adopt.has_type_of_others(indexrelid)
+    SELECT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM indexes
+        WHERE snowflake_adopt.has_type_of_others(indexrelid)
     UNION ALL
     SELECT format('%I of %s is an identity, and references another table.', attname, member) FROM ids WHERE attidentity <> ''
         AND EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = attrelid AND attnum = ANY (conkey))
@@ -143,6 +146,15 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     FROM narrow n CROSS JOIN LATERAL snowflake_adopt.members(n.relation) member JOIN pg_class c ON c.oid = member
     JOIN pg_publication_tables ON schemaname = relnamespace::regnamespace::name AND tablename = relname
     WHERE NOT published GROUP BY n.relation, columns
+    UNION
+    SELECT format('Publication %I is FOR ALL TABLES: its subscribers need the extension snowflake_adopt first. Then say published => true.', pubname)
+    FROM pg_publication WHERE puballtables AND NOT published
+    UNION
+    SELECT format('%s has columns whose names begin with the same 47 bytes: %s.', n.relation, string_agg(quote_ident(col), ', '))
+    FROM narrow n CROSS JOIN LATERAL unnest(columns) col GROUP BY n.relation, snowflake_adopt.beside(col) HAVING count(*) > 1
+    UNION
+    SELECT format('The worker would connect as %I, the user of this session, who has no LOGIN.', session_user)
+    FROM pg_roles WHERE rolname = session_user AND NOT rolcanlogin
     UNION
     SELECT format('A migration of %s already has %s.', b.migration, b.relation) FROM narrow n JOIN snowflake_adopt.beside b ON b.relation = n.relation
 $$;

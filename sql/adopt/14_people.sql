@@ -19,10 +19,8 @@ BEGIN
             DETAIL = array_to_string(obstacles, E'\n'), HINT = 'Nothing was changed. See docs/online.md for what to do.';
     END IF;
     INSERT INTO snowflake_adopt.migration (relation, column_name) VALUES (relation, column_name);
-    INSERT INTO snowflake_adopt.beside
-        SELECT begin_migration.relation, n.relation, n.column_name, snowflake_adopt.beside(n.column_name)
-        FROM snowflake_adopt.narrow(ARRAY[begin_migration.relation], ARRAY[begin_migration.column_name]) n;
-    IF NOT FOUND THEN
+    PERFORM snowflake_adopt.take_in_columns(relation);
+    IF NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.migration = begin_migration.relation) THEN
         RAISE NOTICE 'no column is narrower than bigint: snowflake_adopt.finish() changes only the default';
     ELSE
         RAISE NOTICE 'these columns become bigint, and the last ones of their tables: %', snowflake_adopt.narrow_list(ARRAY[relation], ARRAY[column_name]);

@@ -200,11 +200,13 @@ fn a_partitioned_table_with_a_key_of_two_columns_is_adopted_and_so_is_a_partitio
     client
         .batch_execute(
             "CREATE TABLE later (id integer NOT NULL, at date NOT NULL, parent integer, snowflake_adopt_id bigint, PRIMARY KEY (at, id));
-             INSERT INTO later VALUES (77, '2026-03-01'); ALTER TABLE events ATTACH PARTITION later FOR VALUES FROM ('2026-03-01') TO ('2026-04-01')",
+             INSERT INTO later VALUES (77, '2026-03-01'); ALTER TABLE events ATTACH PARTITION later FOR VALUES FROM ('2026-03-01') TO ('2026-04-01');
+             ALTER TABLE events DETACH PARTITION events_1; INSERT INTO events_1 VALUES (78, '2026-01-01');
+             ALTER TABLE events ATTACH PARTITION events_1 FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')",
         )
-        .expect("a partition");
+        .expect("partitions");
     call(&mut client, "finish('events')");
-    assert_eq!(value(&mut client, "SELECT count(DISTINCT (at, id)) FROM events WHERE id <= 5000"), "5001");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT (at, id)) FROM events WHERE id <= 5000"), "5002");
     assert_eq!(
         value(&mut client, "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'events_pkey'"),
         "PRIMARY KEY (at, id)"

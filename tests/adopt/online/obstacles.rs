@@ -66,6 +66,21 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
             "orders is published by p, whose subscribers need id, parent as bigint and the columns snowflake_adopt_id bigint, snowflake_adopt_parent bigint first. Then say published => true.",
         ),
         (
+            "CREATE PUBLICATION all_of_it FOR ALL TABLES",
+            "DROP PUBLICATION all_of_it",
+            "Publication all_of_it is FOR ALL TABLES: its subscribers need the extension snowflake_adopt first. Then say published => true.",
+        ),
+        (
+            "CREATE TABLE long (a_name_of_which_forty_seven_bytes_are_the_same__1 integer REFERENCES orders, a_name_of_which_forty_seven_bytes_are_the_same__2 integer REFERENCES orders)",
+            "DROP TABLE long",
+            "long has columns whose names begin with the same 47 bytes: a_name_of_which_forty_seven_bytes_are_the_same__1, a_name_of_which_forty_seven_bytes_are_the_same__2.",
+        ),
+        (
+            "CREATE ROLE app SUPERUSER; SET SESSION AUTHORIZATION app",
+            "RESET SESSION AUTHORIZATION; DROP ROLE app",
+            "The worker would connect as app, the user of this session, who has no LOGIN.",
+        ),
+        (
             "CREATE TABLE parts (id integer REFERENCES orders) PARTITION BY LIST (id)",
             "DROP TABLE parts",
             "id of parts cannot become bigint: it is in the partition key.",
@@ -119,6 +134,54 @@ fn what_came_after_the_start_and_cannot_be_made_again_is_not_dropped() {
     );
     client.batch_execute("DROP INDEX late").expect("no index");
     call(&mut client, "finish('orders')");
+}
+
+#[test]
+fn foreign_keys_that_come_after_the_start_are_adopted_too() {
+    let (_cluster, mut client) = server();
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('orders')"));
+    }
+    client
+        .batch_execute(
+            "ALTER TABLE items ADD second integer REFERENCES orders; UPDATE items SET second = order_id;
+             CREATE TABLE late (order_id smallint REFERENCES orders, item bigint REFERENCES items); INSERT INTO late SELECT n, n FROM generate_series(1, 5) n",
+        )
+        .expect("foreign keys");
+    call(&mut client, "finish('orders')");
+    for column in ["items.second", "late.order_id", "items.order_id"] {
+        let (table, column) = column.split_once('.').expect("a table and a column");
+        assert_eq!(value(&mut client, &format!("SELECT pg_typeof(max({column})) FROM {table}")), "bigint");
+    }
+    let same = "SELECT count(*) FROM items JOIN orders ON orders.id = second WHERE second = order_id";
+    assert_eq!(value(&mut client, same), "5000");
+    let keys =
+        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND confrelid = 'orders'::regclass AND convalidated";
+    assert_eq!(value(&mut client, keys), "5");
+}
+
+#[test]
+fn a_migration_whose_column_was_renamed_rests_until_it_has_its_name_again() {
+    let (cluster, mut client) = server();
+    let before = dump(&cluster);
+    for (end, after) in [("undo", "order_id"), ("finish", "order_id")] {
+        call(&mut client, "start('orders')");
+        client
+            .batch_execute("ALTER TABLE items RENAME order_id TO of; INSERT INTO items (of, n) VALUES (7, -7)")
+            .expect("a name");
+        let refused = error(&mut client, "CALL snowflake_adopt.finish('orders')");
+        let says =
+            "there is no column order_id of public.items any more: rename it back, or call snowflake_adopt.undo()";
+        assert_eq!(refused.detail(), Some(says), "{refused:?}");
+        client.batch_execute(&format!("ALTER TABLE items RENAME of TO {after}")).expect("a name");
+        call(&mut client, &format!("{end}('orders')"));
+        if end == "undo" {
+            assert_eq!(dump(&cluster), before);
+            client.batch_execute("DELETE FROM items WHERE n = -7").expect("no row");
+        }
+    }
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
+    assert_eq!(value(&mut client, "SELECT order_id FROM items WHERE n = -7"), "7");
 }
 
 #[test]
