@@ -61,6 +61,7 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: whether the user could become the owner of a table';
 
 -- Whoever could become the role of a migration sees and changes it, and nobody else.
+-- mutant: migration-of-others
 ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
@@ -68,6 +69,7 @@ CREATE POLICY members ON snowflake_adopt.migration
     USING (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_become(login::oid))
     WITH CHECK (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_become(login::oid)
         AND snowflake_adopt.may_change(relation));
+-- mutant: column-of-others
 CREATE POLICY members ON snowflake_adopt.beside
     USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration))
     WITH CHECK (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration)
@@ -98,6 +100,7 @@ BEGIN
     IF NOT pg_try_advisory_lock('snowflake_adopt.migration'::regclass::oid::integer, migration::integer) THEN
         RETURN 0;
     END IF;
+    -- mutant: migration-ends
     UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = m.ends + 1, is_paused = m.is_paused OR m.ends >= 2,
         error = CASE WHEN m.ends >= 2 THEN format('the worker has ended three times in phase %s', m.phase) ELSE m.error END
         WHERE m.relation = migration AND m.is_at_work;
@@ -172,6 +175,7 @@ DECLARE
 BEGIN
     -- Rows have moved or come where nobody looked for them: a partition that was attached, a table rewritten under the last batch, a trigger
     -- that was disabled for a while. So all rows are looked at again.
+    -- mutant: migration-copies-again
     IF state = '23514' AND strpos(message, '"snowflake_adopt_equal"') > 0 THEN
         DELETE FROM snowflake_adopt.copying c WHERE c.migration = failed.migration;
     END IF;

@@ -27,6 +27,7 @@ COMMENT ON FUNCTION snowflake_adopt.replaced(smallint[], smallint[], smallint[])
 -- CREATE INDEX CONCURRENTLY runs at the top level, with the rights of whoever adopts, and a literal of a type of the owner's runs its code.
 CREATE FUNCTION snowflake_adopt.has_type_of_others(index oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    -- mutant: index-of-owners-type
     SELECT EXISTS (SELECT FROM pg_type WHERE oid IN (SELECT snowflake_adopt.types_used('pg_class'::regclass, index))
         AND typowner <> 10 AND snowflake_adopt.is_other(typowner))
 $$;

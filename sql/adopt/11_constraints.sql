@@ -63,6 +63,7 @@ CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SE
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN n.oid IS NULL THEN format('SELECT snowflake_adopt.add_constraint(%s, %L, %L)', w.relation::oid, w.name, w.definition)
         ELSE format('SELECT snowflake_adopt.run_as(%s::oid::regrole, %L)', relowner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name)) END
+    -- mutant: migration-equality
     FROM (SELECT 1 AS place, relation, NULL::oid AS old, name, definition FROM snowflake_adopt.equality(constraints_to_do.migration)
         UNION ALL
         SELECT 2, * FROM snowflake_adopt.checks(constraints_to_do.migration)

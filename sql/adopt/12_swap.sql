@@ -66,6 +66,7 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
     SELECT 8, format('ALTER TABLE %s RENAME COLUMN %I TO %I', relation, beside, column_name) FROM replaced
     UNION ALL
     -- Parsing an expression can run code of the owner, such as a CHECK of a domain.
+    -- mutant: swap-as-owner
     SELECT 9, snowflake_adopt.as_owner(relowner, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, column_name, pg_get_expr(adbin, adrelid)))
     FROM replaced JOIN pg_attrdef ON adrelid = attrelid AND adnum = number
     UNION ALL
@@ -170,15 +171,18 @@ DECLARE
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
+    -- mutant: swap-keeps-out-ddl
     EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', tables);
     -- Somebody may have added an index, a foreign key or a partition before.
     FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
         EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', phase || '_to_do') INTO command USING migration::regclass;
+        -- mutant: swap-looks-again
         IF command IS NOT NULL THEN
             RETURN;
         END IF;
     END LOOP;
     SELECT string_agg(why, ' ') INTO lost FROM snowflake_adopt.why_not_swapped(m.relation, m.column_name, greatest) why;
+    -- mutant: swap-loses-nothing
     IF lost IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;

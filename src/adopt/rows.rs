@@ -43,8 +43,10 @@ fn snowflake_adopt_copy_blocks(
     ];
     let left = [b"SELECT count(*)", &*rows].concat();
     let settings = Settings::begin();
+    // mutant: copy-fires-triggers
     settings.set(c"session_replication_role", c"replica");
     settings.set(c"row_security", c"off");
+    // mutant: copy-as-owner
     [copy.concat(), left].map(|query| command::run_as(owner, &query).unwrap_or(0)).to_vec()
 }
 

@@ -277,6 +277,39 @@ fn a_step_that_has_ended_three_workers_is_not_tried_again_until_somebody_says_so
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
 }
 
+/// The swap has seen that nothing is missing before it waits for the lock that CREATE INDEX holds.
+#[test]
+fn an_index_that_is_created_while_the_swap_waits_is_not_lost() {
+    let (cluster, mut client) = server();
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('orders')"));
+    }
+    for phase in ["indexes", "statistics", "constraints"] {
+        loop {
+            let next =
+                format!("SELECT coalesce((SELECT c FROM snowflake_adopt.{phase}_to_do('orders') c LIMIT 1), '')");
+            let next = value(&mut client, &next);
+            if next.is_empty() {
+                break;
+            }
+            client.batch_execute(&next).unwrap_or_else(|error| panic!("{next}: {error:?}"));
+        }
+    }
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN; CREATE INDEX late ON other.notes (order_id) WHERE order_id > 7").expect("an index");
+    client
+        .batch_execute(
+            "SELECT snowflake_adopt.aim('orders', 'adopted', 100, NULL), snowflake_adopt.launch('orders'::regclass)",
+        )
+        .expect("a goal");
+    let waits = "SELECT cardinality(pg_blocking_pids(snowflake_adopt.carrier('orders'::regclass))) > 0";
+    cluster.wait_until(waits);
+    other.batch_execute("COMMIT").expect("an index");
+    call(&mut client, "finish('orders')");
+    let late = "SELECT count(*) FROM pg_index WHERE indexrelid = 'other.late'::regclass AND indisvalid AND indrelid = 'other.notes'::regclass";
+    assert_eq!(value(&mut client, late), "1");
+}
+
 #[test]
 fn a_table_that_is_dropped_during_a_migration_is_forgotten() {
     let (_cluster, mut client) = server();
