@@ -33,13 +33,23 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
     'not to be called: begins a migration; an error if something stands in the way';
 
+CREATE FUNCTION snowflake_adopt.has_ids(relation regclass) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_attrdef WHERE adrelid = relation AND snowflake_adopt.issues_ids(pg_get_expr(adbin, adrelid)))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.has_ids(regclass) IS
+    'not to be called: whether a column of a table has a default that issues Snowflake IDs';
+
 CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE snowflake_adopt.migration m SET goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
         WHERE m.relation = aim.relation;
-    IF NOT FOUND THEN
+    -- Also finish() again: a migration of a framework repeats it after its time is over.
+    IF NOT FOUND AND goal IN ('copied', 'adopted') AND snowflake_adopt.has_ids(relation) THEN
+        RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
+    ELSIF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s is not being adopted', relation),
             HINT = format('CALL snowflake_adopt.start(%L) begins it.', relation);
     END IF;
@@ -56,8 +66,7 @@ DECLARE
     is_to_do boolean := false;
     now_in text;
 BEGIN
-    IF m.relation IS NULL AND goal = 'adopted' AND NOT EXISTS (SELECT FROM pg_attrdef
-        WHERE adrelid = relation AND snowflake_adopt.issues_ids(pg_get_expr(adbin, adrelid))) THEN
+    IF m.relation IS NULL AND goal = 'adopted' AND NOT snowflake_adopt.has_ids(relation) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was undone', relation);
     ELSIF m.relation IS NULL THEN
         RETURN true;

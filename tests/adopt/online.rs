@@ -230,6 +230,24 @@ fn a_key_that_is_wide_and_has_no_narrow_references_gets_its_default_at_once() {
     assert_eq!(value(&mut client, &format!("SELECT {id} > snowflake_min_id(now() - interval '1 min')")), "t");
 }
 
+/// Migrations of frameworks call them again, on servers where somebody has called them before.
+#[test]
+fn calls_that_are_repeated_after_the_end_find_nothing_to_do() {
+    let (_cluster, mut client) = server();
+    client.batch_execute("CREATE TABLE wide (id bigserial PRIMARY KEY)").expect("a table");
+    for _ in 0..2 {
+        for step in ["start", "run", "finish"] {
+            call(&mut client, &format!("{step}('wide')"));
+        }
+        // By its other name, as Rails needs it.
+        client.batch_execute("ALTER TABLE wide ALTER id SET DEFAULT snowflake_id()").expect("a default");
+    }
+    for step in ["pause", "undo"] {
+        let refused = error(&mut client, &format!("CALL snowflake_adopt.{step}('wide')"));
+        assert_eq!(refused.message(), "public.wide is not being adopted");
+    }
+}
+
 #[test]
 fn a_paused_migration_rests_and_an_index_that_cannot_be_made_is_told() {
     let (_cluster, mut client) = server();
