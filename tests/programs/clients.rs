@@ -6,6 +6,7 @@ mod hosted;
 mod json;
 mod nested;
 mod objects;
+mod online;
 mod program;
 mod serial;
 mod within;
@@ -109,7 +110,8 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let clients = clients.chain(project_of_django);
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
-    for (document, programs) in [("clients", clients.collect::<Vec<_>>()), ("formats", formats.collect())] {
+    let online = online::PROGRAMS.map(str::to_owned).to_vec();
+    for (document, programs) in [("clients", clients.collect()), ("formats", formats.collect()), ("online", online)] {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
             for recipe in program::recipes(&program) {
