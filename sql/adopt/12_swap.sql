@@ -176,7 +176,6 @@ BEGIN
     -- Somebody may have added an index, a foreign key or a partition before.
     FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
         EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', phase || '_to_do') INTO command USING migration::regclass;
-        -- mutant: swap-looks-again
         IF command IS NOT NULL THEN
             RETURN;
         END IF;
