@@ -1,7 +1,7 @@
 //! A migration has the rights of whoever begins it, and code of the owners of tables has theirs.
 
 use super::{call, server};
-use testbed::{error, test, value};
+use testbed::{error, need_postgresql, test, value};
 
 /// Writes down who runs it, and tries to become a superuser.
 const CODE: &str = "
@@ -67,6 +67,29 @@ fn a_role_without_rights_sees_no_migration_and_can_begin_or_change_none() {
     ] {
         assert_eq!(error(&mut mallory, command).code().code(), code, "{command}");
     }
+}
+
+/// Its member has the rights of the role, but may not have a worker act for it.
+#[test]
+fn a_member_who_cannot_become_a_role_by_set_role_sees_no_migration_of_it_and_can_begin_none() {
+    need_postgresql(16);
+    let (cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client
+        .batch_execute("CREATE ROLE clerk LOGIN; GRANT shop TO clerk WITH INHERIT TRUE, SET FALSE; GRANT CREATE ON SCHEMA public TO clerk")
+        .expect("a member");
+    let mut clerk = cluster.connect();
+    clerk.batch_execute("SET SESSION AUTHORIZATION clerk").expect("a user");
+    let refused = error(&mut clerk, "CALL snowflake_adopt.start('sales')");
+    let says = "You do not have the rights of shop, who owns public.sales.";
+    assert!(refused.detail().is_some_and(|detail| detail.contains(says)), "{refused:?}");
+    let begin = "INSERT INTO snowflake_adopt.migration (relation, column_name, role) VALUES ('sales', 'id', 'shop')";
+    assert_eq!(error(&mut clerk, begin).code().code(), "42501");
+    let mut dba = cluster.connect();
+    dba.batch_execute("SET SESSION AUTHORIZATION dba; SET ROLE shop").expect("a role");
+    call(&mut dba, "start('sales')");
+    assert_eq!(value(&mut clerk, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
+    assert_eq!(error(&mut clerk, "CALL snowflake_adopt.undo('sales')").message(), "public.sales is not being adopted");
 }
 
 /// A literal of a domain's array runs the CHECK of the domain when it is read.
