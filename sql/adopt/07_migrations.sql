@@ -6,7 +6,6 @@
 CREATE TABLE snowflake_adopt.migration (
     relation regclass PRIMARY KEY,
     column_name name NOT NULL,
-    login regrole NOT NULL DEFAULT pg_catalog.quote_ident(session_user)::regrole,
     role regrole NOT NULL DEFAULT pg_catalog.quote_ident(current_user)::regrole,
     goal text NOT NULL DEFAULT 'started' CHECK (goal IN ('started', 'copied', 'adopted', 'undone')),
     is_paused boolean NOT NULL DEFAULT false,
@@ -66,9 +65,8 @@ ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members ON snowflake_adopt.migration
-    USING (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_become(login::oid))
-    WITH CHECK (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_become(login::oid)
-        AND snowflake_adopt.may_change(relation));
+    USING (snowflake_adopt.may_become(role::oid))
+    WITH CHECK (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_change(relation));
 -- mutant: column-of-others
 CREATE POLICY members ON snowflake_adopt.beside
     USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration))

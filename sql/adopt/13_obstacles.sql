@@ -153,8 +153,8 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     SELECT format('%s has columns whose names begin with the same 47 bytes: %s.', n.relation, string_agg(quote_ident(col), ', '))
     FROM narrow n CROSS JOIN LATERAL unnest(columns) col GROUP BY n.relation, snowflake_adopt.beside(col) HAVING count(*) > 1
     UNION
-    SELECT format('The worker would connect as %I, the user of this session, who has no LOGIN.', session_user)
-    FROM pg_roles WHERE rolname = session_user AND NOT rolcanlogin
+    SELECT format('The worker would connect as %I, who has no LOGIN or CONNECT: call it as a member of that role.', current_user)
+    FROM pg_roles WHERE rolname = current_user AND NOT (rolcanlogin AND has_database_privilege(current_database(), 'CONNECT'))
     UNION
     SELECT format('A migration of %s already has %s.', b.migration, b.relation) FROM narrow n JOIN snowflake_adopt.beside b ON b.relation = n.relation
 $$;

@@ -69,27 +69,26 @@ pub extern "C-unwind" fn snowflake_adopt_look(database: pg_sys::Datum) {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     let database = pg_sys::Oid::from(u32::try_from(database.value()).expect("an OID"));
     BackgroundWorker::connect_worker_to_spi_by_oid(Some(database), None);
-    for [relation, login, role] in worker::in_transaction(migrations) {
-        worker::launch(relation, database, login, role);
+    for [relation, role] in worker::in_transaction(migrations) {
+        worker::launch(relation, database, role);
     }
 }
 
-/// Table, user of the session and role of each migration. The owner of a database can make a schema of this name, and
+/// Table and role of each migration. The owner of a database can make a schema of this name, and
 /// what is in it must not run with the rights of a superuser: an ordinary table of a superuser's runs nothing.
-fn migrations() -> Vec<[pg_sys::Oid; 3]> {
+fn migrations() -> Vec<[pg_sys::Oid; 2]> {
     const TABLES: &CStr = c"SELECT c.oid FROM pg_catalog.pg_class c \
         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
         JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) c.relowner \
         WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_adopt' AND c.relname OPERATOR(pg_catalog.=) 'migration' \
         AND c.relkind OPERATOR(pg_catalog.=) 'r' AND o.rolsuper";
     const MIGRATIONS: &CStr =
-        c"SELECT relation::pg_catalog.oid, login::pg_catalog.oid, role::pg_catalog.oid FROM snowflake_adopt.migration \
-        WHERE NOT is_paused";
+        c"SELECT relation::pg_catalog.oid, role::pg_catalog.oid FROM snowflake_adopt.migration WHERE NOT is_paused";
     if command::rows::<1>(TABLES).is_empty() {
         return Vec::new();
     }
     let oid = |text: Option<CString>| text.and_then(|text| text.to_str().ok()?.parse::<u32>().ok());
-    command::rows::<3>(MIGRATIONS)
+    command::rows::<2>(MIGRATIONS)
         .into_iter()
         .map(|row| row.map(|text| pg_sys::Oid::from(oid(text).unwrap_or(0))))
         .collect()

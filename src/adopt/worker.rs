@@ -20,29 +20,29 @@ fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
     // In the name of whoever wrote what it is to do: never of whoever goes on with it, who may be a superuser. Workers are
     // few, so only for a migration that the user may see.
     let migration = format!(
-        "SELECT login::pg_catalog.oid, role::pg_catalog.oid FROM snowflake_adopt.migration \
+        "SELECT role::pg_catalog.oid FROM snowflake_adopt.migration \
          WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
         relation.to_u32()
     );
     let migration = CString::new(migration).expect("no zero byte");
     let oid = |text: Option<CString>| text?.to_str().ok()?.parse::<u32>().ok().map(pg_sys::Oid::from);
-    let Some([Some(login), Some(role)]) = command::rows::<2>(&migration).pop().map(|row| row.map(oid)) else {
+    let Some([Some(role)]) = command::rows::<1>(&migration).pop().map(|row| row.map(oid)) else {
         return Some(0);
     };
     // SAFETY: every session has a database.
     let database = unsafe { pg_sys::MyDatabaseId };
-    launch(relation, database, login, role)
+    launch(relation, database, role)
 }
 
-/// Starts a worker for the migration of this table, whose session has this user and this role.
-pub fn launch(relation: pg_sys::Oid, database: pg_sys::Oid, login: pg_sys::Oid, role: pg_sys::Oid) -> Option<i32> {
+/// Starts a worker for the migration of this table, which connects as this role.
+pub fn launch(relation: pg_sys::Oid, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<i32> {
     // SAFETY: every process has an ID.
     let me = unsafe { pg_sys::MyProcPid };
     BackgroundWorkerBuilder::new("snowflake_adopt")
         .set_library("snowflake_pg")
         .set_function("snowflake_adopt_worker")
         .set_argument(relation.into_datum())
-        .set_extra(&[database, login, role].map(|oid| oid.to_u32().to_string()).join(" "))
+        .set_extra(&[database, role].map(|oid| oid.to_u32().to_string()).join(" "))
         .set_restart_time(None)
         .set_notify_pid(me)
         .enable_spi_access()
@@ -59,9 +59,9 @@ pub extern "C-unwind" fn snowflake_adopt_worker(relation: pg_sys::Datum) {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     let oids =
         BackgroundWorker::get_extra().split(' ').filter_map(|oid| oid.parse::<u32>().ok()).map(pg_sys::Oid::from);
-    let &[database, login, role] = oids.collect::<Vec<_>>().as_slice() else { return };
-    BackgroundWorker::connect_worker_to_spi_by_oid(Some(database), Some(login));
-    become_role(role);
+    let &[database, role] = oids.collect::<Vec<_>>().as_slice() else { return };
+    BackgroundWorker::connect_worker_to_spi_by_oid(Some(database), Some(role));
+    settle();
     let migration = Migration(u32::try_from(relation.value()).expect("an OID"));
     if !migration.is_ours() {
         return;
@@ -118,25 +118,22 @@ impl Migration {
     }
 }
 
-/// As SET ROLE, which raises an ERROR if the user of the session is no member of the role any more.
-fn become_role(role: pg_sys::Oid) {
+/// Settings of the role or the database could end a command, or let it do nothing.
+fn settle() {
     in_transaction(|| {
-        // SAFETY: in a transaction. Raises an ERROR if there is no such role. The settings copy their values.
-        unsafe {
-            let role = pg_sys::GetUserNameFromId(role, false);
-            // Settings of the role could end the command, or let it do nothing.
-            for (name, value) in [
-                (c"search_path", c"".as_ptr()),
-                (c"lock_timeout", c"0".as_ptr()),
-                (c"default_transaction_isolation", c"read committed".as_ptr()),
-                (c"default_transaction_read_only", c"off".as_ptr()),
-                // An index without TABLESPACE is in that of the database.
-                (c"default_tablespace", c"".as_ptr()),
-                (c"role", role),
-            ] {
-                let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
-                pg_sys::SetConfigOption(name.as_ptr(), value, context, source);
-            }
+        for (name, value) in [
+            (c"search_path", c""),
+            (c"lock_timeout", c"0"),
+            (c"default_transaction_isolation", c"read committed"),
+            (c"default_transaction_read_only", c"off"),
+            // An index without TABLESPACE is in that of the database.
+            (c"default_tablespace", c""),
+            // A default, which would let the commands be those of another role.
+            (c"role", c"none"),
+        ] {
+            let (context, source) = (pg_sys::GucContext::PGC_USERSET, pg_sys::GucSource::PGC_S_SESSION);
+            // SAFETY: in a transaction. The settings copy their values.
+            unsafe { pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), context, source) };
         }
     });
 }

@@ -76,9 +76,9 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
             "long has columns whose names begin with the same 47 bytes: a_name_of_which_forty_seven_bytes_are_the_same__1, a_name_of_which_forty_seven_bytes_are_the_same__2.",
         ),
         (
-            "CREATE ROLE app SUPERUSER; SET SESSION AUTHORIZATION app",
-            "RESET SESSION AUTHORIZATION; DROP ROLE app",
-            "The worker would connect as app, the user of this session, who has no LOGIN.",
+            "CREATE ROLE app SUPERUSER; SET ROLE app",
+            "RESET ROLE; DROP ROLE app",
+            "The worker would connect as app, who has no LOGIN or CONNECT: call it as a member of that role.",
         ),
         (
             "CREATE TABLE parts (id integer REFERENCES orders) PARTITION BY LIST (id)",

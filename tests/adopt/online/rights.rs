@@ -86,10 +86,29 @@ fn a_member_who_cannot_become_a_role_by_set_role_sees_no_migration_of_it_and_can
     let begin = "INSERT INTO snowflake_adopt.migration (relation, column_name, role) VALUES ('sales', 'id', 'shop')";
     assert_eq!(error(&mut clerk, begin).code().code(), "42501");
     let mut dba = cluster.connect();
-    dba.batch_execute("SET SESSION AUTHORIZATION dba; SET ROLE shop").expect("a role");
+    dba.batch_execute("SET SESSION AUTHORIZATION dba").expect("a user");
     call(&mut dba, "start('sales')");
     assert_eq!(value(&mut clerk, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
     assert_eq!(error(&mut clerk, "CALL snowflake_adopt.undo('sales')").message(), "public.sales is not being adopted");
+}
+
+#[test]
+fn the_worker_connects_as_the_role_that_calls_start_and_not_as_the_user_of_its_session() {
+    let (cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client.batch_execute("ALTER ROLE shop LOGIN; SET ROLE shop").expect("a role");
+    call(&mut client, "start('sales')");
+    client
+        .batch_execute(
+            "SELECT snowflake_adopt.aim('sales', 'copied', 1, NULL), snowflake_adopt.launch('sales'::regclass)",
+        )
+        .expect("a worker");
+    let mut other = cluster.connect();
+    let user = "SELECT DISTINCT usename FROM pg_stat_activity WHERE backend_type = 'snowflake_adopt'";
+    cluster.wait_until(&format!("SELECT ({user}) IS NOT NULL"));
+    assert_eq!(value(&mut other, user), "shop");
+    call(&mut client, "finish('sales')");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM sales"), "bigint");
 }
 
 /// A literal of a domain's array runs the CHECK of the domain when it is read.
