@@ -21,6 +21,13 @@ CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place in
     SELECT 12, format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, leaf, obj_description(constraint_oid, 'pg_constraint'))
     FROM renamed WHERE obj_description(constraint_oid, 'pg_constraint') IS NOT NULL
     UNION ALL
+    -- The columns of an index have names and statistics targets of their own.
+    SELECT 12, n.command FROM renamed JOIN pg_class s ON s.relnamespace = schema AND s.relname = successor
+    JOIN pg_attribute o ON o.attrelid = renamed.oid JOIN pg_attribute a ON a.attrelid = s.oid AND a.attnum = o.attnum CROSS JOIN LATERAL (VALUES
+        (o.attname <> a.attname, format('ALTER TABLE %s.%I RENAME COLUMN %I TO %I', schema, renamed.relname, a.attname, o.attname)),
+        (o.attstattarget >= 0, format('ALTER INDEX %s.%I ALTER COLUMN %s SET STATISTICS %s', schema, renamed.relname, o.attnum, o.attstattarget))) n(is_needed, command)
+    WHERE is_needed
+    UNION ALL
     -- Those of a partitioned table adopt the indexes of its partitions.
     SELECT 11, CASE WHEN k.oid IS NULL THEN snowflake_adopt.as_owner(c.relowner, regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '))
         ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', indrelid::regclass, conname, pg_get_constraintdef(k.oid)) END
