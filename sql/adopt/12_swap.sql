@@ -194,6 +194,11 @@ BEGIN
     END IF;
     commands := ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c);
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', tables);
+    -- Somebody may have called undo() or pause() while this waited.
+    PERFORM FROM snowflake_adopt.migration n WHERE n.relation = swap.migration AND n.goal = 'adopted' AND NOT n.is_paused FOR UPDATE NOWAIT;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     FOREACH command IN ARRAY commands LOOP
         EXECUTE command;
     END LOOP;
@@ -227,6 +232,10 @@ BEGIN
     EXECUTE format('DROP TRIGGER IF EXISTS "~snowflake_adopt" ON %s', table_oid::regclass);
     EXECUTE (SELECT format('ALTER TABLE %s %s', table_oid::regclass, string_agg(format('DROP COLUMN IF EXISTS %I', beside), ', '))
         FROM snowflake_adopt.beside WHERE relation = table_oid);
+    -- If somebody calls run() or finish() before all is undone, the work begins again.
+    DELETE FROM snowflake_adopt.copying c USING snowflake_adopt.beside b, snowflake_adopt.leaves(b.migration) l
+        WHERE b.relation = table_oid AND l.root = table_oid AND c.relation = l.leaf;
+    UPDATE snowflake_adopt.beside SET is_analyzed = false WHERE relation = table_oid;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.remove_columns(oid) IS

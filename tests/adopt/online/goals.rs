@@ -1,0 +1,52 @@
+//! Somebody changes the goal of a migration while a step is under way: the last goal counts, or it is too late for it.
+
+use super::{call, dump, server};
+use testbed::{test, value};
+
+#[test]
+fn undo_while_the_swap_waits_for_a_lock_undoes_the_migration() {
+    let (cluster, mut client) = server();
+    let before = dump(&cluster);
+    call(&mut client, "start('orders')");
+    call(&mut client, "run('orders', share => 100)");
+    cluster.wait_until("SELECT snowflake_adopt.carrier('orders'::regclass) IS NULL");
+    client.batch_execute("SELECT snowflake_adopt.aim('orders', 'adopted', 100, NULL)").expect("a goal");
+    // All that comes before, by hand.
+    let next = "SELECT command FROM snowflake_adopt.next('orders'::regclass, true)";
+    let mut command = value(&mut client, next);
+    while !command.contains("snowflake_adopt.swap(") {
+        client.batch_execute(&command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+        command = value(&mut client, next);
+    }
+    let mut reader = cluster.connect();
+    reader.batch_execute("BEGIN; LOCK TABLE other.notes IN ACCESS SHARE MODE").expect("a transaction");
+    client.batch_execute("SELECT snowflake_adopt.launch('orders'::regclass)").expect("a worker");
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'other.notes'::regclass)";
+    while value(&mut client, waits) != "t" {}
+    client.batch_execute("SELECT snowflake_adopt.aim('orders', 'undone', NULL, NULL)").expect("another goal");
+    reader.batch_execute("COMMIT").expect("no lock");
+    call(&mut client, "wait('orders', 'undone')");
+    assert_eq!(dump(&cluster), before);
+}
+
+#[test]
+fn finish_while_undo_waits_for_a_lock_adopts_the_table() {
+    let (cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    call(&mut client, "run('orders', share => 100)");
+    let mut reader = cluster.connect();
+    reader.batch_execute("BEGIN; LOCK TABLE items IN ACCESS SHARE MODE").expect("a transaction");
+    client
+        .batch_execute(
+            "SELECT snowflake_adopt.aim('orders', 'undone', NULL, NULL), snowflake_adopt.launch('orders'::regclass)",
+        )
+        .expect("a goal");
+    cluster.wait_until("SELECT failures > 0 FROM snowflake_adopt.migration");
+    let removed = "SELECT count(*) FROM pg_attribute WHERE attname = 'snowflake_adopt_order_id'";
+    assert_eq!(value(&mut client, removed), "1", "the other table's is removed");
+    client.batch_execute("SELECT snowflake_adopt.aim('orders', 'adopted', NULL, NULL)").expect("another goal");
+    reader.batch_execute("COMMIT").expect("no lock");
+    call(&mut client, "wait('orders', 'adopted')");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM other.notes"), "bigint");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM other.notes JOIN orders ON id = order_id"), "5000");
+}
