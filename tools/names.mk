@@ -155,7 +155,7 @@ suite/core-mutants: setup
 ## every fault as often as its promise deserves (50 minutes)
 suite/faults: ready
 	@echo "==> Testing on real servers: every fault, in full"
-	SNOWFLAKE_PG_TESTS=full $(servers) faults::
+	SNOWFLAKE_PG_TESTS=full $(servers) "faults:: | disturbed::"
 
 ## larger worlds of leases from a registry (half an hour)
 suite/model: setup

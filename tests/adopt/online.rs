@@ -1,5 +1,6 @@
 //! Tables are adopted while they are in use: `start`, `run`, `finish`, `pause` and `undo`.
 
+mod disturbed;
 mod goals;
 mod obstacles;
 mod rights;
