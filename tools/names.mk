@@ -27,8 +27,8 @@ demo/%: build
 	@tools/setup servers $(needs)
 	@$(example) $(subst -,_,$*) $(arguments)
 
-## Snowflake IDs for a table of a million rows, beside a writer (a minute; ROWS=10000)
-demo/adopt: arguments = $(ROWS)
+## Snowflake IDs for four tables that 16 clients use (four minutes; ROWS=10000 CLIENTS=4)
+demo/adopt: arguments = "$(ROWS)" "$(CLIENTS)"
 
 ## values that come twice after a crash, from a sequence and from here (a minute; ROUNDS=4)
 demo/compare-crash: arguments = $(ROUNDS)
