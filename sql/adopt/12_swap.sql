@@ -169,7 +169,7 @@ DECLARE
     lost text;
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = swap.migration);
     greatest bigint := snowflake_adopt.greatest_wide_id(m.relation, m.column_name);
-    tables text := (SELECT string_agg(DISTINCT rel::text, ', ') FROM (
+    tables text[] := (SELECT array_agg(DISTINCT rel::text) FROM (
         SELECT m.relation
         UNION
         SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = swap.migration
@@ -179,7 +179,7 @@ BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
     -- mutant: swap-keeps-out-ddl
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', tables);
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', array_to_string(tables, ', '));
     -- Somebody may have added an index, a foreign key or a partition before.
     FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
         EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', phase || '_to_do') INTO command USING migration::regclass;
@@ -193,7 +193,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;
     commands := ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c);
-    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', tables);
+    -- Who waits behind the first lock waits for the others, too.
+    PERFORM set_config('lock_timeout', greatest(250 / cardinality(tables), 25)::text, true);
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', array_to_string(tables, ', '));
     -- Somebody may have called undo() or pause() while this waited.
     PERFORM FROM snowflake_adopt.migration n WHERE n.relation = swap.migration AND n.goal = 'adopted' AND NOT n.is_paused FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
