@@ -148,12 +148,10 @@ impl Show {
 impl Measured {
     fn shown(mut self, what: &str) -> Seen {
         let (when, longest) = self.seen.longest.expect("an operation");
-        let locked = match self.watched.locked {
-            Duration::ZERO => String::new(),
-            locked => format!("<= {} ms", locked.as_millis()),
-        };
+        let (locked, locked_in) = &self.watched.locked;
+        let at_most = if locked.is_zero() { String::new() } else { format!("<= {} ms", locked.as_millis()) };
         println!(
-            "{what:<26} {:>9} ms {:>5.1} ms {:>10} {:>6} {locked:>16} {:>6.1} s {:>4} MB",
+            "{what:<26} {:>9} ms {:>5.1} ms {:>10} {:>6} {at_most:>16} {:>6.1} s {:>4} MB",
             longest.as_millis(),
             self.seen.quantile(999),
             self.seen.took.len(),
@@ -163,7 +161,7 @@ impl Measured {
         );
         let phase = self.watched.phase_at(when);
         if !phase.is_empty() {
-            println!("    The longest wait began in phase {phase}.");
+            println!("    The longest wait began in phase {phase}, the longest lock in phase {locked_in}.");
         }
         self.seen
     }

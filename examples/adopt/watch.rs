@@ -17,9 +17,9 @@ pub struct Watch {
 pub struct Watched {
     /// The phases of the migration, and when they began; an empty one if there is no migration.
     phases: Vec<(Instant, String)>,
-    /// For how long at most one of the tables was locked against all others: from the last look before the lock to the first
-    /// one after it.
-    pub locked: Duration,
+    /// For how long at most one of the tables was locked against all others, and in which phase: from the last look before
+    /// the lock to the first one after it.
+    pub locked: (Duration, String),
 }
 
 impl Watch {
@@ -29,9 +29,10 @@ impl Watch {
         let thread = thread::spawn(move || {
             let look = "SELECT coalesce((SELECT phase FROM snowflake_adopt.migration), ''), EXISTS (SELECT FROM pg_locks l
                 JOIN pg_class c ON c.oid = relation JOIN pg_stat_activity a ON a.pid = l.pid
-                WHERE granted AND mode = 'AccessExclusiveLock' AND relkind = 'r' AND relnamespace = 'public'::regnamespace
+                WHERE granted AND locktype = 'relation' AND mode = 'AccessExclusiveLock' AND relkind = 'r' AND relnamespace = 'public'::regnamespace
                     AND backend_type <> 'autovacuum worker')";
-            let mut seen = Watched { phases: vec![(Instant::now(), String::new())], locked: Duration::ZERO };
+            let mut seen =
+                Watched { phases: vec![(Instant::now(), String::new())], locked: (Duration::ZERO, String::new()) };
             let (mut last_without, mut was_locked) = (Instant::now(), false);
             while !told.load(Ordering::Relaxed) {
                 let before = Instant::now();
@@ -46,8 +47,9 @@ impl Watch {
                     seen.phases.push((Instant::now(), phase.to_owned()));
                 }
                 let is_locked = row.get(1) == Some("t");
-                if was_locked && !is_locked {
-                    seen.locked = seen.locked.max(last_without.elapsed());
+                let locked = last_without.elapsed();
+                if was_locked && !is_locked && locked > seen.locked.0 {
+                    seen.locked = (locked, seen.phase_at(last_without).to_owned());
                 }
                 if !is_locked {
                     last_without = before;
