@@ -27,7 +27,7 @@ demo/%: build
 	@tools/setup servers $(needs)
 	@$(example) $(subst -,_,$*) $(arguments)
 
-## Snowflake IDs for four tables that 16 clients use (four minutes; ROWS=10000 CLIENTS=4)
+## Snowflake IDs for four tables that 16 clients use (four minutes; ROWS=5000000 CLIENTS=4)
 demo/adopt: arguments = "$(ROWS)" "$(CLIENTS)"
 
 ## values that come twice after a crash, from a sequence and from here (a minute; ROUNDS=4)

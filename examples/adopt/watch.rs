@@ -33,7 +33,7 @@ impl Watch {
                     AND backend_type <> 'autovacuum worker')";
             let mut seen =
                 Watched { phases: vec![(Instant::now(), String::new())], locked: (Duration::ZERO, String::new()) };
-            let (mut last_without, mut was_locked) = (Instant::now(), false);
+            let (mut last_without, mut locked_in) = (Instant::now(), None);
             while !told.load(Ordering::Relaxed) {
                 let before = Instant::now();
                 let found = session.simple_query(look).expect("a look");
@@ -48,13 +48,13 @@ impl Watch {
                 }
                 let is_locked = row.get(1) == Some("t");
                 let locked = last_without.elapsed();
-                if was_locked && !is_locked && locked > seen.locked.0 {
-                    seen.locked = (locked, seen.phase_at(last_without).to_owned());
+                if let Some(phase) = locked_in.take().filter(|_| !is_locked && locked > seen.locked.0) {
+                    seen.locked = (locked, phase);
                 }
                 if !is_locked {
                     last_without = before;
                 }
-                was_locked = is_locked;
+                locked_in = is_locked.then(|| phase.to_owned());
                 sleep(Duration::from_millis(1));
             }
             seen
