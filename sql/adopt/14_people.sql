@@ -7,7 +7,10 @@ DECLARE
     remark text;
 BEGIN
     PERFORM snowflake_adopt.must_be_adoptable(relation, column_name);
-    IF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation) THEN
+    IF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation AND m.goal = 'undone') THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s is being undone', relation),
+            HINT = format('CALL snowflake_adopt.undo(%L) waits until it is.', relation);
+    ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation) THEN
         RETURN;
     ELSIF snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name)) THEN
         RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
@@ -68,6 +71,9 @@ DECLARE
 BEGIN
     IF m.relation IS NULL AND goal = 'adopted' AND NOT snowflake_adopt.has_ids(relation) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was undone', relation);
+    ELSIF m.relation IS NULL AND goal = 'undone' AND snowflake_adopt.has_ids(relation) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was finished', relation),
+            HINT = 'snowflake_adopt.revert_plan() has the way back.';
     ELSIF m.relation IS NULL THEN
         RETURN true;
     ELSIF m.is_paused THEN

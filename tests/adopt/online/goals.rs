@@ -1,7 +1,7 @@
 //! Somebody changes the goal of a migration while a step is under way: the last goal counts, or it is too late for it.
 
 use super::{call, dump, server};
-use testbed::{test, value};
+use testbed::{error, test, value};
 
 #[test]
 fn undo_while_the_swap_waits_for_a_lock_undoes_the_migration() {
@@ -49,4 +49,19 @@ fn finish_while_undo_waits_for_a_lock_adopts_the_table() {
     call(&mut client, "wait('orders', 'adopted')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM other.notes"), "bigint");
     assert_eq!(value(&mut client, "SELECT count(*) FROM other.notes JOIN orders ON id = order_id"), "5000");
+}
+
+#[test]
+fn whoever_waits_for_a_goal_is_told_if_somebody_else_has_called_for_another_one() {
+    let (_cluster, mut client) = server();
+    client.batch_execute("CREATE TABLE wide (id bigserial PRIMARY KEY)").expect("a table");
+    call(&mut client, "start('wide')");
+    client.batch_execute("SELECT snowflake_adopt.aim('wide', 'undone', NULL, NULL)").expect("a goal");
+    assert_eq!(
+        error(&mut client, "CALL snowflake_adopt.start('wide')").message(),
+        "the migration of public.wide is being undone"
+    );
+    call(&mut client, "finish('wide')");
+    let refused = error(&mut client, "CALL snowflake_adopt.wait('wide', 'undone')");
+    assert_eq!(refused.message(), "the migration of public.wide was finished");
 }
