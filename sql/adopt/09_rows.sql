@@ -22,7 +22,8 @@ CREATE FUNCTION snowflake_adopt.rows_to_do(migration regclass) RETURNS SETOF tex
     SELECT format('SELECT snowflake_adopt.copy(%s, %s)', root::oid, leaf::oid)
     FROM snowflake_adopt.leaves(rows_to_do.migration) LEFT JOIN snowflake_adopt.copying c ON c.relation = leaf
     WHERE c.relation IS NULL OR NOT isempty(c.todo + c.again)
-    ORDER BY isempty(c.todo), leaf
+    -- What others had locked is tried again when nothing else is left.
+    ORDER BY coalesce(isempty(c.todo), false), leaf
 $$;
 COMMENT ON FUNCTION snowflake_adopt.rows_to_do(regclass) IS
     'not to be called: the commands that copy the next rows of a migration';

@@ -35,7 +35,7 @@ const TABLES: &str = "
 
 /// A server with room for workers.
 fn builder() -> Builder {
-    Cluster::builder().worker(7).set("max_worker_processes", 16)
+    Cluster::builder().worker(7).set("max_worker_processes", 16).set("max_prepared_transactions", 1)
 }
 
 /// A server with tables that have rows.
@@ -53,6 +53,12 @@ fn call(client: &mut Client, command: &str) {
     client
         .batch_execute(&format!("CALL snowflake_adopt.{command}"))
         .unwrap_or_else(|error| panic!("{command}: {error:?}"));
+}
+
+/// Sets a goal, and then, when it is committed, starts a worker: this one would not see it before.
+fn launch(client: &mut Client, table: &str, goal: &str, share: &str) {
+    client.batch_execute(&format!("SELECT snowflake_adopt.aim('{table}', '{goal}', {share}, NULL)")).expect("a goal");
+    client.batch_execute(&format!("SELECT snowflake_adopt.launch('{table}'::regclass)")).expect("a worker");
 }
 
 /// What pg_dump says of the database.
@@ -148,24 +154,25 @@ fn a_table_in_use_is_adopted_with_all_that_refers_to_it_and_nobody_sees_an_error
 fn a_migration_goes_on_after_a_crash_a_restart_and_the_end_of_its_worker() {
     let (mut cluster, mut client) = server();
     call(&mut client, "start('orders')");
-    client.batch_execute("SELECT snowflake_adopt.aim('orders', 'adopted', 1, NULL)").expect("a goal");
+    // A row that cannot be copied meanwhile.
+    client
+        .batch_execute("BEGIN; SELECT FROM orders WHERE id = 7 FOR UPDATE; PREPARE TRANSACTION 'of others'")
+        .expect("a prepared transaction");
     for round in 0..3 {
         if round == 0 {
-            client.batch_execute("SELECT snowflake_adopt.launch('orders'::regclass)").expect("a worker");
+            launch(&mut client, "orders", "adopted", "100");
         } else {
             cluster.restart(if round == 1 { Signal::KILL } else { Signal::INT });
             client = cluster.connect();
         }
         cluster.wait_until("SELECT snowflake_adopt.carrier('orders'::regclass) IS NOT NULL");
     }
-    assert_eq!(
-        value(&mut client, "SELECT count(*) FROM snowflake_adopt.progress WHERE phase = 'rows' AND error IS NULL"),
-        "1"
-    );
+    cluster.wait_until("SELECT phase = 'rows' AND error IS NULL AND rows_copied = 14999 FROM snowflake_adopt.progress");
     client.batch_execute("SELECT pg_terminate_backend(snowflake_adopt.carrier('orders'::regclass))").expect("its end");
     cluster.wait_until("SELECT snowflake_adopt.carrier('orders'::regclass) IS NULL");
     let waits_for = value(&mut client, "SELECT waits_for FROM snowflake_adopt.progress");
     assert_eq!(waits_for, "a worker: run() or finish() starts one");
+    client.batch_execute("COMMIT PREPARED 'of others'").expect("its end");
     call(&mut client, "run('orders', share => 100)");
     call(&mut client, "finish('orders')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
@@ -182,7 +189,7 @@ fn undo_leaves_a_table_as_it_was_wherever_the_migration_is() {
             // It makes all indexes and constraints, and waits for this reader.
             let mut reader = cluster.connect();
             reader.batch_execute("BEGIN; LOCK TABLE other.notes IN ACCESS SHARE MODE").expect("a transaction");
-            client.batch_execute("SELECT snowflake_adopt.aim('orders', 'adopted', 100, NULL), snowflake_adopt.launch('orders'::regclass)").expect("a goal");
+            launch(&mut client, "orders", "adopted", "100");
             cluster.wait_until("SELECT failures > 0 FROM snowflake_adopt.migration");
         } else {
             call(&mut client, until);
@@ -325,11 +332,7 @@ fn an_index_that_is_created_while_the_swap_waits_is_not_lost() {
     }
     let mut other = cluster.connect();
     other.batch_execute("BEGIN; CREATE INDEX late ON other.notes (order_id) WHERE order_id > 7").expect("an index");
-    client
-        .batch_execute(
-            "SELECT snowflake_adopt.aim('orders', 'adopted', 100, NULL), snowflake_adopt.launch('orders'::regclass)",
-        )
-        .expect("a goal");
+    launch(&mut client, "orders", "adopted", "100");
     let waits = "SELECT cardinality(pg_blocking_pids(snowflake_adopt.carrier('orders'::regclass))) > 0";
     cluster.wait_until(waits);
     other.batch_execute("COMMIT").expect("an index");

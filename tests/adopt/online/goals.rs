@@ -1,6 +1,6 @@
 //! Somebody changes the goal of a migration while a step is under way: the last goal counts, or it is too late for it.
 
-use super::{call, dump, server};
+use super::{call, dump, launch, server};
 use testbed::{error, test, value};
 
 #[test]
@@ -36,11 +36,7 @@ fn finish_while_undo_waits_for_a_lock_adopts_the_table() {
     call(&mut client, "run('orders', share => 100)");
     let mut reader = cluster.connect();
     reader.batch_execute("BEGIN; LOCK TABLE items IN ACCESS SHARE MODE").expect("a transaction");
-    client
-        .batch_execute(
-            "SELECT snowflake_adopt.aim('orders', 'undone', NULL, NULL), snowflake_adopt.launch('orders'::regclass)",
-        )
-        .expect("a goal");
+    launch(&mut client, "orders", "undone", "NULL");
     cluster.wait_until("SELECT failures > 0 FROM snowflake_adopt.migration");
     let removed = "SELECT count(*) FROM pg_attribute WHERE attname = 'snowflake_adopt_order_id'";
     assert_eq!(value(&mut client, removed), "1", "the other table's is removed");

@@ -1,6 +1,6 @@
 //! A migration has the rights of whoever begins it, and code of the owners of tables has theirs.
 
-use super::{call, server};
+use super::{call, launch, server};
 use testbed::{error, need_postgresql, test, value};
 
 /// Writes down who runs it, and tries to become a superuser.
@@ -98,11 +98,7 @@ fn the_worker_connects_as_the_role_that_calls_start_and_not_as_the_user_of_its_s
     client.batch_execute(CODE).expect("tables");
     client.batch_execute("ALTER ROLE shop LOGIN; SET ROLE shop").expect("a role");
     call(&mut client, "start('sales')");
-    client
-        .batch_execute(
-            "SELECT snowflake_adopt.aim('sales', 'copied', 1, NULL), snowflake_adopt.launch('sales'::regclass)",
-        )
-        .expect("a worker");
+    launch(&mut client, "sales", "copied", "1");
     let mut other = cluster.connect();
     let user = "SELECT DISTINCT usename FROM pg_stat_activity WHERE backend_type = 'snowflake_adopt'";
     cluster.wait_until(&format!("SELECT ({user}) IS NOT NULL"));
