@@ -9,6 +9,7 @@ CREATE TABLE snowflake_adopt.migration (
     role regrole NOT NULL DEFAULT pg_catalog.quote_ident(current_user)::regrole,
     goal text NOT NULL DEFAULT 'started' CHECK (goal IN ('started', 'copied', 'adopted', 'undone')),
     is_paused boolean NOT NULL DEFAULT false,
+    is_published boolean NOT NULL DEFAULT false,
     share integer NOT NULL DEFAULT 50 CHECK (share BETWEEN 1 AND 100),
     max_lag interval NOT NULL DEFAULT '10 s',
     phase text NOT NULL DEFAULT 'columns',
@@ -64,6 +65,8 @@ COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: w
 ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
 ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_a_table ON snowflake_adopt.migration AS RESTRICTIVE FOR INSERT
+    WITH CHECK (EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) relation));
 CREATE POLICY members ON snowflake_adopt.migration
     USING (snowflake_adopt.may_become(role::oid))
     WITH CHECK (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_change(relation));
@@ -130,6 +133,7 @@ DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = next.migration AND NOT m.is_paused);
     now_in text;
     waits text;
+    is_held boolean := false;
 BEGIN
     IF m.relation IS NULL THEN
         PERFORM snowflake_adopt.rest_from_work(next.migration);
@@ -145,15 +149,15 @@ BEGIN
         EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', now_in || '_to_do') INTO command USING m.relation;
         CONTINUE WHEN command IS NULL;
         IF now_in = 'rows' THEN
-            SELECT t.waits_for, t.wait_ms INTO waits, wait_ms FROM snowflake_adopt.throttle(m) t;
+            SELECT t.waits_for, t.is_held, t.wait_ms INTO waits, is_held, wait_ms FROM snowflake_adopt.throttle(m) t;
         END IF;
         UPDATE snowflake_adopt.migration SET phase = now_in, waits_for = waits,
             failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END,
-            ends = CASE WHEN has_succeeded AND is_at_work THEN 0 ELSE ends END, is_at_work = waits IS NULL
+            ends = CASE WHEN has_succeeded AND is_at_work THEN 0 ELSE ends END, is_at_work = NOT is_held
             WHERE relation = m.relation;
         -- Not by its text: a CHECK can contain any.
         at_top_level := now_in = 'indexes';
-        command := CASE WHEN waits IS NULL THEN command END;
+        command := CASE WHEN NOT is_held THEN command END;
         RETURN NEXT;
         RETURN;
     END LOOP;
@@ -174,7 +178,7 @@ BEGIN
     -- Rows have moved or come where nobody looked for them: a partition that was attached, a table rewritten under the last batch, a trigger
     -- that was disabled for a while. So all rows are looked at again.
     -- mutant: migration-copies-again
-    IF state = '23514' AND strpos(message, '"snowflake_adopt_equal"') > 0 THEN
+    IF state = '23514' AND strpos(message, 'snowflake_adopt_equal') > 0 THEN
         DELETE FROM snowflake_adopt.copying c WHERE c.migration = failed.migration;
     END IF;
     UPDATE snowflake_adopt.migration m

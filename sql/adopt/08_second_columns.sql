@@ -37,9 +37,19 @@ CREATE FUNCTION snowflake_adopt.take_in_columns(migration regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lost text := snowflake_adopt.lost_columns(migration);
+    obstacles text := (SELECT string_agg(why, ' ') FROM (
+        SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.new_columns(migration) n GROUP BY 1) n
+        CROSS JOIN LATERAL (
+            SELECT * FROM snowflake_adopt.why_no_column(n.relation, columns)
+            UNION ALL
+            SELECT * FROM snowflake_adopt.why_published(n.relation, columns, (SELECT is_published FROM snowflake_adopt.migration m WHERE m.relation = take_in_columns.migration))) w(why));
 BEGIN
     IF lost IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('there is no column %s any more: rename it back, or call snowflake_adopt.undo()', lost);
+    END IF;
+    -- Of a foreign key that came after the start.
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = obstacles;
     END IF;
     INSERT INTO snowflake_adopt.beside
         SELECT migration, n.relation, n.column_name, snowflake_adopt.beside(n.column_name) FROM snowflake_adopt.new_columns(migration) n;

@@ -78,13 +78,15 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.lagging(interval) IS
     'not to be called: that a standby or subscriber is more than this behind; NULL if none is';
 
-CREATE FUNCTION snowflake_adopt.throttle(m snowflake_adopt.migration, OUT waits_for text, OUT wait_ms bigint)
+CREATE FUNCTION snowflake_adopt.throttle(m snowflake_adopt.migration, OUT waits_for text, OUT is_held boolean, OUT wait_ms bigint)
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_adopt.lagging(m.max_lag), CASE WHEN snowflake_adopt.lagging(m.max_lag) IS NOT NULL THEN 1000
-        -- Only rows that others had locked are left.
-        WHEN NOT EXISTS (SELECT FROM snowflake_adopt.copying WHERE migration = m.relation AND NOT isempty(todo)) THEN 200
-        ELSE coalesce((SELECT extract(epoch FROM max(took)) * 1000 * (100 - m.share) / m.share FROM snowflake_adopt.copying
-            WHERE migration = m.relation AND NOT isempty(todo)), 0) END::bigint
+    SELECT coalesce(behind, CASE WHEN is_left THEN 'rows that others have locked' END), behind IS NOT NULL,
+        CASE WHEN behind IS NOT NULL THEN 1000 WHEN is_left THEN 200
+            ELSE coalesce((SELECT extract(epoch FROM max(took)) * 1000 * (100 - m.share) / m.share FROM snowflake_adopt.copying
+                WHERE migration = m.relation AND NOT isempty(todo)), 0) END::bigint
+    FROM (SELECT snowflake_adopt.lagging(m.max_lag),
+        EXISTS (SELECT FROM snowflake_adopt.copying WHERE migration = m.relation)
+            AND NOT EXISTS (SELECT FROM snowflake_adopt.copying WHERE migration = m.relation AND NOT isempty(todo))) state(behind, is_left)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.throttle(snowflake_adopt.migration) IS
-    'not to be called: what a migration waits for before the next batch, and how long';
+    'not to be called: what a migration waits for, whether the next batch must wait for it, and how long after the batch';

@@ -90,8 +90,8 @@ CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass) RETURNS SETOF 
     SELECT CASE WHEN s.oid IS NULL THEN snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide)
         ELSE format('DROP INDEX CONCURRENTLY %s', s.oid::regclass) END
     FROM snowflake_adopt.indexes(indexes_to_do.migration) i JOIN pg_class o ON o.oid = i.index
-    JOIN pg_index u ON u.indexrelid = i.index LEFT JOIN pg_class s ON s.relnamespace = o.relnamespace AND s.relname = i.successor
-    LEFT JOIN pg_index x ON x.indexrelid = s.oid
+    JOIN pg_index u ON u.indexrelid = i.index LEFT JOIN (pg_class s JOIN pg_index x ON x.indexrelid = s.oid)
+        ON s.relnamespace = o.relnamespace AND s.relname = i.successor AND x.indrelid = i.leaf
     WHERE x.indisvalid IS NOT TRUE ORDER BY u.indisunique, o.oid
 $$;
 COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS

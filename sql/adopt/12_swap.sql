@@ -166,15 +166,18 @@ DECLARE
     phase text;
     command text;
     commands text[];
+    locks text[];
     lost text;
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = swap.migration);
     greatest bigint := snowflake_adopt.greatest_wide_id(m.relation, m.column_name);
-    tables text[] := (SELECT array_agg(DISTINCT rel::text) FROM (
+    -- In another order each time: whoever joins them the other way round would end each try as a deadlock.
+    tables text[] := (SELECT array_agg(rel::text ORDER BY random()) FROM (
         SELECT m.relation
         UNION
         SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = swap.migration
         UNION
-        SELECT f.relation FROM snowflake_adopt.foreign_keys(swap.migration::regclass) f) r(rel));
+        SELECT joined::regclass FROM snowflake_adopt.foreign_keys(swap.migration::regclass) f JOIN pg_constraint c ON c.oid = f.old
+            CROSS JOIN LATERAL (VALUES (conrelid), (confrelid)) j(joined)) r(rel));
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
@@ -193,8 +196,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;
     commands := ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c);
+    locks := ARRAY(SELECT r.command FROM snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r WHERE r.place = 4 ORDER BY r.nth);
     -- Who waits behind the first lock waits for the others, too.
-    PERFORM set_config('lock_timeout', greatest(250 / cardinality(tables), 25)::text, true);
+    PERFORM set_config('lock_timeout', greatest(250 / (cardinality(tables) + cardinality(locks)), 25)::text, true);
+    -- Readers lock a view before its tables: the other way round, each of them would be a deadlock.
+    FOREACH command IN ARRAY locks LOOP
+        EXECUTE command;
+    END LOOP;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', array_to_string(tables, ', '));
     -- Somebody may have called undo() or pause() while this waited.
     PERFORM FROM snowflake_adopt.migration n WHERE n.relation = swap.migration AND n.goal = 'adopted' AND NOT n.is_paused FOR UPDATE NOWAIT;

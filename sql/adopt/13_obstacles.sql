@@ -131,6 +131,52 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.why_not_swapped(regclass, name, bigint) IS
     'not to be called: what stands in the way of a swap; the greatest ID is that of the column, or NULL if it is narrow';
 
+CREATE FUNCTION snowflake_adopt.why_published(relation regclass, columns name[], published boolean) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    WITH members AS (
+        SELECT member, p.* , c.relkind, relreplident FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member
+        JOIN pg_publication_tables t ON schemaname = relnamespace::regnamespace::name AND tablename = relname
+        JOIN pg_publication p ON p.pubname = t.pubname)
+    SELECT format('%s is published by %s, whose subscribers need %s as bigint and the columns %s first. Then say published => true.', relation,
+        string_agg(DISTINCT quote_ident(pubname), ', '), array_to_string(columns, ', '),
+        (SELECT string_agg(format('%I bigint', snowflake_adopt.beside(col)), ', ') FROM unnest(columns) col))
+    FROM members WHERE NOT published HAVING count(*) > 0
+    UNION ALL
+    SELECT DISTINCT format('%s is published, but its rows cannot be updated without a replica identity.', member) FROM members
+    WHERE relkind = 'r' AND pubupdate AND (relreplident = 'n'
+        OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = member::oid AND indisprimary))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_published(regclass, name[], boolean) IS
+    'not to be called: why a published table cannot have columns beside these';
+
+-- Before all is copied: a function of integer may not take a bigint. As the owner, since the planner can call it.
+CREATE FUNCTION snowflake_adopt.why_no_expression(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    expression record;
+    wide text := (SELECT string_agg(format('NULL::%s AS %I', CASE WHEN attname = ANY (columns) THEN 'bigint' ELSE format_type(atttypid, atttypmod) END, attname), ', ')
+        FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped);
+BEGIN
+    FOR expression IN
+        SELECT pg_describe_object('pg_constraint'::regclass, c.oid, 0) AS what, pg_get_expr(conbin, conrelid) AS text, relowner, relname
+        FROM pg_constraint c JOIN pg_class t ON t.oid = conrelid WHERE conrelid = relation AND contype = 'c'
+            AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey) AND attname = ANY (columns))
+        UNION ALL
+        SELECT pg_describe_object('pg_class'::regclass, indexrelid, 0), pg_get_expr(indpred, indrelid), relowner, relname
+        FROM snowflake_adopt.members(relation) member JOIN pg_index ON indrelid = member::oid AND indpred IS NOT NULL JOIN pg_class t ON t.oid = indrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_adopt.read_as_owner(expression.relowner,
+                format('SELECT 0::bigint FROM (SELECT %s) %I WHERE %s LIMIT 0', wide, expression.relname, expression.text));
+        EXCEPTION WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR cannot_coerce THEN
+            RETURN NEXT format('%s does not work with bigint: %s.', expression.what, SQLERRM);
+        END;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_expression(regclass, name[]) IS
+    'not to be called: which CHECK constraints and predicates of indexes do not work if these columns are bigint';
+
 CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name name, published boolean) RETURNS SETOF text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH narrow AS (
@@ -140,12 +186,9 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     SELECT format('%s has a column %I.', n.relation, attname) FROM narrow n CROSS JOIN LATERAL unnest(columns) col
     JOIN pg_attribute ON attrelid = n.relation AND attname = snowflake_adopt.beside(col)
     UNION
-    SELECT format('%s is published by %s, whose subscribers need %s as bigint and the columns %s first. Then say published => true.', n.relation,
-        string_agg(DISTINCT quote_ident(pubname), ', '), array_to_string(columns, ', '),
-        (SELECT string_agg(format('%I bigint', snowflake_adopt.beside(col)), ', ') FROM unnest(columns) col))
-    FROM narrow n CROSS JOIN LATERAL snowflake_adopt.members(n.relation) member JOIN pg_class c ON c.oid = member
-    JOIN pg_publication_tables ON schemaname = relnamespace::regnamespace::name AND tablename = relname
-    WHERE NOT published GROUP BY n.relation, columns
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_published(n.relation, columns, published) why
+    UNION
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_expression(n.relation, columns) why
     UNION
     SELECT format('Publication %I is FOR ALL TABLES: its subscribers need the extension snowflake_adopt first. Then say published => true.', pubname)
     FROM pg_publication WHERE puballtables AND NOT published

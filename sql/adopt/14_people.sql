@@ -1,15 +1,21 @@
 -- Adopting online: what people call, and what they see
 
 CREATE FUNCTION snowflake_adopt.begin_migration(relation regclass, column_name name, published boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     obstacles text[];
     remark text;
 BEGIN
+    IF relation IS NULL OR column_name IS NULL OR published IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'arguments must not be NULL';
+    END IF;
     PERFORM snowflake_adopt.must_be_adoptable(relation, column_name);
     IF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation AND m.goal = 'undone') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s is being undone', relation),
             HINT = format('CALL snowflake_adopt.undo(%L) waits until it is.', relation);
+    ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation AND m.column_name <> begin_migration.column_name) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = format('another column of %s is being adopted', relation),
+            HINT = 'Finish that migration first.';
     ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation) THEN
         RETURN;
     ELSIF snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name)) THEN
@@ -21,7 +27,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s cannot be adopted while it is in use', relation),
             DETAIL = array_to_string(obstacles, E'\n'), HINT = 'Nothing was changed. See docs/online.md for what to do.';
     END IF;
-    INSERT INTO snowflake_adopt.migration (relation, column_name) VALUES (relation, column_name);
+    INSERT INTO snowflake_adopt.migration (relation, column_name, is_published) VALUES (relation, column_name, published);
     PERFORM snowflake_adopt.take_in_columns(relation);
     IF NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.migration = begin_migration.relation) THEN
         RAISE NOTICE 'no column is narrower than bigint: snowflake_adopt.finish() changes only the default';
@@ -38,17 +44,26 @@ COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
 
 CREATE FUNCTION snowflake_adopt.has_ids(relation regclass) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_attrdef WHERE adrelid = relation AND snowflake_adopt.issues_ids(pg_get_expr(adbin, adrelid)))
+    SELECT EXISTS (SELECT FROM pg_constraint JOIN pg_attrdef ON adrelid = conrelid AND adnum = ANY (conkey)
+        WHERE conrelid = relation AND contype = 'p' AND snowflake_adopt.issues_ids(pg_get_expr(adbin, adrelid)))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.has_ids(regclass) IS
-    'not to be called: whether a column of a table has a default that issues Snowflake IDs';
+    'not to be called: whether the primary key of a table has a default that issues Snowflake IDs';
 
-CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS void
+-- Returns the column; NULL if there is nothing to wait for.
+CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS name
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    aimed name;
 BEGIN
-    UPDATE snowflake_adopt.migration m SET goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, ends = 0, is_at_work = false, error = NULL,
+    IF share NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'share must be between 1 and 100', DETAIL = format('The share is %s.', share);
+    END IF;
+    -- Whoever goes on takes the place of a role that was dropped.
+    UPDATE snowflake_adopt.migration m SET role = CASE WHEN EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role) THEN m.role ELSE quote_ident(current_user)::regrole END,
+        goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
-        WHERE m.relation = aim.relation;
+        WHERE m.relation = aim.relation RETURNING m.column_name INTO aimed;
     -- Also finish() again: a migration of a framework repeats it after its time is over.
     IF NOT FOUND AND goal IN ('copied', 'adopted') AND snowflake_adopt.has_ids(relation) THEN
         RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
@@ -56,29 +71,32 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s is not being adopted', relation),
             HINT = format('CALL snowflake_adopt.start(%L) begins it.', relation);
     END IF;
+    RETURN aimed;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
     'not to be called: sets the goal of a migration, or lets it rest if there is none';
 
 -- Whether the migration has come to the goal: nothing of its phases is to do.
-CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text) RETURNS boolean
+CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text, column_name name) RETURNS boolean
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = has_reached.relation);
+    has_ids boolean := snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name));
     is_to_do boolean := false;
     now_in text;
 BEGIN
-    IF m.relation IS NULL AND goal = 'adopted' AND NOT snowflake_adopt.has_ids(relation) THEN
+    IF m.relation IS NULL AND goal = 'adopted' AND NOT has_ids THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was undone', relation);
-    ELSIF m.relation IS NULL AND goal = 'undone' AND snowflake_adopt.has_ids(relation) THEN
+    ELSIF m.relation IS NULL AND goal = 'undone' AND has_ids THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was finished', relation),
             HINT = 'snowflake_adopt.revert_plan() has the way back.';
     ELSIF m.relation IS NULL THEN
         RETURN true;
     ELSIF m.is_paused THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s is paused', relation),
-            DETAIL = coalesce(m.error, 'Somebody has called snowflake_adopt.pause().'), HINT = format('CALL snowflake_adopt.run(%L) goes on, and CALL snowflake_adopt.undo(%1$L) removes what was made.', relation);
+            DETAIL = coalesce(m.error, 'Somebody has called snowflake_adopt.pause().'), HINT = format(CASE m.goal WHEN 'undone' THEN 'CALL snowflake_adopt.undo(%L) goes on.'
+                ELSE 'CALL snowflake_adopt.run(%L) goes on, and CALL snowflake_adopt.undo(%1$L) removes what was made.' END, relation);
     END IF;
     FOREACH now_in IN ARRAY snowflake_adopt.phases(goal) LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM snowflake_adopt.%I($1))', now_in || '_to_do') INTO is_to_do USING relation;
@@ -87,6 +105,9 @@ BEGIN
     -- The last goals are reached when the worker has deleted the migration, also if nothing else is to do.
     IF NOT is_to_do AND goal IN ('started', 'copied') THEN
         RETURN true;
+    ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role AND rolcanlogin AND has_database_privilege(r.oid, current_database(), 'CONNECT')) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the worker of the migration of %s cannot connect as %s', relation, m.role),
+            HINT = 'Give that role LOGIN, and CONNECT on the database.';
     ELSIF snowflake_adopt.carrier(relation) IS NULL AND snowflake_adopt.launch(relation) IS NULL
         -- It can have ended meanwhile.
         AND EXISTS (SELECT FROM snowflake_adopt.migration n WHERE n.relation = has_reached.relation) THEN
@@ -96,14 +117,14 @@ BEGIN
     RETURN false;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.has_reached(regclass, text) IS
+COMMENT ON FUNCTION snowflake_adopt.has_reached(regclass, text, name) IS
     'not to be called: whether a migration has come to a goal; starts its worker if there is none';
 
 -- Procedures that commit have no SET clause, so they call functions that have one.
-CREATE PROCEDURE snowflake_adopt.wait(relation regclass, goal text) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE snowflake_adopt.wait(relation regclass, goal text, column_name name DEFAULT 'id') LANGUAGE plpgsql AS $$
 BEGIN
     LOOP
-        IF snowflake_adopt.has_reached(relation, goal) THEN
+        IF column_name IS NULL OR snowflake_adopt.has_reached(relation, goal, column_name) THEN
             RETURN;
         END IF;
         -- CREATE INDEX CONCURRENTLY waits for every snapshot, also for this one.
@@ -113,24 +134,25 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON PROCEDURE snowflake_adopt.wait(regclass, text) IS
+COMMENT ON PROCEDURE snowflake_adopt.wait(regclass, text, name) IS
     'not to be called: returns when a migration has come to a goal; each wait is a transaction of its own';
 
 CREATE PROCEDURE snowflake_adopt.start(relation regclass, column_name name DEFAULT 'id', published boolean DEFAULT false) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM snowflake_adopt.begin_migration(relation, column_name, published);
     COMMIT;
-    CALL snowflake_adopt.wait(relation, 'started');
+    CALL snowflake_adopt.wait(relation, 'started', column_name);
 END
 $$;
 COMMENT ON PROCEDURE snowflake_adopt.start(regclass, name, boolean) IS
     'begin to adopt a table while it is in use: adds a bigint column beside each narrow one, and triggers that keep them equal; an error, and no change, if something stands in the way';
 
 CREATE PROCEDURE snowflake_adopt.run(relation regclass, share integer DEFAULT NULL, max_lag interval DEFAULT NULL) LANGUAGE plpgsql AS $$
+DECLARE
+    column_name pg_catalog.name := snowflake_adopt.aim(relation, 'copied', share, max_lag);
 BEGIN
-    PERFORM snowflake_adopt.aim(relation, 'copied', share, max_lag);
     COMMIT;
-    CALL snowflake_adopt.wait(relation, 'copied');
+    CALL snowflake_adopt.wait(relation, 'copied', column_name);
 END
 $$;
 COMMENT ON PROCEDURE snowflake_adopt.run(regclass, integer, interval) IS
@@ -144,20 +166,22 @@ $$;
 COMMENT ON PROCEDURE snowflake_adopt.pause(regclass) IS 'let a migration rest after its present step, until run() or finish() is called';
 
 CREATE PROCEDURE snowflake_adopt.finish(relation regclass) LANGUAGE plpgsql AS $$
+DECLARE
+    column_name pg_catalog.name := snowflake_adopt.aim(relation, 'adopted', NULL, NULL);
 BEGIN
-    PERFORM snowflake_adopt.aim(relation, 'adopted', NULL, NULL);
     COMMIT;
-    CALL snowflake_adopt.wait(relation, 'adopted');
+    CALL snowflake_adopt.wait(relation, 'adopted', column_name);
 END
 $$;
 COMMENT ON PROCEDURE snowflake_adopt.finish(regclass) IS
     'make the indexes and constraints of a table that is being adopted, and let the bigint columns take the places of the narrow ones; new rows have Snowflake IDs then';
 
 CREATE PROCEDURE snowflake_adopt.undo(relation regclass) LANGUAGE plpgsql AS $$
+DECLARE
+    column_name pg_catalog.name := snowflake_adopt.aim(relation, 'undone', NULL, NULL);
 BEGIN
-    PERFORM snowflake_adopt.aim(relation, 'undone', NULL, NULL);
     COMMIT;
-    CALL snowflake_adopt.wait(relation, 'undone');
+    CALL snowflake_adopt.wait(relation, 'undone', column_name);
 END
 $$;
 COMMENT ON PROCEDURE snowflake_adopt.undo(regclass) IS 'remove the columns, triggers, indexes and constraints of a migration; the table is as it was before';

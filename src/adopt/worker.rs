@@ -124,6 +124,9 @@ fn settle() {
         for (name, value) in [
             (c"search_path", c""),
             (c"lock_timeout", c"0"),
+            #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+            (c"transaction_timeout", c"0"),
+            (c"row_security", c"on"),
             (c"default_transaction_isolation", c"read committed"),
             (c"default_transaction_read_only", c"off"),
             // An index without TABLESPACE is in that of the database.
@@ -163,7 +166,8 @@ fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, (String, String)> {
             let (CaughtError::PostgresError(report) | CaughtError::ErrorReport(report)) = &error else {
                 error.rethrow()
             };
-            let error = (sqlstate(report.sql_error_code()), report.message().to_owned());
+            let detail = report.detail().map_or_else(String::new, |detail| format!(" ({detail})"));
+            let error = (sqlstate(report.sql_error_code()), format!("{}{detail}", report.message()));
             // SAFETY: the process is in its main loop.
             unsafe {
                 pg_sys::EmitErrorReport();

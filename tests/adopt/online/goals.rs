@@ -1,6 +1,8 @@
 //! Somebody changes the goal of a migration while a step is under way: the last goal counts, or it is too late for it.
 
 use super::{call, dump, launch, server};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use testbed::{error, test, value};
 
 #[test]
@@ -60,4 +62,34 @@ fn whoever_waits_for_a_goal_is_told_if_somebody_else_has_called_for_another_one(
     call(&mut client, "finish('wide')");
     let refused = error(&mut client, "CALL snowflake_adopt.wait('wide', 'undone')");
     assert_eq!(refused.message(), "the migration of public.wide was finished");
+}
+
+/// Each of them waits behind the first lock of the swap, with a lock that the swap needs then.
+#[test]
+fn a_swap_ends_beside_readers_who_hold_locks_of_a_view_and_of_joined_tables_all_the_time() {
+    let (cluster, mut client) = server();
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('orders')"));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let queries = [
+        "sizes",
+        "orders JOIN items ON items.order_id = orders.id",
+        "items JOIN orders ON items.order_id = orders.id",
+        "other.notes JOIN items USING (order_id)",
+    ];
+    let readers = queries.map(|tables| {
+        let (mut client, stop) = (cluster.connect(), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                client
+                    .batch_execute(&format!("SELECT pg_sleep(0.03) FROM (SELECT FROM {tables} LIMIT 1) one"))
+                    .unwrap_or_else(|error| panic!("{tables}: {error:?}"));
+            }
+        })
+    });
+    client.batch_execute("SET statement_timeout = '2min'").expect("a setting");
+    call(&mut client, "finish('orders')");
+    stop.store(true, Ordering::Relaxed);
+    readers.into_iter().for_each(|reader| reader.join().expect("no error"));
 }

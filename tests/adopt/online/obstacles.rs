@@ -66,6 +66,16 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
             "orders is published by p, whose subscribers need id, parent as bigint and the columns snowflake_adopt_id bigint, snowflake_adopt_parent bigint first. Then say published => true.",
         ),
         (
+            "CREATE FUNCTION is_even(n integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT n % 2 = 0'; ALTER TABLE items ADD CONSTRAINT k CHECK (is_even(order_id) IS NOT NULL AND n < 9999)",
+            "ALTER TABLE items DROP CONSTRAINT k; DROP FUNCTION is_even",
+            "constraint k on table items does not work with bigint: function is_even(bigint) does not exist.",
+        ),
+        (
+            "CREATE PUBLICATION p FOR TABLE other.notes",
+            "DROP PUBLICATION p",
+            "other.notes is published, but its rows cannot be updated without a replica identity.",
+        ),
+        (
             "CREATE PUBLICATION all_of_it FOR ALL TABLES",
             "DROP PUBLICATION all_of_it",
             "Publication all_of_it is FOR ALL TABLES: its subscribers need the extension snowflake_adopt first. Then say published => true.",
@@ -182,6 +192,48 @@ fn a_migration_whose_column_was_renamed_rests_until_it_has_its_name_again() {
     }
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
     assert_eq!(value(&mut client, "SELECT order_id FROM items WHERE n = -7"), "7");
+}
+
+#[test]
+fn wrong_arguments_and_a_role_that_cannot_connect_are_told_and_nobody_waits_for_ever() {
+    let (cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app").expect("a role");
+    let mut app = cluster.connect();
+    app.batch_execute(
+        "SET SESSION AUTHORIZATION app; CREATE TABLE t (id serial PRIMARY KEY, id2 integer, public_id bigint DEFAULT snowflake_nextval())",
+    )
+    .expect("a table");
+    assert_eq!(error(&mut app, "CALL snowflake_adopt.start(NULL)").message(), "arguments must not be NULL");
+    assert_eq!(error(&mut app, "CALL snowflake_adopt.run('t')").message(), "public.t is not being adopted");
+    call(&mut app, "start('t')");
+    for (command, message) in [
+        ("run('t', share => 0)", "share must be between 1 and 100"),
+        ("start('t', 'id2')", "another column of public.t is being adopted"),
+    ] {
+        assert_eq!(error(&mut app, &format!("CALL snowflake_adopt.{command}")).message(), message);
+    }
+    // Also beside a column that has Snowflake IDs already.
+    call(&mut app, "undo('t')");
+    call(&mut app, "start('t')");
+    client.batch_execute("ALTER ROLE app NOLOGIN").expect("a role");
+    let refused = error(&mut app, "CALL snowflake_adopt.finish('t')");
+    assert_eq!(refused.message(), "the worker of the migration of public.t cannot connect as app");
+    client.batch_execute("REASSIGN OWNED BY app TO postgres; DROP OWNED BY app; DROP ROLE app").expect("no role");
+    call(&mut client, "undo('t')");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_adopt.migration"), "0");
+}
+
+#[test]
+fn an_index_of_another_table_is_not_taken_for_a_successor() {
+    let (_cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    let blocker = "SELECT format('CREATE TABLE strange (n integer); CREATE INDEX snowflake_adopt_%s ON strange (n)', 'orders_pkey'::regclass::oid)";
+    let blocker = value(&mut client, blocker);
+    client.batch_execute(&blocker).expect("an index");
+    let refused = error(&mut client, "CALL snowflake_adopt.finish('orders')");
+    assert!(refused.detail().is_some_and(|detail| detail.contains("already exists")), "{refused:?}");
+    client.batch_execute("DROP TABLE strange").expect("no table");
+    call(&mut client, "finish('orders')");
 }
 
 #[test]

@@ -98,11 +98,16 @@ fn the_worker_connects_as_the_role_that_calls_start_and_not_as_the_user_of_its_s
     client.batch_execute(CODE).expect("tables");
     client.batch_execute("ALTER ROLE shop LOGIN; SET ROLE shop").expect("a role");
     call(&mut client, "start('sales')");
-    launch(&mut client, "sales", "copied", "1");
+    // A row that cannot be copied meanwhile.
     let mut other = cluster.connect();
+    other.batch_execute("BEGIN; SELECT FROM sales FOR UPDATE").expect("a lock");
+    launch(&mut client, "sales", "copied", "100");
     let user = "SELECT DISTINCT usename FROM pg_stat_activity WHERE backend_type = 'snowflake_adopt'";
     cluster.wait_until(&format!("SELECT ({user}) IS NOT NULL"));
     assert_eq!(value(&mut other, user), "shop");
+    let waits = "SELECT waits_for = 'rows that others have locked' FROM snowflake_adopt.progress";
+    cluster.wait_until(waits);
+    other.batch_execute("COMMIT").expect("no lock");
     call(&mut client, "finish('sales')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM sales"), "bigint");
 }
