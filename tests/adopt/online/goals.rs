@@ -75,10 +75,10 @@ fn a_swap_ends_beside_readers_who_hold_locks_of_a_view_and_of_joined_tables_all_
     let queries = [
         "sizes",
         "orders JOIN items ON items.order_id = orders.id",
-        "items JOIN orders ON items.order_id = orders.id",
-        "other.notes JOIN items USING (order_id)",
+        "orders JOIN other.notes ON notes.order_id = orders.id",
     ];
-    let readers = queries.map(|tables| {
+    // So many that there is no moment without one.
+    let readers = queries.repeat(4).into_iter().map(|tables| {
         let (mut client, stop) = (cluster.connect(), Arc::clone(&stop));
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
@@ -88,7 +88,8 @@ fn a_swap_ends_beside_readers_who_hold_locks_of_a_view_and_of_joined_tables_all_
             }
         })
     });
-    client.batch_execute("SET statement_timeout = '2min'").expect("a setting");
+    let readers: Vec<_> = readers.collect();
+    client.batch_execute("SET statement_timeout = '1min'").expect("a setting");
     call(&mut client, "finish('orders')");
     stop.store(true, Ordering::Relaxed);
     readers.into_iter().for_each(|reader| reader.join().expect("no error"));
