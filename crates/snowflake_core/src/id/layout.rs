@@ -272,6 +272,17 @@ impl Layout {
         0..=self.tag.max()
     }
 
+    /// The lowest and the highest bit of a field; `None` if the layout does not have it.
+    pub fn bits_of(&self, kind: FieldKind) -> Option<(u32, u32)> {
+        let field = self.field(kind);
+        (field.bits() > 0).then(|| (field.shift(), field.shift() + field.bits() - 1))
+    }
+
+    /// The bits that are the same in all IDs of a server: those of the data center and of the worker.
+    pub const fn server_mask(&self) -> u64 {
+        self.datacenter.max() << self.datacenter.shift() | self.worker.max() << self.worker.shift()
+    }
+
     /// Whether IDs of one worker sort by their positions, whatever their tags: no tag is above the sequence.
     pub const fn sorts_within_ticks(&self) -> bool {
         self.tag.shift() <= self.sequence.shift()

@@ -32,6 +32,7 @@ use crate::{Position, Tick};
 
 mod counters;
 mod outlook;
+mod placed;
 
 pub use counters::Counts;
 
@@ -237,12 +238,18 @@ impl Generator {
     /// most `max_age` before that.
     #[inline(always)]
     pub fn join_open(&self, count: u64, max_age: u64, want: u32) -> Option<Span> {
-        // From 1 to `max_age` counts are left. Wrapping: a counter that was reset is far from every recorded count.
-        let left = self.open_until.load(Ordering::Relaxed).wrapping_sub(count);
-        if left.wrapping_sub(1) >= max_age {
+        if !self.is_open_at(count, max_age) {
             return None;
         }
         self.claim_while(want, |seen| !self.is_full(seen))
+    }
+
+    /// Whether the open tick was recorded to be open at this count.
+    #[inline(always)]
+    fn is_open_at(&self, count: u64, max_age: u64) -> bool {
+        // From 1 to `max_age` counts are left. Wrapping: a counter that was reset is far from every recorded count.
+        let left = self.open_until.load(Ordering::Relaxed).wrapping_sub(count);
+        left.wrapping_sub(1) < max_age
     }
 
     /// Lets others [join](Self::join_open) the tick of a span until this count, if it is still the open one. The caller
@@ -306,28 +313,46 @@ impl Generator {
     /// Takes between `least` and `want` positions.
     #[inline]
     fn take_at_least(&self, least: u32, snapshot: Snapshot, now: Tick, want: u32, policy: &Policy) -> Outcome {
-        let Snapshot { state, .. } = snapshot;
-        let first = self.next_position(state, now, least, policy);
-        let tick = first >> self.sequence_bits;
-        let lead = tick.saturating_sub(now);
-        if lead > 0 {
-            let highest = self.highest_clock.load(Ordering::Relaxed);
-            if now < highest
-                && least == 1
-                && policy.clock_regression.reads_history()
-                && let Some(span) = self.take_from_history(now, want)
-            {
-                return Outcome::Taken(span);
-            }
-            let behind = (state >> self.sequence_bits).saturating_sub(now);
-            let mut clock_lag = self.clock_lag.load(Ordering::Relaxed);
-            if clock_lag < behind {
-                clock_lag = self.clock_lag.fetch_max(behind, Ordering::Relaxed).max(behind);
-            }
-            if let Some(outcome) = outlook::held_back(policy, tick, now, highest, clock_lag) {
-                return outcome;
-            }
+        let first = self.next_position(snapshot.state, now, least, policy);
+        if least == 1
+            && policy.clock_regression.reads_history()
+            && now < first >> self.sequence_bits
+            && now < self.highest_clock.load(Ordering::Relaxed)
+            && let Some(span) = self.take_from_history(now, want)
+        {
+            return Outcome::Taken(span);
         }
+        if let Some(outcome) = self.held_back(snapshot, first, now, policy) {
+            return outcome;
+        }
+        self.take_from(snapshot, first, now, want, policy)
+    }
+
+    /// What the clock does to a caller that would take this position at the time `now`.
+    fn held_back(
+        &self,
+        Snapshot { state, .. }: Snapshot,
+        first: Position,
+        now: Tick,
+        policy: &Policy,
+    ) -> Option<Outcome> {
+        let tick = first >> self.sequence_bits;
+        if tick <= now {
+            return None;
+        }
+        let behind = (state >> self.sequence_bits).saturating_sub(now);
+        let mut clock_lag = self.clock_lag.load(Ordering::Relaxed);
+        if clock_lag < behind {
+            clock_lag = self.clock_lag.fetch_max(behind, Ordering::Relaxed).max(behind);
+        }
+        outlook::held_back(policy, tick, now, self.highest_clock.load(Ordering::Relaxed), clock_lag)
+    }
+
+    /// Takes up to `want` positions from `first` on, which nothing holds back.
+    #[inline]
+    fn take_from(&self, snapshot: Snapshot, first: Position, now: Tick, want: u32, policy: &Policy) -> Outcome {
+        let Snapshot { state, .. } = snapshot;
+        let tick = first >> self.sequence_bits;
         let opens = tick != state >> self.sequence_bits;
         if opens && first >= self.soft_limit.load(Ordering::Acquire) {
             return Outcome::Extend(tick);
@@ -337,6 +362,7 @@ impl Generator {
         if opens {
             self.close(state, first, policy);
         }
+        let lead = tick.saturating_sub(now);
         if lead > 0 {
             self.counters.record_borrowed(first);
         }

@@ -43,6 +43,20 @@ fn a_block_beside_callers_and_an_extension_is_whole_and_nobody_else_s() {
     });
 }
 
+#[test]
+fn a_caller_that_chooses_its_positions_beside_others_issues_nothing_twice_and_nothing_above_the_mark() {
+    explore(|| {
+        let server = Server::new(BORROW, 2);
+        server.generator.start(2, 1);
+        let other = Arc::clone(&server);
+        let caller = thread::spawn(move || positions([other.take(2, 1), other.take_by_counter(1)]));
+        let other = Arc::clone(&server);
+        let chooser = thread::spawn(move || positions([other.odd(2), other.odd(3)]));
+        server.extend(4);
+        assert_unique([caller, chooser].into_iter().flat_map(|caller| caller.join().unwrap()).collect());
+    });
+}
+
 /// Beside a caller that opens ticks, and an extension of the mark.
 #[test]
 fn callers_without_a_clock_issue_nothing_twice_and_nothing_above_the_mark() {

@@ -65,6 +65,24 @@ impl Server {
         Some(span)
     }
 
+    /// Takes an odd position, without a clock if that is possible.
+    fn odd(&self, now: Tick) -> Option<Span> {
+        fn is_odd(position: Position) -> bool {
+            position & 1 == 1
+        }
+        let take = |generator: &Generator, seen: Snapshot, now: Tick, _: u32, policy: &Policy| {
+            generator.take_where(seen, now, policy, is_odd)
+        };
+        let joined = self
+            .generator
+            .join_open_where(COUNT, SPAN, is_odd)
+            .map(|position| Span { first: position, last: position });
+        let span = joined.or_else(|| self.ask(take, now, 1))?;
+        assert!(span.last >> BITS < self.disk.load(Ordering::Relaxed), "issued above the durable mark");
+        assert!(is_odd(span.first) && span.first == span.last);
+        Some(span)
+    }
+
     fn ask(&self, take: fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome, now: Tick, want: u32) -> Option<Span> {
         loop {
             let seen = self.generator.snapshot();

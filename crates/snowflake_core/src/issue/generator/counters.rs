@@ -92,6 +92,13 @@ impl Counters {
         }
     }
 
+    /// Does not count so many positions of the open tick, which were skipped.
+    pub(super) fn skip_within_tick(&self, positions: u64) {
+        if positions > 0 {
+            self.issued.fetch_sub(positions, Ordering::Relaxed);
+        }
+    }
+
     /// How many ticks were opened.
     pub(super) fn ticks(&self) -> u64 {
         self.ticks.load(Ordering::Relaxed)

@@ -1,5 +1,6 @@
 mod open;
 mod outlook;
+mod placed;
 mod policies;
 
 use super::*;
