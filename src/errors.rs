@@ -61,6 +61,8 @@ pub enum IssueError {
         /// What keeps IDs from continuing meanwhile.
         limit: ClockLimit,
     },
+    /// Of the IDs of this time, none falls where the caller needs it.
+    NothingFits(Duration),
     /// The clock has gone back, and `clock_regression` is `error`.
     ClockWentBack {
         /// What the clock shows.
@@ -214,6 +216,11 @@ impl From<IssueError> for ErrorReport {
             IssueError::LayoutEndsBefore { layout, begin } => clock::layout_ends_before(layout, begin),
             IssueError::ClockBehind { last, issued, now, until, limit } => {
                 clock::behind(last, issued, now, until, limit)
+            }
+            IssueError::NothingFits(waited) => {
+                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "none of the next IDs falls into this place")
+                    .set_detail(format!("The call has waited {} ms for one.", waited.as_millis()))
+                    .set_hint("Use a smaller modulus, or give snowflake_pg.layout a tag, such as h8.")
             }
             IssueError::ClockWentBack { now, shown } => clock::went_back(now, shown),
             IssueError::StartPending { now, until, was_reset } => clock::start_pending(now, until, was_reset),

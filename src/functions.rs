@@ -13,6 +13,7 @@ mod lastval;
 mod layout;
 mod nextval;
 mod partitions;
+mod place;
 mod poll;
 mod range;
 mod row;

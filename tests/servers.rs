@@ -19,6 +19,7 @@ mod migration;
 mod one_writer;
 mod outsiders;
 mod partitions;
+mod place;
 mod reading;
 mod refusals;
 mod shards;

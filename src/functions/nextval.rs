@@ -113,7 +113,7 @@ fn bad_count(most: u64) -> ErrorReport {
 }
 
 #[cold]
-fn refuse(error: IssueError) -> ! {
+pub fn refuse(error: IssueError) -> ! {
     summary::raise_recorded(error, |summary| {
         if preload::is_done() {
             shared().statistics.count_refusal(summary);

@@ -17,7 +17,7 @@ use snowflake_core::id::layout::{Layout, Series};
 use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::issue::policy::Policy;
 use snowflake_core::mark::{Need, need};
-use snowflake_core::{Tick, UnixMs};
+use snowflake_core::{Position, Tick, UnixMs};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -47,11 +47,39 @@ pub fn take() -> Result<i64, IssueError> {
     issuer.next(1).map(|span| issuer.id_at(span.first))
 }
 
+/// The first of the next IDs for which `place` has one, which is the same but for its tag.
+///
+/// `place` gives the same for the same ID, and something once in a while.
+pub fn take_placed(place: impl Fn(i64) -> Option<i64>) -> Result<i64, IssueError> {
+    let issuer = issuer()?;
+    let fits = |position| place(issuer.id_at(position)).is_some();
+    let since = Instant::now();
+    let span = issuer.enter(|| match issuer.join_where(fits) {
+        Some(position) => Ok(Span { first: position, last: position }),
+        // Each tick counts as full, and a call may always wait for the next one.
+        None => issuer.take(|snapshot, now, policy| match issuer.generator.take_where(snapshot, now, policy, fits) {
+            Outcome::Wait(_) if since.elapsed() > issuer.max_wait() => Err(IssueError::NothingFits(since.elapsed())),
+            outcome => Ok(outcome),
+        }),
+    });
+    span.map(|span| place(issuer.id_at(span.first)).expect("it fits"))
+}
+
+/// An ID that has what all IDs of this server have, and is 0 otherwise.
+pub fn id_of_server() -> Result<i64, IssueError> {
+    issuer().map(|issuer| issuer.id_at(0))
+}
+
+/// The layout of the IDs.
+pub fn layout() -> Result<Layout, IssueError> {
+    issuer().map(|issuer| issuer.layout)
+}
+
 /// The next `count` IDs of one tick, which must have so many. Adjacent where the sequence is the lowest field.
 pub fn next_block(count: u32) -> Result<RangeInclusive<i64>, IssueError> {
     let issuer = issuer()?;
     issuer
-        .enter(|| issuer.take(Generator::take_block, count))
+        .enter(|| issuer.take(|snapshot, now, policy| Ok(issuer.generator.take_block(snapshot, now, count, policy))))
         .map(|span| issuer.id_at(span.first)..=issuer.id_at(span.last))
 }
 
@@ -99,9 +127,6 @@ pub fn advance(past: Tick) -> Result<(), IssueError> {
     issuer.generator.advance(past);
     Ok(())
 }
-
-/// A way to take positions.
-type Take = fn(&Generator, Snapshot, Tick, u32, &Policy) -> Outcome;
 
 static ISSUER: OnceCell<Issuer> = OnceCell::new();
 
@@ -156,9 +181,18 @@ impl Issuer {
         self.generator.join(now, want)
     }
 
+    /// Takes the next position of the open tick that fits.
+    fn join_where(&self, fits: impl Fn(Position) -> bool) -> Option<Position> {
+        if self.max_age == 0 {
+            return None;
+        }
+        self.generator.join_open_where(tsc::now(), self.max_age, fits)
+    }
+
     /// Takes up to `want` positions, whatever it takes.
     fn next(&self, want: u32) -> Result<Span, IssueError> {
-        self.enter(|| self.join(want).map_or_else(|| self.take(Generator::take, want), Ok))
+        let take = |snapshot, now, policy: &Policy| Ok(self.generator.take(snapshot, now, want, policy));
+        self.enter(|| self.join(want).map_or_else(|| self.take(take), Ok))
     }
 
     /// Takes positions for a transaction that has [entered](writer::enter).
@@ -175,10 +209,9 @@ impl Issuer {
         Ok(span)
     }
 
-    /// Takes positions by [`Generator::take`] or [`Generator::take_block`]. Does what the generator asks for until it
-    /// returns positions.
+    /// Takes positions by a method of the generator, and does what that asks for until it returns positions.
     #[cold]
-    fn take(&self, by: Take, want: u32) -> Result<Span, IssueError> {
+    fn take(&self, by: impl Fn(Snapshot, Tick, &Policy) -> Result<Outcome, IssueError>) -> Result<Span, IssueError> {
         let policy = gucs::policy(self.layout.tick_ms());
         let mut budget = WaitBudget::new(self.max_wait());
         loop {
@@ -195,7 +228,7 @@ impl Issuer {
                 // mutant: history-entered
                 writer::lower(least);
             }
-            match by(self.generator, snapshot, now, want, &policy) {
+            match by(snapshot, now, &policy)? {
                 Outcome::Taken(span) => {
                     self.generator.keep_open(span, open_until);
                     return Ok(span);

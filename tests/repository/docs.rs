@@ -118,6 +118,7 @@ fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
         "reading",
         "reference",
         "serial",
+        "sharding",
     ] {
         let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -148,11 +148,18 @@ const CALLS: &[&str] = &[
     "* FROM snowflake_status",
     "* FROM snowflake_metrics",
     "* FROM snowflake_writers",
+    "snowflake_nextval_for('hashed_0'::regclass)",
+    "snowflake_nextval_for('hashed'::regclass, 1::bigint)",
+    "snowflake_nextval_for_hash(2, 1)",
+    "snowflake_shard_of(1::bigint, 2)",
+    "count(*) FROM by_worker WHERE id OPERATOR(pg_catalog.=) 1::bigint",
     "min(id::snowflake), max(id::snowflake) FROM rows",
 ];
 
 /// Those for superusers alone, or for the owner of a table.
 const CALLS_OF_A_SUPERUSER: &[&str] = &[
+    "snowflake_create_operator_class('by_sequence'::name, 'flat'::text, 'sequence'::text)",
+    "snowflake_create_operator_class('by_data_center'::name, 'twitter'::text, 'datacenter'::text, 'public'::regnamespace)",
     "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
@@ -168,6 +175,7 @@ const CALLS_OF_A_SUPERUSER: &[&str] = &[
 /// Those that no call names: what PostgreSQL calls, what views do, one that stops IDs, and one for another layout.
 const NOT_CALLED: &[&str] = &[
     "snowflake",
+    "snowflake_bits_of",
     "snowflake_fill",
     "snowflake_get_layouts",
     "snowflake_get_status",
@@ -184,6 +192,8 @@ const NOT_CALLED: &[&str] = &[
     "snowflake_reset_state",
     "snowflake_send",
     "snowflake_smaller",
+    "snowflake_worker_hash",
+    "snowflake_worker_hash_extended",
     "max",
     "min",
 ];
@@ -197,6 +207,10 @@ fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_exte
              CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
              CREATE TABLE old PARTITION OF days FOR VALUES FROM (snowflake_min_id('2025-01-01Z'::timestamptz))
                  TO (snowflake_min_id('2025-01-02Z'::timestamptz));
+             CREATE TABLE hashed (id bigint) PARTITION BY HASH (id);
+             CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+             CREATE TABLE by_worker (id bigint PRIMARY KEY) PARTITION BY HASH (id snowflake_worker_ops);
+             CREATE TABLE by_worker_0 PARTITION OF by_worker FOR VALUES WITH (MODULUS 1, REMAINDER 0);
              CREATE TABLE numbered (id serial PRIMARY KEY);
              CREATE TABLE filled (id bigint PRIMARY KEY);
              CREATE TRIGGER fill BEFORE INSERT ON filled FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');

@@ -1,0 +1,65 @@
+-- Where the row of an ID is: operator classes by which a table is partitioned, and IDs for a given place
+--
+-- A class has its field in the name of an argument, and no parameter has a say in it: rows must be found after a dump, on another
+-- server, under another layout.
+
+CREATE FUNCTION snowflake_worker_hash(bits_12_to_21 bigint) RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_field_hash';
+COMMENT ON FUNCTION snowflake_worker_hash(bigint) IS 'not to be called: hash of snowflake_worker_ops';
+CREATE FUNCTION snowflake_worker_hash_extended(bits_12_to_21 bigint, seed bigint) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_field_hash_extended';
+COMMENT ON FUNCTION snowflake_worker_hash_extended(bigint, bigint) IS
+    'not to be called: hash of snowflake_worker_ops by which PostgreSQL partitions';
+CREATE OPERATOR CLASS snowflake_worker_ops FOR TYPE bigint USING hash AS
+    OPERATOR 1 pg_catalog.=(bigint, bigint),
+    FUNCTION 1 snowflake_worker_hash(bigint),
+    FUNCTION 2 snowflake_worker_hash_extended(bigint, bigint);
+COMMENT ON OPERATOR CLASS snowflake_worker_ops USING hash IS
+    'for PARTITION BY HASH (id snowflake_worker_ops): by the worker of layout flat, or data center and worker of twitter';
+COMMENT ON OPERATOR FAMILY snowflake_worker_ops USING hash IS 'by the worker of layout flat';
+
+CREATE FUNCTION snowflake_bits_of(layout text, field text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_bits_of_wrapper';
+COMMENT ON FUNCTION snowflake_bits_of(text, text) IS
+    'not to be called: how the argument of a hash function is called whose hash is this field of the IDs of a layout';
+
+CREATE FUNCTION snowflake_create_operator_class(name name, layout text, field text, schema regnamespace DEFAULT 'public')
+    RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
+    argument text;
+BEGIN
+    EXECUTE format('SELECT %s.snowflake_bits_of($1, $2)', ours) INTO argument USING layout, field;
+    EXECUTE format('CREATE FUNCTION %s.%I(%I bigint) RETURNS integer LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
+        schema, name || '_hash', argument, '$libdir/snowflake_pg', 'snowflake_field_hash');
+    EXECUTE format('CREATE FUNCTION %s.%I(%I bigint, seed bigint) RETURNS bigint LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
+        schema, name || '_hash_extended', argument, '$libdir/snowflake_pg', 'snowflake_field_hash_extended');
+    EXECUTE format('CREATE OPERATOR CLASS %1$s.%2$I FOR TYPE bigint USING hash AS OPERATOR 1 pg_catalog.=(bigint, bigint),
+        FUNCTION 1 %1$s.%3$I(bigint), FUNCTION 2 %1$s.%4$I(bigint, bigint)', schema, name, name || '_hash', name || '_hash_extended');
+    EXECUTE format('COMMENT ON OPERATOR CLASS %s.%I USING hash IS %L', schema, name, format('by the %s of layout %s', field, layout));
+END
+$$;
+COMMENT ON FUNCTION snowflake_create_operator_class(name, text, text, regnamespace) IS
+    'create an operator class for PARTITION BY HASH (id class) by a field of the IDs of a layout: a partition has the IDs whose field % modulus is its remainder; for superusers';
+
+REVOKE ALL ON FUNCTION snowflake_create_operator_class(name, text, text, regnamespace) FROM PUBLIC;
+
+CREATE FUNCTION snowflake_nextval_for(target regclass) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_for(regclass) IS
+    'next ID that falls into a hash partition';
+
+CREATE FUNCTION snowflake_nextval_for(target regclass, near bigint) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
+    'next ID that falls where the row with another ID of the table is, in the same hash partition';
+
+CREATE FUNCTION snowflake_nextval_for_hash(modulus integer, remainder integer) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_for_hash(integer, integer) IS
+    'next ID that falls into a hash partition with this modulus and this remainder, or into a shard of PgDog';
+
+CREATE FUNCTION snowflake_shard_of(id bigint, modulus integer) RETURNS integer
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_shard_of_wrapper';
+COMMENT ON FUNCTION snowflake_shard_of(bigint, integer) IS
+    'remainder of the hash partition into which an ID falls, or its shard of PgDog';

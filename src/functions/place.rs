@@ -1,0 +1,167 @@
+//! IDs for a given place, where the ID decides in which hash partition, or in which shard behind a router, its row is. And
+//! the other direction: in which place the row of an ID is.
+
+mod field;
+mod target;
+
+use super::argument::text;
+use super::layout::layout_named;
+use super::nextval::refuse;
+use crate::issue::{issuer, last_id};
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::quoted;
+use field::Field;
+use pgrx::prelude::*;
+use snowflake_core::id::layout::{FieldKind, Layout};
+use target::{Hasher, Target, display_name, target};
+
+/// How many tags are tried for a position.
+const TAGS: u64 = 4096;
+
+/// The next ID that falls into a partition.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
+    match &*target(table) {
+        &Target::Partition { hasher, modulus, remainder } => in_remainder(hasher, modulus, remainder, None),
+        Target::Partitioned { .. } => raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("{} is not a partition, so each ID falls into it", display_name(table)),
+            )
+            .set_hint("Name a partition, or an ID beside which the row is to be."),
+        ),
+    }
+}
+
+/// The next ID that falls where the row with another ID is.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
+    match &*target(table) {
+        &Target::Partition { hasher, modulus, remainder } => {
+            if hasher.hash(near) % modulus != remainder {
+                raise(
+                    error_report(
+                        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                        format!("the row with this ID is not in {}", display_name(table)),
+                    )
+                    .set_detail(format!("The ID is {near}."))
+                    .set_hint("Name the table that is partitioned."),
+                );
+            }
+            in_remainder(hasher, modulus, remainder, Some(near))
+        }
+        &Target::Partitioned { hasher, modulus } => {
+            in_remainder(hasher, modulus, hasher.hash(near) % modulus, Some(near))
+        }
+    }
+}
+
+/// The next ID with this remainder of the hash by which PostgreSQL partitions, and PgDog distributes.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_for_hash(modulus: i32, remainder: i32) -> i64 {
+    let modulus = positive(modulus);
+    match u64::try_from(remainder) {
+        Ok(remainder) if remainder < modulus => in_remainder(Hasher::Postgres, modulus, remainder, None),
+        _ => raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("remainder must be between 0 and {}", modulus - 1),
+            )
+            .set_detail(format!("The remainder is {remainder}.")),
+        ),
+    }
+}
+
+/// The remainder of the hash by which PostgreSQL partitions, and PgDog distributes.
+#[pg_extern(sql = false)]
+fn snowflake_shard_of(id: i64, modulus: i32) -> i32 {
+    let modulus = positive(modulus);
+    i32::try_from(Hasher::Postgres.hash(id) % modulus).expect("less than the modulus")
+}
+
+fn positive(modulus: i32) -> u64 {
+    u64::try_from(modulus).ok().filter(|&modulus| modulus > 0).unwrap_or_else(|| {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "modulus must be greater than 0")
+                .set_detail(format!("The modulus is {modulus}.")),
+        )
+    })
+}
+
+fn in_remainder(hasher: Hasher, modulus: u64, remainder: u64, near: Option<i64>) -> i64 {
+    if let Hasher::Field(field) = hasher {
+        must_have(field, modulus, remainder);
+    }
+    placed(near, |id| hasher.hash(id) % modulus == remainder)
+}
+
+/// An ERROR if this server's IDs all have another remainder.
+fn must_have(field: Field, modulus: u64, remainder: u64) {
+    if field.mask() & !layout().server_mask() != 0 {
+        return;
+    }
+    let number = field.of(issuer::id_of_server().unwrap_or_else(|error| refuse(error)));
+    if number % modulus != remainder {
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "no ID of this server falls into this partition",
+            )
+            .set_detail(format!("Its IDs have the worker {number}, and {number} % {modulus} is not {remainder}."))
+            .set_hint("Insert the row on a server whose worker has this remainder."),
+        );
+    }
+}
+
+fn layout() -> Layout {
+    issuer::layout().unwrap_or_else(|error| refuse(error))
+}
+
+/// The next ID that falls into a place: with another tag, if the layout has tags; else one of the next positions. The
+/// tags begin with that of `near`.
+fn placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
+    let layout = layout();
+    let most = *layout.tags().end();
+    let id = if most == 0 {
+        issuer::take_placed(|id| falls(id).then_some(id))
+    } else {
+        let tag_of = |id: i64| layout.unpack(id.cast_unsigned()).tag.unwrap_or(0);
+        issuer::take_placed(|id| {
+            let first = near.map_or_else(|| layout.unpack(id.cast_unsigned()).sequence.unwrap_or(0), tag_of);
+            (0..TAGS.min(most + 1)).find_map(|n| {
+                let tag = first.wrapping_add(n) % (most + 1);
+                let tagged = id | layout.tag_bits(tag.cast_signed()).ok()?.cast_signed();
+                falls(tagged).then_some(tagged)
+            })
+        })
+    };
+    let id = id.unwrap_or_else(|error| refuse(error));
+    last_id::set(id);
+    id
+}
+
+/// The name of the first argument of a hash function of this field, in the IDs of a layout.
+#[pg_extern(sql = false)]
+fn snowflake_bits_of(layout: &[u8], field: &[u8]) -> String {
+    let layout = layout_named(layout);
+    // Not the timestamp: a range of time is a range of IDs, which PARTITION BY RANGE has.
+    let kind = match field {
+        b"datacenter" => Some(FieldKind::Datacenter),
+        b"worker" => Some(FieldKind::Worker),
+        b"tag" => Some(FieldKind::Tag),
+        b"sequence" => Some(FieldKind::Sequence),
+        _ => None,
+    };
+    let Some((low, high)) = kind.and_then(|kind| layout.bits_of(kind)) else {
+        let field = quoted(&text("field", field));
+        raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("the layout has no such field: {field}"),
+            )
+            .set_detail(format!("The layout is {layout}."))
+            .set_hint("Fields are datacenter, worker, tag and sequence."),
+        );
+    };
+    Field::new(low, high).expect("bits of an ID").argument()
+}

@@ -1,0 +1,212 @@
+//! Which IDs fall into a partition.
+//!
+//! Read from the catalogs without a lock on the table: a role that may insert into it may not lock it. Each process
+//! keeps what it has read until PostgreSQL says that the table has changed.
+
+use super::field::{COMBINED, Field};
+use crate::postgres::catalog::name_of_table;
+use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::{characters, displayable};
+use pgrx::pg_sys::Oid;
+use pgrx::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// `HASH_PARTITION_SEED` of src/include/catalog/partition.h.
+const SEED: u64 = 0x7A5B_2236_7996_DCFD;
+
+/// `HASHEXTENDED_PROC` of src/include/access/hash.h.
+const EXTENDED: i16 = 2;
+
+/// `PARTITION_STRATEGY_HASH`. A char of C's is signed on some machines only.
+const HASH: i32 = b'h' as i32;
+
+// Not pgrx's bindings, which would catch errors in each call: these raise none.
+unsafe extern "C" {
+    fn hash_bytes_uint32_extended(k: u32, seed: u64) -> u64;
+}
+
+/// `hashint8extended()` of src/backend/access/hash/hashfunc.c hashes this.
+fn folded(id: i64) -> u32 {
+    let [a, b, c, d, e, f, g, h] = id.to_le_bytes();
+    let (low, high) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+    low ^ if id >= 0 { high } else { !high }
+}
+
+/// How a number becomes the one of which a partition has a remainder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hasher {
+    /// By PostgreSQL's own operator class, as PgDog.
+    Postgres,
+    /// By one of a field.
+    Field(Field),
+}
+
+impl Hasher {
+    /// The number of an ID.
+    pub fn hash(self, id: i64) -> u64 {
+        match self {
+            // SAFETY: takes any numbers.
+            Self::Postgres => unsafe { hash_bytes_uint32_extended(folded(id), SEED) }.wrapping_add(COMBINED),
+            Self::Field(field) => field.of(id),
+        }
+    }
+}
+
+/// Where rows of a table are.
+#[derive(Debug)]
+pub enum Target {
+    /// In this partition, if their IDs have this remainder.
+    Partition {
+        /// How IDs become numbers.
+        hasher: Hasher,
+        /// By which number they are divided.
+        modulus: u64,
+        /// What must be left.
+        remainder: u64,
+    },
+    /// In the partition of each remainder.
+    Partitioned {
+        /// How IDs become numbers.
+        hasher: Hasher,
+        /// The greatest modulus, of which each other one is a factor.
+        modulus: u64,
+    },
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Oid, Rc<Target>>> = RefCell::new(HashMap::new());
+    static WATCHES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Where the rows of this table are.
+pub fn target(table: Oid) -> Rc<Target> {
+    if let Some(known) = KNOWN.with_borrow(|known| known.get(&table).cloned()) {
+        return known;
+    }
+    if !WATCHES.replace(true) {
+        // SAFETY: the callback takes any relation, and no argument.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget), 0.into()) };
+    }
+    let found = Rc::new(read(table));
+    KNOWN.with_borrow_mut(|known| known.insert(table, Rc::clone(&found)));
+    found
+}
+
+/// Called by PostgreSQL when a relation, or any of them, may have changed.
+unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _relation: Oid) {
+    // All: a table has changed if a partition of it has.
+    KNOWN.with(|known| {
+        if let Ok(mut known) = known.try_borrow_mut() {
+            known.clear();
+        }
+    });
+}
+
+fn read(table: Oid) -> Target {
+    if let Some((modulus, remainder)) = bound(table) {
+        // SAFETY: takes a partition.
+        let parent = unsafe { pg_sys::get_partition_parent(table, true) };
+        return Target::Partition { hasher: hasher(parent, table), modulus, remainder };
+    }
+    let hasher = hasher(table, table);
+    // SAFETY: takes any relation, and no lock.
+    let partitions = unsafe { pgrx::PgList::<Oid>::from_pg(pg_sys::find_inheritance_children(table, 0)) };
+    let modulus = partitions.iter_oid().filter_map(bound).map(|(modulus, _)| modulus).max();
+    Target::Partitioned { hasher, modulus: modulus.unwrap_or(1) }
+}
+
+/// Modulus and remainder of a hash partition; `None` for other relations.
+fn bound(table: Oid) -> Option<(u64, u64)> {
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::RELOID).unwrap_or(-1);
+    let column = i16::try_from(pg_sys::Anum_pg_class_relpartbound).unwrap_or(-1);
+    // SAFETY: the cache has this key, and its rows this column, which is NULL or the text of a node of this type.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(cache, table.into());
+        if row.is_null() {
+            return None;
+        }
+        let mut is_null = false;
+        let text = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
+        let bound = (!is_null).then(|| {
+            pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr())).cast::<pg_sys::PartitionBoundSpec>()
+        });
+        pg_sys::ReleaseSysCache(row);
+        let bound = &*bound?;
+        let is_hash = i32::from(bound.strategy) == HASH && !bound.is_default;
+        is_hash.then(|| (bound.modulus.unsigned_abs().into(), bound.remainder.unsigned_abs().into()))
+    }
+}
+
+/// How a table is partitioned by hash; an ERROR if it is not, or not by a single `bigint`.
+fn hasher(parent: Oid, asked: Oid) -> Hasher {
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PARTRELID).unwrap_or(-1);
+    let column = i16::try_from(pg_sys::Anum_pg_partitioned_table_partclass).unwrap_or(-1);
+    // SAFETY: the cache has this key, and its rows this column, which is never NULL. The row has the fixed columns of
+    // this type.
+    let class = unsafe {
+        let row = pg_sys::SearchSysCache1(cache, parent.into());
+        if row.is_null() {
+            refuse(asked, "It is not partitioned by hash.");
+        }
+        let fixed = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_partitioned_table>();
+        let (strategy, columns) = (fixed.partstrat, fixed.partnatts);
+        let mut is_null = false;
+        let classes = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
+        let class = *(*classes.cast_mut_ptr::<pg_sys::oidvector>()).values.as_ptr();
+        pg_sys::ReleaseSysCache(row);
+        if i32::from(strategy) != HASH || columns != 1 {
+            refuse(asked, "It is not partitioned by hash of a single column.");
+        }
+        class
+    };
+    // SAFETY: takes an operator class.
+    let function = unsafe {
+        let (family, of_type) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));
+        pg_sys::get_opfamily_proc(family, of_type, of_type, EXTENDED)
+    };
+    if function == Oid::from(pg_sys::F_HASHINT8EXTENDED) {
+        return Hasher::Postgres;
+    }
+    if is_of_field(function)
+        && let Some(field) = Field::of_function(function)
+    {
+        return Hasher::Field(field);
+    }
+    refuse(asked, "Its partition key is not a bigint or snowflake.")
+}
+
+/// Whether this is one of our hash functions, by the name in the library.
+fn is_of_field(function: Oid) -> bool {
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCOID).unwrap_or(-1);
+    let column = i16::try_from(pg_sys::Anum_pg_proc_prosrc).unwrap_or(-1);
+    // SAFETY: as above; the column is a text, and never NULL.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(cache, function.into());
+        if row.is_null() {
+            return false;
+        }
+        let mut is_null = false;
+        let source = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
+        let source = <&[u8]>::from_datum(source, is_null).map(<[u8]>::to_vec);
+        pg_sys::ReleaseSysCache(row);
+        source.as_deref() == Some(b"snowflake_field_hash_extended")
+    }
+}
+
+/// The name of a table, for messages.
+pub fn display_name(table: Oid) -> String {
+    name_of_table(table).map_or_else(|| table.to_u32().to_string(), |name| displayable(&characters(&name)).to_string())
+}
+
+fn refuse(table: Oid, why: &str) -> ! {
+    raise(
+        error_report(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("which IDs fall into {} is not known", display_name(table)),
+        )
+        .set_detail(why.to_owned())
+        .set_hint("Name a partition of a table that is partitioned by hash of its ID."),
+    )
+}

@@ -1,0 +1,198 @@
+//! The ID is the address: partitions by a field of it, and IDs for a given place.
+
+use testbed::postgres::Client;
+use testbed::{Cluster, Signal, error, plan, test, value};
+
+/// A server with tags in its IDs.
+const WITH_TAGS: &str = "t41 w5 s9 h8";
+
+fn server(layout: &str) -> (Cluster, Client) {
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.layout", layout).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
+    (cluster, client)
+}
+
+/// A table with as many hash partitions, `t_0` and so on.
+fn partitioned(client: &mut Client, table: &str, columns: &str, key: &str, count: u32) {
+    client.batch_execute(&format!("CREATE TABLE {table} ({columns}) PARTITION BY HASH ({key})")).expect("a table");
+    for n in 0..count {
+        let partition =
+            format!("CREATE TABLE {table}_{n} PARTITION OF {table} FOR VALUES WITH (MODULUS {count}, REMAINDER {n})");
+        client.batch_execute(&partition).expect("a partition");
+    }
+}
+
+#[test]
+fn the_shard_of_an_id_is_what_postgresql_itself_says() {
+    let (_cluster, mut client) = server("flat");
+    for (id, shards) in [
+        (1_541_815_603_606_036_480_i64, [1, 1, 13]),
+        (1_541_815_603_606_036_481, [1, 2, 21]),
+        (2_124_492_133_267_144_704, [0, 0, 24]),
+    ] {
+        for (modulus, shard) in [2, 3, 32].into_iter().zip(shards) {
+            let query = format!("SELECT snowflake_shard_of({id}, {modulus})");
+            assert_eq!(value(&mut client, &query), shard.to_string(), "{query}");
+        }
+    }
+    partitioned(&mut client, "t", "id bigint", "id", 1);
+    let differ = "SELECT count(*) FROM (SELECT (random() * 9e18)::bigint * (n % 2 * 2 - 1) AS id, 1 + n % 50 AS modulus
+            FROM generate_series(1, 20000) n) tried
+        WHERE NOT satisfies_hash_partition('t'::regclass, modulus, snowflake_shard_of(id, modulus), id)";
+    assert_eq!(value(&mut client, differ), "0");
+}
+
+#[test]
+fn a_table_is_partitioned_by_the_worker_of_its_ids_and_a_row_is_found_in_one_partition() {
+    let (mut cluster, mut client) = server("flat");
+    partitioned(
+        &mut client,
+        "orders",
+        "id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer",
+        "id snowflake_worker_ops",
+        4,
+    );
+    client
+        .batch_execute(
+            "CREATE TABLE items (id snowflake PRIMARY KEY, order_id bigint REFERENCES orders);
+             INSERT INTO orders SELECT snowflake_compose('2026-01-01Z', NULL, n % 1024, n / 1024), n FROM generate_series(0, 4095) n;
+             INSERT INTO orders (n) VALUES (-1); INSERT INTO items SELECT snowflake_nextval(), id FROM orders LIMIT 10",
+        )
+        .expect("rows");
+    let misplaced = "SELECT count(*) FROM orders CROSS JOIN LATERAL snowflake_decode(id)
+        WHERE right(orders.tableoid::regclass::text, 1)::integer <> worker_id % 4";
+    assert_eq!(value(&mut client, misplaced), "0");
+    assert_eq!(value(&mut client, "SELECT tableoid::regclass FROM orders WHERE n = -1"), "orders_3");
+    let id = value(&mut client, "SELECT id FROM orders WHERE n = 5");
+    for condition in
+        [format!("id = {id}"), format!("id = ANY ('{{{id},{id}}}')"), format!("id = {id}::bigint::snowflake")]
+    {
+        let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM orders WHERE {condition}"));
+        assert!(
+            shown.contains("orders_1") && !shown.contains("orders_0") && !shown.contains("orders_2"),
+            "{condition}: {shown}"
+        );
+    }
+    client
+        .batch_execute(
+            "PREPARE by_id(bigint) AS SELECT * FROM orders WHERE id = $1; SET plan_cache_mode = force_generic_plan",
+        )
+        .expect("a query");
+    let shown = plan(&mut client, &format!("EXPLAIN ANALYZE EXECUTE by_id({id})"));
+    assert!(shown.contains("Subplans Removed: 3"), "{shown}");
+    // No parameter has a say in it.
+    client.batch_execute("ALTER SYSTEM SET snowflake_pg.layout = 'js'").expect("another layout");
+    drop(client);
+    cluster.restart(Signal::INT);
+    let mut client = cluster.connect();
+    assert_eq!(value(&mut client, &format!("SELECT n FROM orders WHERE id = {id}")), "5");
+}
+
+#[test]
+fn ids_for_a_partition_fall_into_it_as_a_default_in_copy_and_from_several_sessions() {
+    let (cluster, mut client) = server("flat");
+    partitioned(&mut client, "t", "id bigint PRIMARY KEY, n integer", "id", 8);
+    client.batch_execute("ALTER TABLE t_5 ALTER id SET DEFAULT snowflake_nextval_for('t_5')").expect("a default");
+    let sessions = [(); 4].map(|()| {
+        let mut client = cluster.connect();
+        std::thread::spawn(move || {
+            client.batch_execute("INSERT INTO t_5 (n) SELECT generate_series(1, 5000)").expect("rows");
+            client.batch_execute("COPY t_5 (n) FROM PROGRAM 'seq 1000'").expect("rows");
+            for _ in 0..100 {
+                client.batch_execute("INSERT INTO t_5 VALUES (snowflake_nextval_for_hash(8, 5))").expect("a row");
+            }
+        })
+    });
+    for session in sessions {
+        session.join().expect("no error");
+    }
+    assert_eq!(value(&mut client, "SELECT count(*) FROM t WHERE snowflake_shard_of(id, 8) = 5"), "24400");
+    let issued = value(&mut client, "SELECT ids_issued FROM snowflake_status");
+    assert_eq!(issued, "24401", "what was skipped is not counted");
+    // The first partition of another name with another bound is noticed.
+    client
+        .batch_execute("ALTER TABLE t DETACH PARTITION t_5; ALTER TABLE t DETACH PARTITION t_6; ALTER TABLE t_5 RENAME TO old; ALTER TABLE t_6 RENAME TO t_5;
+            ALTER TABLE t ATTACH PARTITION t_5 FOR VALUES WITH (MODULUS 8, REMAINDER 6)")
+        .expect("another partition");
+    assert_eq!(value(&mut client, "SELECT snowflake_shard_of(snowflake_nextval_for('t_5'), 8)"), "6");
+    assert_eq!(error(&mut client, "SELECT snowflake_nextval_for('old')").code().code(), "42809");
+}
+
+#[test]
+fn a_row_lands_in_the_partition_of_the_row_that_it_is_near() {
+    for layout in ["flat", WITH_TAGS] {
+        let (_cluster, mut client) = server(layout);
+        for (table, count) in [("orders", 32), ("items", 8)] {
+            partitioned(&mut client, table, "id bigint PRIMARY KEY, near bigint", "id", count);
+        }
+        client
+            .batch_execute(
+                "INSERT INTO orders (id) SELECT snowflake_nextval() FROM generate_series(1, 300);
+                 INSERT INTO items SELECT snowflake_nextval_for('items', id), id FROM orders;
+                 INSERT INTO orders SELECT snowflake_nextval_for('orders', id), id FROM orders",
+            )
+            .expect("rows");
+        for (table, modulus) in [("orders", 32), ("items", 8)] {
+            let apart = format!(
+                "SELECT count(*) FROM {table} WHERE snowflake_shard_of(id, {modulus}) <> snowflake_shard_of(near, {modulus})"
+            );
+            assert_eq!(value(&mut client, &apart), "0", "{layout}: {table}");
+        }
+        assert_eq!(value(&mut client, "SELECT count(*) FROM orders"), "600");
+    }
+}
+
+#[test]
+fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_number_is_lost() {
+    let (_cluster, mut client) = server(WITH_TAGS);
+    client
+        .batch_execute(&format!("CREATE SCHEMA \"my classes\"; SELECT snowflake_create_operator_class('by_tag', '{WITH_TAGS}', 'tag', '\"my classes\"')"))
+        .expect("a class");
+    partitioned(&mut client, "t", "id bigint PRIMARY KEY", "id \"my classes\".by_tag", 3);
+    let before: u64 = value(&mut client, "SELECT snowflake_nextval() >> 8").parse().expect("a number");
+    client
+        .batch_execute("INSERT INTO t_1 SELECT snowflake_nextval_for('t_1') FROM generate_series(1, 100); INSERT INTO t SELECT snowflake_nextval_tagged(44)")
+        .expect("rows");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM t_1 WHERE id % 256 % 3 = 1"), "100");
+    assert_eq!(value(&mut client, "SELECT id % 256 FROM t_2"), "44");
+    assert!(before > 0);
+    assert_eq!(value(&mut client, "SELECT (snowflake_nextval_for('t', 44 + 256)) % 256"), "44", "the same tag");
+    let refused = error(&mut client, "SELECT snowflake_create_operator_class('other', 'flat', 'tag')");
+    assert_eq!(refused.message(), "the layout has no such field: \"tag\"");
+}
+
+#[test]
+fn what_cannot_be_placed_is_refused_with_what_to_do() {
+    let (cluster, mut client) = server("flat");
+    partitioned(&mut client, "orders", "id bigint PRIMARY KEY", "id snowflake_worker_ops", 4);
+    partitioned(&mut client, "texts", "id text", "id", 2);
+    client
+        .batch_execute(
+            "CREATE TABLE plain (id bigint); CREATE ROLE clerk LOGIN; GRANT CREATE ON SCHEMA public TO clerk",
+        )
+        .expect("a table");
+    let mut clerk = cluster.connect();
+    clerk.batch_execute("SET SESSION AUTHORIZATION clerk").expect("a user");
+    for (call, code, message) in [
+        ("snowflake_nextval_for('orders_2')", "55000", "no ID of this server falls into this partition"),
+        ("snowflake_nextval_for('orders')", "42809", "public.orders is not a partition, so each ID falls into it"),
+        ("snowflake_nextval_for('orders_3', 1)", "22023", "the row with this ID is not in public.orders_3"),
+        ("snowflake_nextval_for('plain')", "42809", "which IDs fall into public.plain is not known"),
+        ("snowflake_nextval_for('texts_0')", "42809", "which IDs fall into public.texts_0 is not known"),
+        ("snowflake_nextval_for(0)", "42809", "which IDs fall into 0 is not known"),
+        ("snowflake_nextval_for_hash(0, 0)", "22023", "modulus must be greater than 0"),
+        ("snowflake_nextval_for_hash(8, 8)", "22023", "remainder must be between 0 and 7"),
+        ("snowflake_nextval_for_hash(2000000000, 13)", "55000", "none of the next IDs falls into this place"),
+        ("snowflake_shard_of(1, -1)", "22023", "modulus must be greater than 0"),
+        (
+            "snowflake_create_operator_class('c', 'flat', 'worker')",
+            "42501",
+            "permission denied for function snowflake_create_operator_class",
+        ),
+    ] {
+        let refused = error(&mut clerk, &format!("SELECT {call}"));
+        assert_eq!((refused.code().code(), refused.message()), (code, message), "{call}");
+    }
+    assert_eq!(value(&mut clerk, "SELECT snowflake_nextval_for('orders_3') > 0"), "t");
+}
