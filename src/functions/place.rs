@@ -21,8 +21,8 @@ const TAGS: u64 = 4096;
 /// The next ID that falls into a partition.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
-    match &*target(table) {
-        &Target::Partition { hasher, modulus, remainder } => in_remainder(hasher, modulus, remainder, None),
+    match *target(table) {
+        Target::Partition { hasher, modulus, remainder } => in_remainder(hasher, modulus, remainder, None),
         Target::Partitioned { .. } => raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
@@ -36,8 +36,8 @@ fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
 /// The next ID that falls where the row with another ID is.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
-    match &*target(table) {
-        &Target::Partition { hasher, modulus, remainder } => {
+    match *target(table) {
+        Target::Partition { hasher, modulus, remainder } => {
             if hasher.hash(near) % modulus != remainder {
                 raise(
                     error_report(
@@ -50,7 +50,7 @@ fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
             }
             in_remainder(hasher, modulus, remainder, Some(near))
         }
-        &Target::Partitioned { hasher, modulus } => {
+        Target::Partitioned { hasher, modulus } => {
             in_remainder(hasher, modulus, hasher.hash(near) % modulus, Some(near))
         }
     }
