@@ -23,26 +23,27 @@ CREATE FUNCTION snowflake_bits_of(layout text, field text) RETURNS text
 COMMENT ON FUNCTION snowflake_bits_of(text, text) IS
     'not to be called: how the argument of a hash function is called whose hash is this field of the IDs of a layout';
 
-CREATE FUNCTION snowflake_create_operator_class(name name, layout text, field text, schema regnamespace DEFAULT 'public')
+-- The schema is a name: a regnamespace would let DROP SCHEMA public CASCADE drop the extension.
+CREATE FUNCTION snowflake_create_operator_class(name name, layout text, field text, schema name DEFAULT 'public')
     RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
     argument text;
 BEGIN
     EXECUTE format('SELECT %s.snowflake_bits_of($1, $2)', ours) INTO argument USING layout, field;
-    EXECUTE format('CREATE FUNCTION %s.%I(%I bigint) RETURNS integer LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
+    EXECUTE format('CREATE FUNCTION %I.%I(%I bigint) RETURNS integer LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
         schema, name || '_hash', argument, '$libdir/snowflake_pg', 'snowflake_field_hash');
-    EXECUTE format('CREATE FUNCTION %s.%I(%I bigint, seed bigint) RETURNS bigint LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
+    EXECUTE format('CREATE FUNCTION %I.%I(%I bigint, seed bigint) RETURNS bigint LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
         schema, name || '_hash_extended', argument, '$libdir/snowflake_pg', 'snowflake_field_hash_extended');
-    EXECUTE format('CREATE OPERATOR CLASS %1$s.%2$I FOR TYPE bigint USING hash AS OPERATOR 1 pg_catalog.=(bigint, bigint),
-        FUNCTION 1 %1$s.%3$I(bigint), FUNCTION 2 %1$s.%4$I(bigint, bigint)', schema, name, name || '_hash', name || '_hash_extended');
-    EXECUTE format('COMMENT ON OPERATOR CLASS %s.%I USING hash IS %L', schema, name, format('by the %s of layout %s', field, layout));
+    EXECUTE format('CREATE OPERATOR CLASS %1$I.%2$I FOR TYPE bigint USING hash AS OPERATOR 1 pg_catalog.=(bigint, bigint),
+        FUNCTION 1 %1$I.%3$I(bigint), FUNCTION 2 %1$I.%4$I(bigint, bigint)', schema, name, name || '_hash', name || '_hash_extended');
+    EXECUTE format('COMMENT ON OPERATOR CLASS %I.%I USING hash IS %L', schema, name, format('by the %s of layout %s', field, layout));
 END
 $$;
-COMMENT ON FUNCTION snowflake_create_operator_class(name, text, text, regnamespace) IS
+COMMENT ON FUNCTION snowflake_create_operator_class(name, text, text, name) IS
     'create an operator class for PARTITION BY HASH (id class) by a field of the IDs of a layout: a partition has the IDs whose field % modulus is its remainder; for superusers';
 
-REVOKE ALL ON FUNCTION snowflake_create_operator_class(name, text, text, regnamespace) FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_create_operator_class(name, text, text, name) FROM PUBLIC;
 
 CREATE FUNCTION snowflake_nextval_for(target regclass) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';

@@ -383,9 +383,14 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_clock() void",
     "snowflake_accept_mark(boolean) timestamp with time zone",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
+    "snowflake_create_operator_class(name,text,text,name) void",
     "snowflake_issued_elsewhere(bigint) boolean",
+    "snowflake_nextval_for(regclass) bigint",
+    "snowflake_nextval_for(regclass,bigint) bigint",
+    "snowflake_nextval_for_hash(integer,integer) bigint",
     "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
     "snowflake_server() snowflake_server",
+    "snowflake_shard_of(bigint,integer) integer",
     "snowflake_stats_reset() void",
 ];
 

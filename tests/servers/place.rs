@@ -147,7 +147,7 @@ fn a_row_lands_in_the_partition_of_the_row_that_it_is_near() {
 fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_number_is_lost() {
     let (_cluster, mut client) = server(WITH_TAGS);
     client
-        .batch_execute(&format!("CREATE SCHEMA \"my classes\"; SELECT snowflake_create_operator_class('by_tag', '{WITH_TAGS}', 'tag', '\"my classes\"')"))
+        .batch_execute(&format!("CREATE SCHEMA \"my classes\"; SELECT snowflake_create_operator_class('by_tag', '{WITH_TAGS}', 'tag', 'my classes')"))
         .expect("a class");
     partitioned(&mut client, "t", "id bigint PRIMARY KEY", "id \"my classes\".by_tag", 3);
     let before: u64 = value(&mut client, "SELECT snowflake_nextval() >> 8").parse().expect("a number");
