@@ -9,7 +9,7 @@ use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::pg_sys::Oid;
 use pgrx::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -77,7 +77,9 @@ pub enum Target {
 
 thread_local! {
     static KNOWN: RefCell<HashMap<Oid, Rc<Target>>> = RefCell::new(HashMap::new());
-    static WATCHES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static WATCHES: Cell<bool> = const { Cell::new(false) };
+    /// How often a relation has changed.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Where the rows of this table are.
@@ -89,13 +91,18 @@ pub fn target(table: Oid) -> Rc<Target> {
         // SAFETY: the callback takes any relation, and no argument.
         unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget), 0.into()) };
     }
+    let changes = CHANGES.get();
     let found = Rc::new(read(table));
-    KNOWN.with_borrow_mut(|known| known.insert(table, Rc::clone(&found)));
+    // PostgreSQL can say that a relation has changed while the catalogs are read.
+    if CHANGES.get() == changes {
+        KNOWN.with_borrow_mut(|known| known.insert(table, Rc::clone(&found)));
+    }
     found
 }
 
 /// Called by PostgreSQL when a relation, or any of them, may have changed.
 unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _relation: Oid) {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
     // All: a table has changed if a partition of it has.
     KNOWN.with(|known| {
         if let Ok(mut known) = known.try_borrow_mut() {
