@@ -16,14 +16,14 @@ CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS
     'not to be called: snowflake_nextval() as COPY calls it';
-CREATE FUNCTION snowflake_nextval_tagged_in_copy(internal, bigint) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_in_copy(internal, bigint) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_in_copy_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_tagged_in_copy(internal, bigint) IS
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, bigint) IS
     'not to be called: snowflake_nextval_tagged() as COPY calls it';
 CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
-    'planner support for snowflake_nextval(): lets COPY insert many rows at once';
+    'planner support for functions that issue an ID: lets COPY insert many rows at once';
 
 -- mutant: nextval-volatile
 CREATE FUNCTION snowflake_nextval() RETURNS bigint

@@ -45,8 +45,13 @@ COMMENT ON FUNCTION snowflake_create_operator_class(name, text, text, name) IS
 
 REVOKE ALL ON FUNCTION snowflake_create_operator_class(name, text, text, name) FROM PUBLIC;
 
+CREATE FUNCTION snowflake_nextval_in_copy(internal, regclass) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_in_copy_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, regclass) IS
+    'not to be called: snowflake_nextval_for(target) as COPY calls it';
 CREATE FUNCTION snowflake_nextval_for(target regclass) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass) IS
     'next ID that falls into a hash partition';
 
@@ -55,8 +60,13 @@ CREATE FUNCTION snowflake_nextval_for(target regclass, near bigint) RETURNS bigi
 COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
     'next ID that falls where the row with another ID of the table is, in the same hash partition';
 
+CREATE FUNCTION snowflake_nextval_in_copy(internal, integer, integer) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_in_copy_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer, integer) IS
+    'not to be called: snowflake_nextval_for_hash(modulus, remainder) as COPY calls it';
 CREATE FUNCTION snowflake_nextval_for_hash(modulus integer, remainder integer) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_wrapper';
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for_hash(integer, integer) IS
     'next ID that falls into a hash partition with this modulus and this remainder, or into a shard of PgDog';
 

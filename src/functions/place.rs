@@ -11,6 +11,7 @@ use crate::issue::{issuer, last_id};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::quoted;
 use field::Field;
+use pgrx::Internal;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::{FieldKind, Layout};
 use target::{Hasher, Target, display_name, target};
@@ -31,6 +32,12 @@ fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
             .set_hint("Name a partition, or an ID beside which the row is to be."),
         ),
     }
+}
+
+/// As COPY calls it.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_for_in_copy(_not_from_sql: Internal, table: pg_sys::Oid) -> i64 {
+    snowflake_nextval_for(table)
 }
 
 /// The next ID that falls where the row with another ID is.
@@ -70,6 +77,12 @@ fn snowflake_nextval_for_hash(modulus: i32, remainder: i32) -> i64 {
             .set_detail(format!("The remainder is {remainder}.")),
         ),
     }
+}
+
+/// As COPY calls it.
+#[pg_extern(sql = false)]
+fn snowflake_nextval_for_hash_in_copy(_not_from_sql: Internal, modulus: i32, remainder: i32) -> i64 {
+    snowflake_nextval_for_hash(modulus, remainder)
 }
 
 /// The remainder of the hash by which PostgreSQL partitions, and PgDog distributes.

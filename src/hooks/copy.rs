@@ -4,8 +4,8 @@
 //! could read the table. PostgreSQL makes an exception for `nextval()` only, by name. `snowflake_nextval()` reads no
 //! table either, but must not be declared STABLE: ALTER TABLE ADD COLUMN would then give all rows one ID.
 //!
-//! So while COPY FROM prepares the defaults of its columns, the planner replaces each call by
-//! `snowflake_nextval_in_copy(…)`, the same function declared STABLE, which COPY calls for each row. All others that
+//! So while COPY FROM prepares the defaults of its columns, the planner replaces each call by that of
+//! `snowflake_nextval_in_copy` with the same arguments, declared STABLE, which COPY calls for each row. All others that
 //! simplify a default, such as Citus for each INSERT, get the plain call. (The initial copy of a table by logical
 //! replication is not a COPY statement, and writes such rows one by one.)
 //!
@@ -13,7 +13,7 @@
 //! function could declare that it reads no table, which `contain_volatile_functions_not_nextval()` assumes of
 //! `nextval()`.
 
-use super::tree::call_to_simplify;
+use super::tree::{call_to_simplify, nodes};
 use crate::postgres::catalog::{may_call, sibling_function};
 use pgrx::pg_sys::{CopyStmt, FuncExpr, INT8OID, INTERNALOID, Node, Oid};
 use pgrx::prelude::*;
@@ -21,11 +21,9 @@ use pgrx::{Internal, PgList};
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What replaces `snowflake_nextval()`. Its argument, of type internal, keeps SQL from calling it.
+/// What replaces the functions that issue IDs: of this name, there is one for each of their signatures. A first argument
+/// more, of type internal, keeps SQL from calling it.
 const IN_COPY: &CStr = c"snowflake_nextval_in_copy";
-
-/// What replaces `snowflake_nextval_tagged()`, with one argument more.
-const TAGGED_IN_COPY: &CStr = c"snowflake_nextval_tagged_in_copy";
 
 /// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement.
 /// Functions that COPY or the planner call run in other contexts.
@@ -65,13 +63,12 @@ fn snowflake_nextval_support(request: Internal) -> Internal {
 /// What replaces a call; `None`, which keeps the call, unless the user may execute both functions.
 fn replacement(call: &FuncExpr) -> Option<*mut c_void> {
     let function = call.funcid;
-    // SAFETY: the arguments of a call are a list of nodes.
-    let given = unsafe { PgList::<Node>::from_pg(call.args) };
-    let in_copy = if given.is_empty() {
-        sibling_function(function, IN_COPY, &[INTERNALOID])
-    } else {
-        sibling_function(function, TAGGED_IN_COPY, &[INTERNALOID, INT8OID])
-    };
+    // SAFETY: the arguments of a call are a list of nodes, which are expressions.
+    let given: Vec<_> = unsafe { nodes(call.args) }.collect();
+    // SAFETY: as above.
+    let types = given.iter().map(|&node| unsafe { pg_sys::exprType(node) });
+    let types: Vec<_> = std::iter::once(INTERNALOID).chain(types).collect();
+    let in_copy = sibling_function(function, IN_COPY, &types);
     if in_copy == Oid::INVALID || ![function, in_copy].into_iter().all(may_call) {
         return None;
     }
@@ -79,7 +76,7 @@ fn replacement(call: &FuncExpr) -> Option<*mut c_void> {
     let argument = unsafe { pg_sys::makeConst(INTERNALOID, -1, Oid::INVALID, 8, 1.into(), false, true) };
     let mut arguments = PgList::<Node>::new();
     arguments.push(argument.cast());
-    given.iter_ptr().for_each(|node| arguments.push(node));
+    given.into_iter().for_each(|node| arguments.push(node));
     let arguments = arguments.into_pg();
     let cast = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
     // SAFETY: a call as the function is declared.

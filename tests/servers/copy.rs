@@ -15,12 +15,16 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
         .batch_execute(
             "CREATE EXTENSION snowflake_pg;
              CREATE TABLE tagged (id bigint PRIMARY KEY DEFAULT snowflake_nextval_tagged(3), n integer);
+             CREATE TABLE hashed (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_hash(8, 5), n integer);
+             CREATE TABLE parted (id bigint PRIMARY KEY, n integer) PARTITION BY HASH (id);
+             CREATE TABLE part PARTITION OF parted FOR VALUES WITH (MODULUS 8, REMAINDER 5);
+             ALTER TABLE part ALTER id SET DEFAULT snowflake_nextval_for('part');
              CREATE TABLE ours (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
              CREATE TABLE theirs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer);
              CREATE ROLE app LOGIN; GRANT INSERT ON ours TO app",
         )
         .expect("tables");
-    let [ours, tagged, theirs] = ["ours", "tagged", "theirs"].map(|table| {
+    let [ours, tagged, hashed, part, theirs] = ["ours", "tagged", "hashed", "part", "theirs"].map(|table| {
         let position = |client: &mut Client| value(client, "SELECT pg_current_wal_insert_lsn() - '0/0'");
         let before: i64 = position(&mut client).parse().expect("a number");
         copy(&mut client, table).expect("rows");
@@ -28,6 +32,10 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
     });
     assert!(ours <= theirs, "{ours} bytes, and {theirs} with a sequence");
     assert!(tagged <= theirs, "{tagged} bytes with a tag, and {theirs} with a sequence");
+    assert!(hashed <= theirs, "{hashed} bytes for a hash, and {theirs} with a sequence");
+    assert!(part <= theirs, "{part} bytes for a partition, and {theirs} with a sequence");
+    let fall = "SELECT count(DISTINCT id) FROM (SELECT * FROM hashed UNION ALL SELECT * FROM part) s WHERE snowflake_shard_of(id, 8) = 5";
+    assert_eq!(value(&mut client, fall), "20000");
     assert_eq!(
         value(&mut client, "SELECT count(DISTINCT id) FROM tagged WHERE (snowflake_decode(id)).tag = 3"),
         "10000"
@@ -48,9 +56,10 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
     let refusal = copy(&mut app, "ours").expect_err("a refusal");
     assert_eq!(refusal.code().map(postgres::error::SqlState::code), Some("42501"), "{refusal:?}");
     for argument in ["NULL", "'1'", "1::bigint"] {
-        for call in [format!("nextval_in_copy({argument})"), format!("nextval_tagged_in_copy({argument}, 3)")] {
-            let refusal = error(&mut client, &format!("SELECT snowflake_{call}"));
-            assert!(["42883", "0A000"].contains(&refusal.code().code()), "{call}: {refusal}");
+        for others in ["", ", 3::bigint", ", 'ours'::regclass", ", 8, 5"] {
+            let call = format!("snowflake_nextval_in_copy({argument}{others})");
+            let refusal = error(&mut client, &format!("SELECT {call}"));
+            assert!(["42883", "0A000", "42725"].contains(&refusal.code().code()), "{call}: {refusal}");
         }
     }
 }

@@ -186,7 +186,6 @@ const NOT_CALLED: &[&str] = &[
     "snowflake_nextval_in_copy",
     "snowflake_nextval_support",
     "snowflake_nextval_tagged",
-    "snowflake_nextval_tagged_in_copy",
     "snowflake_out",
     "snowflake_recv",
     "snowflake_reset_state",
