@@ -1,6 +1,8 @@
 //! The ID is the address: partitions by a field of it, and IDs for a given place.
 
-use testbed::postgres::Client;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, Signal, error, plan, test, value};
 
 /// A server with tags in its IDs.
@@ -195,4 +197,66 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         assert_eq!((refused.code().code(), refused.message()), (code, message), "{call}");
     }
     assert_eq!(value(&mut clerk, "SELECT snowflake_nextval_for('orders_3') > 0"), "t");
+}
+
+/// What is dumped names no layout, and a default of a partition names the partition itself.
+#[test]
+fn a_dump_and_pg_upgrade_leave_each_row_where_its_id_says_under_any_layout() {
+    let mut old = Cluster::builder().old().worker(7).set("snowflake_pg.layout", WITH_TAGS).start();
+    let mut client = old.connect();
+    client
+        .batch_execute(&format!(
+            "CREATE EXTENSION snowflake_pg; SELECT snowflake_create_operator_class('by_tag', '{WITH_TAGS}', 'tag')"
+        ))
+        .expect("a class");
+    partitioned(&mut client, "tags", "id bigint PRIMARY KEY", "id by_tag", 3);
+    partitioned(&mut client, "workers", "id snowflake PRIMARY KEY REFERENCES tags", "id snowflake_worker_ops", 4);
+    partitioned(&mut client, "hashes", "id bigint PRIMARY KEY", "id", 8);
+    client
+        .batch_execute(
+            "ALTER TABLE hashes_5 ALTER id SET DEFAULT snowflake_nextval_for('hashes_5');
+             INSERT INTO tags SELECT snowflake_nextval_tagged(n % 256) FROM generate_series(1, 1000) n;
+             INSERT INTO workers SELECT id FROM tags;
+             INSERT INTO hashes_5 SELECT FROM generate_series(1, 100)",
+        )
+        .expect("rows");
+    let places = ["tags", "workers", "hashes"]
+        .map(|table| {
+            format!("SELECT '{table}' AS part, tableoid::regclass::text AS partition, id::bigint FROM {table}")
+        })
+        .join(" UNION ALL ");
+    let places =
+        format!("SELECT md5(string_agg(concat(part, partition, id), ',' ORDER BY part, id)) FROM ({places}) s");
+    let before = value(&mut client, &places);
+    let mut pg_dump = Command::new(old.bindir().join("pg_dump"));
+    let dump = pg_dump.envs(old.environment()).arg("postgres").output().expect("pg_dump");
+    assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
+    drop(client);
+    old.stop(Signal::INT);
+
+    let mut new = Cluster::builder().worker(8).upgrade_of(&old);
+    new.start();
+    let mut client = new.connect();
+    client.batch_execute("CREATE DATABASE restored").expect("a database");
+    let mut psql = new.psql();
+    psql.args(["--set=ON_ERROR_STOP=1", "--dbname=restored"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut psql = psql.spawn().expect("psql");
+    psql.stdin.take().expect("a pipe").write_all(&dump.stdout).expect("psql reads");
+    assert!(psql.wait().expect("psql").success());
+    for database in ["postgres", "restored"] {
+        let mut client = new.config().dbname(database).connect(NoTls).expect("a session");
+        assert_eq!(value(&mut client, "SHOW snowflake_pg.layout"), "flat");
+        assert_eq!(value(&mut client, &places), before, "{database}");
+        client.batch_execute("INSERT INTO hashes_5 SELECT FROM generate_series(1, 100)").expect("rows");
+        for table in ["tags", "workers", "hashes"] {
+            let lost = format!(
+                "SELECT count(*) FROM (SELECT id FROM {table} OFFSET 0) t WHERE NOT EXISTS
+                (SELECT FROM {table} found WHERE found.id = t.id)"
+            );
+            assert_eq!(value(&mut client, &lost), "0", "{database}: {table}");
+            let id = value(&mut client, &format!("SELECT id FROM {table} OFFSET 5 LIMIT 1"));
+            let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM {table} WHERE id = {id}"));
+            assert_eq!(shown.matches(&format!(" on {table}_")).count(), 1, "{shown}");
+        }
+    }
 }

@@ -195,7 +195,10 @@ fn ids_with_tags_are_unique_over_crashes_and_layouts_with_and_without_a_tag() {
 
 #[test]
 fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon() {
-    for layout in LAYOUTS {
+    const TAGGED: &str = "snowflake_nextval_tagged((random() * 255)::integer)";
+    const PLACED: &str = "snowflake_nextval_for_hash(8, (random() * 7)::integer)";
+    let kinds = LAYOUTS.map(|layout| [(layout, TAGGED), (layout, PLACED)]);
+    for (layout, issue) in kinds.into_iter().flatten().chain([("flat", PLACED)]) {
         let (cluster, mut client) = server(layout);
         let done = std::sync::atomic::AtomicBool::new(false);
         let seen = std::thread::scope(|scope| {
@@ -223,9 +226,8 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
                     let mut writer = cluster.connect();
                     scope.spawn(move || {
                         for _ in 0..500 {
-                            let insert = "INSERT INTO rows SELECT snowflake_nextval_tagged((random() * 255)::integer) \
-                                          FROM generate_series(1, 3)";
-                            writer.batch_execute(insert).expect("rows");
+                            let insert = format!("INSERT INTO rows SELECT {issue} FROM generate_series(1, 3)");
+                            writer.batch_execute(&insert).expect("rows");
                         }
                     })
                 })
@@ -235,7 +237,7 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
             drop(writing);
             reader.join().expect("a reader")
         });
-        assert!(seen.is_sorted(), "{layout}");
-        assert_eq!(value(&mut client, "SELECT count(*) FROM rows"), seen.len().to_string(), "{layout}");
+        assert!(seen.is_sorted(), "{layout}, {issue}");
+        assert_eq!(value(&mut client, "SELECT count(*) FROM rows"), seen.len().to_string(), "{layout}, {issue}");
     }
 }
