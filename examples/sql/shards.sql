@@ -1,4 +1,4 @@
--- Rows whose ID says in which of 256 logical shards they are. docs/layouts.md explains it. The layout of the server is
+-- Rows whose ID says in which of 256 logical shards they are. docs/sharding.md explains it. The layout of the server is
 -- t41 w5 s9 h8.
 
 CREATE TABLE notes (
