@@ -2,6 +2,7 @@
 
 mod extension;
 mod layouts;
+mod place;
 mod planner;
 mod serial;
 mod snowflake_type;

@@ -5,11 +5,8 @@
 
 use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
+use snowflake_core::id::shard::COMBINED;
 use std::ffi::c_void;
-
-/// What PostgreSQL adds to the hash of a partition key of one column: `hash_combine64(0, hash)` of
-/// src/include/common/hashfn.h.
-pub const COMBINED: u64 = 0x49a0_f4dd_15e5_a8e3;
 
 /// Adjacent bits of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,36 +3,22 @@
 //! Read from the catalogs without a lock on the table: a role that may insert into it may not lock it. Each process
 //! keeps what it has read until PostgreSQL says that the table has changed.
 
-use super::field::{COMBINED, Field};
+use super::field::Field;
 use crate::postgres::catalog::name_of_table;
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::pg_sys::Oid;
 use pgrx::prelude::*;
+use snowflake_core::id::shard::partition_hash;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// `HASH_PARTITION_SEED` of src/include/catalog/partition.h.
-const SEED: u64 = 0x7A5B_2236_7996_DCFD;
 
 /// `HASHEXTENDED_PROC` of src/include/access/hash.h.
 const EXTENDED: i16 = 2;
 
 /// `PARTITION_STRATEGY_HASH`. A char of C's is signed on some machines only.
 const HASH: i32 = b'h' as i32;
-
-// Not pgrx's bindings, which would catch errors in each call: these raise none.
-unsafe extern "C" {
-    fn hash_bytes_uint32_extended(k: u32, seed: u64) -> u64;
-}
-
-/// `hashint8extended()` of src/backend/access/hash/hashfunc.c hashes this.
-fn folded(id: i64) -> u32 {
-    let [a, b, c, d, e, f, g, h] = id.to_le_bytes();
-    let (low, high) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
-    low ^ if id >= 0 { high } else { !high }
-}
 
 /// How a number becomes the one of which a partition has a remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +33,7 @@ impl Hasher {
     /// The number of an ID.
     pub fn hash(self, id: i64) -> u64 {
         match self {
-            // SAFETY: takes any numbers.
-            Self::Postgres => unsafe { hash_bytes_uint32_extended(folded(id), SEED) }.wrapping_add(COMBINED),
+            Self::Postgres => partition_hash(id),
             Self::Field(field) => field.of(id),
         }
     }
