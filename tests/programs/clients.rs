@@ -1,5 +1,5 @@
 //! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats. The
-//! modules have what docs/clients.md and docs/formats.md show.
+//! modules have what docs/clients.md and other documents show.
 
 mod django;
 mod hosted;
@@ -9,6 +9,7 @@ mod objects;
 mod online;
 mod program;
 mod serial;
+mod shards;
 mod within;
 
 use std::ffi::OsStr;
@@ -111,7 +112,10 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
     let online = online::PROGRAMS.map(str::to_owned).to_vec();
-    for (document, programs) in [("clients", clients.collect()), ("formats", formats.collect()), ("online", online)] {
+    let sharding = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
+    for (document, programs) in
+        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("sharding", sharding)]
+    {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
             for recipe in program::recipes(&program) {

@@ -17,8 +17,12 @@ pub fn address(program: &str) -> &'static str {
 
 /// The JSON that a program prints.
 pub fn run(program: &str, server: &Cluster) -> Value {
-    let output = command(program).envs(server.environment()).output();
-    let output = output.expect("an interpreter, by `tools/setup clients`");
+    printed(program, command(program).envs(server.environment()))
+}
+
+/// The JSON that the command for a program prints.
+pub fn printed(program: &str, command: &mut Command) -> Value {
+    let output = command.output().expect("an interpreter, by `tools/setup clients`");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program}: {said}");
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -66,7 +70,8 @@ fn path(program: &str) -> PathBuf {
 
 /// The parts of a file that a document shows: between `recipe` and `end` in comments, without their indentation.
 pub fn recipes(file: &str) -> Vec<String> {
-    let text = fs::read_to_string(path(file)).expect("a program").replace("// ", "# ");
+    let text = fs::read_to_string(path(file)).expect("a program");
+    let text = text.replace("// recipe\n", "# recipe\n").replace("// end\n", "# end\n");
     let shown = |part: &str| {
         let part = part.split("# end").next().expect("an end").trim_end();
         let indent = part.len() - part.trim_start_matches([' ', '\t']).len();

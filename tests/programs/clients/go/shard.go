@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"strings"
+)
+
+// recipe
+func mixed(id int64, a, b, c uint32) (uint32, uint32) {
+	a += uint32(id ^ id>>32 ^ id>>63)
+	for _, turns := range []int{14, 11, 25, 16, 4, 14, 24} {
+		a, b, c = b, (c^b)-bits.RotateLeft32(b, turns), a
+	}
+	return a, b
+}
+
+func shardOf(id int64, modulus uint64) uint64 {
+	high, low := mixed(id, 0xe933553e, 0xc5da07a8, 0xfdfd95ed)
+	return (uint64(high)<<32 + uint64(low) + 0x49a0f4dd15e5a8e3) % modulus
+}
+
+func citusShard(id int64, count uint64) uint64 {
+	_, hash := mixed(id, 0x9e735654, 0x9e735654, 0x9e735654)
+	shard := uint64(hash^1<<31) / (1 << 32 / count)
+	if shard >= count {
+		return count - 1
+	}
+	return shard
+}
+
+func workerShard(id int64, modulus int64) int64 {
+	return (id >> 12 & 1023) % modulus
+}
+
+// end
+
+func main() {
+	text, err := os.ReadFile(os.Getenv("SHARDS"))
+	if err != nil {
+		panic(err)
+	}
+	lines := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var id, hash, worker int64
+		var modulus, shard, citus uint64
+		if _, err := fmt.Sscan(line, &id, &modulus, &shard, &hash, &citus, &worker); err != nil {
+			panic(err)
+		}
+		if shardOf(id, modulus) != shard || citusShard(id, modulus) != citus || workerShard(id, int64(modulus)) != worker {
+			panic(line)
+		}
+		lines++
+	}
+	fmt.Println(lines)
+}
