@@ -6,6 +6,7 @@ mod issuing;
 mod lock;
 mod moving;
 mod parts;
+mod place;
 mod restarts;
 mod rights;
 mod same;

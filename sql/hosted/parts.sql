@@ -18,6 +18,7 @@ SET search_path = pg_catalog, pg_temp;
 \ir problem.sql
 \ir issue.sql
 \ir batches.sql
+\ir place.sql
 \ir extension_only.sql
 \ir status.sql
 \ir admin.sql

@@ -176,6 +176,7 @@ fn a_layout_that_is_set_while_a_call_waits_is_the_layout_of_its_ids() {
         "SELECT snowflake_nextval()",
         "SELECT snowflake_nextvals(1000)",
         "SELECT generate_series(first, last) FROM snowflake_nextblock(30)",
+        "SELECT snowflake_nextval_for_hash(512, 3)",
     ] {
         let cluster = server(5);
         let mut owner = cluster.connect();

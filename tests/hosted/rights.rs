@@ -11,7 +11,8 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
     client
         .batch_execute(
             "CREATE ROLE passer_by; CREATE SCHEMA own AUTHORIZATION passer_by; SET ROLE passer_by;
-             CREATE TABLE own.events (id bigint) PARTITION BY RANGE (id);
+             CREATE TABLE own.events (id bigint) PARTITION BY RANGE (id); CREATE TABLE own.orders (id bigint) PARTITION BY HASH (id);
+             CREATE TABLE own.orders_0 PARTITION OF own.orders FOR VALUES WITH (MODULUS 2, REMAINDER 0);
              CREATE TRIGGER fill BEFORE INSERT ON own.events FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id')",
         )
         .expect("a role with a table");
@@ -23,6 +24,9 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
         "SELECT snowflake_id()",
         "SELECT count(*) FROM snowflake_nextvals(10)",
         "SELECT snowflake_nextblock(10)",
+        "INSERT INTO own.orders_0 VALUES (snowflake_nextval_for('own.orders_0')) RETURNING snowflake_shard_of(id, 2)",
+        "SELECT snowflake_nextval_for('own.orders', 1)",
+        "SELECT snowflake_nextval_for_hash(8, 3)",
         "SELECT snowflake_lastval()",
         "SELECT snowflake_explain(snowflake_lastval())",
         "SELECT state FROM snowflake_status",

@@ -72,3 +72,12 @@ fn reading_an_id_takes_no_more_instructions_than_it_did() {
     // 354, or some more by how the text of the layout lies in memory, which the length of a path decides.
     assert!(timestamp <= 374.0, "{timestamp}");
 }
+
+#[test]
+fn finding_the_shard_of_an_id_takes_no_more_instructions_than_it_did() {
+    need_x86_64();
+    let function = "snowflake_shard_of_wrapper";
+    let shard = instructions(&server("auto"), "snowflake_shard_of(i, 32)", function, None);
+    println!("snowflake_shard_of(): {shard:.1} instructions");
+    assert!(shard <= 96.0, "{shard}");
+}

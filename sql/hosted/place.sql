@@ -1,0 +1,140 @@
+-- Where the row of an ID is, and IDs for a given place.
+
+CREATE OR REPLACE FUNCTION ids.snowflake_must_be_modulus(modulus integer) RETURNS integer
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF modulus < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'modulus must be greater than 0', DETAIL = format('The modulus is %s.', modulus);
+    END IF;
+    RETURN modulus;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_must_be_modulus(integer) IS 'not to be called: the error for a modulus below 1';
+
+-- The seed of PostgreSQL's hash partitions, and 2^64 plus what it adds to the hash of a key of one column. All of it is strict, so the
+-- planner inlines it.
+CREATE OR REPLACE FUNCTION ids.snowflake_shard_of(id bigint, modulus integer) RETURNS integer
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ((hashint8extended(id, 8816678312871386365) + 23752253665144318179) % 18446744073709551616 % ids.snowflake_must_be_modulus(modulus))::integer;
+COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'remainder of the hash partition into which an ID falls, or its shard of PgDog';
+
+-- Takes as many positions at a time as make it likely that one fits, since the lock costs more than a position. With a tag, one is enough.
+-- A loop, since PostgreSQL would plan a query for each call.
+CREATE OR REPLACE FUNCTION ids.snowflake_take_placed(modulus integer, remainder integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f CONSTANT ids.snowflake_fields := ids.snowflake_own_fields();
+    mask CONSTANT bigint := ~(-1::bigint << f.sequence_bits);
+    tags CONSTANT bigint := ~(-1::bigint << f.tag_bits);
+    count CONSTANT bigint := CASE WHEN tags > 0 THEN 1 ELSE least(2 * modulus::bigint, mask + 1) END;
+    since CONSTANT timestamptz := clock_timestamp();
+    last bigint;
+    number bigint;
+    position bigint;
+    fixed bigint;
+    id bigint;
+BEGIN
+    LOOP
+        last := ids.snowflake_take(count);
+        -- mutant: hosted-place-layout-set
+        IF ids.snowflake_own_fields() IS DISTINCT FROM f THEN
+            -- The layout was set while this waited.
+            RETURN ids.snowflake_take_placed(modulus, remainder);
+        END IF;
+        number := (last >> f.sequence_shift) & mask;
+        position := (((last >> f.timestamp_shift) << f.sequence_bits) | number) - count + 1;
+        fixed := last & ((1::bigint << f.timestamp_shift) - 1) & ~(mask << f.sequence_shift);
+        FOR n IN 0..CASE WHEN tags > 0 THEN least(tags, 4095) ELSE count - 1 END LOOP
+            IF tags > 0 THEN
+                id := last | (((number + n) & tags) << f.tag_shift);
+            ELSE
+                id := fixed | (((position + n) >> f.sequence_bits) << f.timestamp_shift) | (((position + n) & mask) << f.sequence_shift);
+            END IF;
+            IF ids.snowflake_shard_of(id, modulus) = remainder THEN
+                -- For snowflake_lastval(), whose IDs have no tag.
+                PERFORM set_config('hosted_snowflake.block', last || ' ' || id, false) WHERE tags = 0 AND id <> last;
+                RETURN id;
+            END IF;
+        END LOOP;
+        IF clock_timestamp() > since + interval '1 ms' * ids.snowflake_max_wait_ms() THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'none of the next IDs falls into this place',
+                DETAIL = format('The call has waited %s ms for one.', floor(extract(epoch FROM clock_timestamp() - since) * 1000)),
+                HINT = 'Use a smaller modulus, or a layout with a tag, such as h8.';
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_take_placed(integer, integer) IS 'not to be called: takes an ID with this remainder of the hash';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for_hash(modulus integer, remainder integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF remainder NOT BETWEEN 0 AND ids.snowflake_must_be_modulus(modulus) - 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('remainder must be between 0 and %s', modulus - 1),
+            DETAIL = format('The remainder is %s.', remainder);
+    END IF;
+    RETURN ids.snowflake_take_placed(modulus, remainder);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_nextval_for_hash(integer, integer) IS 'next ID that falls into a hash partition with this modulus and this remainder, or into a shard of PgDog';
+
+-- Modulus and remainder of a hash partition. Of a table that is partitioned, the greatest modulus, of which each other one is a factor, and
+-- NULL.
+CREATE OR REPLACE FUNCTION ids.snowflake_place_of(target regclass, OUT name text, OUT modulus integer, OUT remainder integer)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound CONSTANT text := '^FOR VALUES WITH \(modulus (\d+), remainder (\d+)\)$';
+    parent oid := target;
+    why text;
+BEGIN
+    SELECT format('%I.%I', nspname, relname), parts[1]::integer, parts[2]::integer INTO name, modulus, remainder
+        FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN LATERAL regexp_match(pg_get_expr(relpartbound, c.oid), bound) parts ON true
+        WHERE c.oid = target;
+    IF remainder IS NOT NULL THEN
+        parent := (SELECT inhparent FROM pg_inherits WHERE inhrelid = target);
+    ELSE
+        modulus := coalesce((SELECT max((regexp_match(pg_get_expr(relpartbound, oid), bound))[1]::integer)
+            FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = target), 1);
+    END IF;
+    SELECT CASE
+            WHEN partstrat <> 'h' OR partnatts <> 1 THEN 'It is not partitioned by hash of a single column.'
+            WHEN NOT EXISTS (SELECT FROM pg_amproc JOIN pg_opclass c ON amprocfamily = opcfamily
+                WHERE c.oid = partclass[0] AND amproclefttype = opcintype AND amprocrighttype = opcintype AND amprocnum = 2 AND amproc = 'hashint8extended'::regproc)
+            THEN 'Its partition key is not a bigint or snowflake.' END
+        INTO why FROM pg_partitioned_table WHERE partrelid = parent;
+    IF NOT FOUND OR why IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('which IDs fall into %s is not known', coalesce(name, target::oid::text)),
+            DETAIL = coalesce(why, 'It is not partitioned by hash.'), HINT = 'Name a partition of a table that is partitioned by hash of its ID.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_place_of(regclass) IS 'not to be called: which IDs fall into a hash partition';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(target regclass) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place record := ids.snowflake_place_of(target);
+BEGIN
+    IF place.remainder IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is not a partition, so each ID falls into it', place.name),
+            HINT = 'Name a partition, or an ID beside which the row is to be.';
+    END IF;
+    RETURN ids.snowflake_take_placed(place.modulus, place.remainder);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_nextval_for(regclass) IS 'next ID that falls into a hash partition';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(target regclass, near bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place record := ids.snowflake_place_of(target);
+    wanted CONSTANT integer := ids.snowflake_shard_of(near, place.modulus);
+BEGIN
+    IF place.remainder <> wanted THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('the row with this ID is not in %s', place.name),
+            DETAIL = format('The ID is %s.', near), HINT = 'Name the table that is partitioned.';
+    END IF;
+    RETURN ids.snowflake_take_placed(place.modulus, wanted);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_nextval_for(regclass, bigint) IS 'next ID that falls where the row with another ID of the table is, in the same hash partition';
