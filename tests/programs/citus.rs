@@ -12,6 +12,7 @@ mod misfits;
 mod moves;
 mod nodes;
 mod servers;
+mod shards;
 mod statements;
 mod unsupported;
 
@@ -34,6 +35,7 @@ const ON_SHARED_NODES: &[Named<OnSharedNodes>] = &[
     ("functions_that_depend_on_the_layout_work_in_every_clause", clauses::run),
     ("a_distributed_function_takes_ids_from_the_node_that_runs_it", functions::run),
     ("nodes_with_one_configuration_have_their_groups_as_workers", groups::run),
+    ("the_shard_of_an_id_is_the_one_that_programs_compute", shards::run),
     ("the_example_of_orders_on_citus_gives_each_order_an_id_of_its_own", example::run),
 ];
 
