@@ -112,9 +112,9 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
     let online = online::PROGRAMS.map(str::to_owned).to_vec();
-    let sharding = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
+    let shards = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
     for (document, programs) in
-        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("sharding", sharding)]
+        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("shard-formulas", shards)]
     {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
