@@ -1,38 +1,37 @@
--- A shard of the orders of a shop. To be run by a superuser on each shard, before sharded_orders_router.sql on the router:
+-- A shard of the orders of a shop. To be run by a superuser on each shard, before sharded_orders_router.sql:
 --
---     psql -h shard-eu -U postgres -d shop -v region=eu -f sharded_orders_shard.sql
---     psql -h shard-us -U postgres -d shop -v region=us -f sharded_orders_shard.sql
+--     psql -h shard-1 -U postgres -d shop -v shard=1 -f sharded_orders_shard.sql
+--     psql -h shard-2 -U postgres -d shop -v shard=2 -f sharded_orders_shard.sql
 --
--- Each shard has a worker of its own: snowflake_pg.worker_id. So IDs of all shards differ, and each says by which shard
--- and when it was issued.
+-- Shards have the numbers 0 to 63. Shard 1 issues the IDs of worker 1: snowflake_pg.worker_id. Its standbys can have the
+-- workers 65, 129, 193 ... for the time after their promotion: what counts is the remainder of 64.
 --
 -- The router logs in as the role `shop`, or as the one that -v user=... names. Give it a password on each shard, and let
 -- it in by pg_hba.conf, with the method scram-sha-256:
 --
---     psql -h shard-eu -U postgres -d shop -c '\password shop'
+--     psql -h shard-1 -U postgres -d shop -c '\password shop'
 
 \set ON_ERROR_STOP on
 \if :{?user} \else \set user shop \endif
-\if :{?region}
+\if :{?shard}
 \else
-DO $$ BEGIN RAISE 'which region has this shard?' USING HINT = 'psql -v region=eu'; END $$;
+DO $$ BEGIN RAISE 'which number has this shard?' USING HINT = 'psql -v shard=1'; END $$;
 \endif
 CREATE EXTENSION IF NOT EXISTS snowflake_pg;
 
--- PostgreSQL does not check the bounds of partitions that are foreign tables. So an UPDATE of the region would leave a
--- row on the wrong shard, were it not for the CHECK.
+-- PostgreSQL does not check the bounds of partitions that are foreign tables. Without the CHECK, a row with an ID of
+-- another shard could be here, where nobody looks for it.
 CREATE TABLE customers (
-    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
-    region text NOT NULL CHECK (region = :'region'),
+    id bigint PRIMARY KEY DEFAULT snowflake_nextval() CHECK (id >> 12 & 63::bigint = :'shard'::bigint),
     name text NOT NULL
 );
 
 CREATE TABLE orders (
-    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
-    region text NOT NULL CHECK (region = :'region'),
+    id bigint PRIMARY KEY DEFAULT snowflake_nextval() CHECK (id >> 12 & 63::bigint = :'shard'::bigint),
     customer_id bigint NOT NULL REFERENCES customers,
     item text NOT NULL
 );
+CREATE INDEX ON orders (customer_id);
 
 -- The router sends NULL where it has no default. The defaults are for clients that insert here.
 CREATE TRIGGER fill_id BEFORE INSERT ON customers FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
