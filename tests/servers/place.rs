@@ -121,6 +121,65 @@ fn ids_for_a_partition_fall_into_it_as_a_default_in_copy_and_from_several_sessio
     assert_eq!(error(&mut client, "SELECT snowflake_nextval_for('old')").code().code(), "42809");
 }
 
+/// A session that holds no lock is told so by PostgreSQL before its next statement or transaction; that is too late.
+#[test]
+fn a_session_issues_no_id_for_an_old_bound_whatever_it_is_amid() {
+    let (cluster, mut client) = server("flat");
+    partitioned(&mut client, "t", "id bigint PRIMARY KEY", "id", 2);
+    let mut session = cluster.connect();
+    let query = session.prepare("SELECT snowflake_nextval_for('t_1')").expect("a query");
+    let cursor = "BEGIN; DECLARE ids CURSOR FOR SELECT snowflake_nextval_for('t_1') FROM generate_series(1, 1000)";
+    session.batch_execute(cursor).expect("a cursor");
+    let shards = |session: &mut Client, modulus: i64| {
+        let ids = (0..50).flat_map(|_| {
+            let fetched: i64 = value(session, "FETCH FROM ids").parse().expect("an ID");
+            [fetched, session.query_one(&query, &[]).expect("an ID").get(0)]
+        });
+        let ids: Vec<i64> = ids.collect();
+        let of = format!("SELECT DISTINCT snowflake_shard_of(unnest($1::bigint[]), {modulus}::integer) ORDER BY 1");
+        let shards = cluster.connect().query(&of, &[&ids]).expect("shards");
+        shards.iter().map(|row| row.get(0)).collect::<Vec<i32>>()
+    };
+    assert_eq!(shards(&mut session, 4), [1, 3]);
+    client
+        .batch_execute(
+            "BEGIN; ALTER TABLE t DETACH PARTITION t_1; CREATE TABLE t_3 PARTITION OF t FOR VALUES WITH (MODULUS 4, REMAINDER 3);
+             ALTER TABLE t ATTACH PARTITION t_1 FOR VALUES WITH (MODULUS 4, REMAINDER 1); COMMIT",
+        )
+        .expect("a split");
+    assert_eq!(shards(&mut session, 4), [1]);
+}
+
+#[test]
+fn a_default_follows_its_partition_and_fails_once_it_is_none() {
+    let (_cluster, mut client) = server("flat");
+    partitioned(&mut client, "t", "id bigint PRIMARY KEY, n integer", "id", 2);
+    client
+        .batch_execute(
+            "ALTER TABLE t_1 ALTER id SET DEFAULT snowflake_nextval_for('t_1');
+             CREATE TABLE u (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for('t_0'), n integer);
+             PREPARE to_u AS INSERT INTO u (n) VALUES (1); PREPARE to_t AS INSERT INTO t_1 (n) VALUES (1); PREPARE id AS SELECT snowflake_nextval_for('t_0');
+             SET plan_cache_mode = force_generic_plan; EXECUTE to_u; EXECUTE to_t; EXECUTE id; ALTER TABLE t_1 RENAME TO renamed;
+             PREPARE to_renamed AS INSERT INTO renamed (n) VALUES (1); EXECUTE to_renamed",
+        )
+        .expect("rows");
+    client.batch_execute("ALTER TABLE t DETACH PARTITION renamed").expect("a table alone");
+    for insert in ["EXECUTE to_renamed", "INSERT INTO renamed (n) VALUES (1)"] {
+        let refused = error(&mut client, insert);
+        assert_eq!(refused.message(), "which IDs fall into public.renamed is not known", "{insert}");
+    }
+    let depends = error(&mut client, "DROP TABLE t_0");
+    assert_eq!(depends.code().code(), "2BP01");
+    client.batch_execute("DROP TABLE t_0 CASCADE").expect("no partition, and no default");
+    let refused = error(&mut client, "EXECUTE to_u");
+    assert_eq!(refused.message(), "null value in column \"id\" of relation \"u\" violates not-null constraint");
+    assert_eq!(error(&mut client, "EXECUTE id").message(), "relation \"t_0\" does not exist");
+    client.batch_execute("CREATE TABLE t_0 PARTITION OF t FOR VALUES WITH (MODULUS 4, REMAINDER 2)").expect("another");
+    let id = value(&mut client, "EXECUTE id");
+    assert_eq!(value(&mut client, &format!("SELECT snowflake_shard_of({id}, 4)")), "2");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM (SELECT FROM u UNION ALL SELECT FROM renamed) r"), "3");
+}
+
 #[test]
 fn a_row_lands_in_the_partition_of_the_row_that_it_is_near() {
     for layout in ["flat", WITH_TAGS] {

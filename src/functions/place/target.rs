@@ -69,6 +69,9 @@ thread_local! {
 
 /// Where the rows of this table are.
 pub fn target(table: Oid) -> Rc<Target> {
+    // Without a lock, PostgreSQL would say it only to the next statement or transaction.
+    // SAFETY: within a transaction, as whenever a relation is locked.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
     if let Some(known) = KNOWN.with_borrow(|known| known.get(&table).cloned()) {
         return known;
     }
