@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls};
-use testbed::{Cluster, PATIENCE, StopOnDrop, error, test, value};
+use testbed::{Cluster, PATIENCE, StopOnDrop, test, value};
 
 /// What a client has been told: the IDs of its rows, and how often each error.
 #[derive(Default)]
@@ -105,7 +105,7 @@ const DEADLOCK: &str = "deadlock detected";
 /// Runs a transaction, again if PostgreSQL has ended it rather than a client's.
 fn at_last(client: &mut Client, transaction: &str) {
     while let Err(failed) = client.batch_execute(transaction) {
-        assert_eq!(failed.as_db_error().map(|error| error.message()), Some(DEADLOCK), "{transaction}");
+        assert_eq!(failed.as_db_error().map(testbed::postgres::error::DbError::message), Some(DEADLOCK), "{transaction}");
         client.batch_execute("ROLLBACK").expect("another try");
     }
 }
