@@ -1,7 +1,7 @@
 //! A table that a router partitions by the hash of the ID alone, and whose IDs anybody may issue.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, need_extension, test, value};
+use testbed::{Cluster, error, need_extension, test, value};
 
 /// A router, worker 0, and shards whose workers begin with 1.
 pub struct ByHash {
@@ -100,4 +100,19 @@ fn a_router_asks_one_shard_for_an_id_that_it_or_a_shard_has_issued() {
         assert_eq!(fleet.asked() - before, ids.len(), "{statement}");
     }
     assert_eq!(value(&mut router, "SELECT count(*) FROM t"), "0");
+}
+
+/// PostgreSQL does not check the bounds of partitions that are foreign tables.
+#[test]
+fn a_row_in_the_wrong_partition_is_refused_by_the_check_of_its_shard_and_without_it_not_found() {
+    let fleet = ByHash::start();
+    let mut router = fleet.router.connect();
+    let id = value(&mut router, "SELECT snowflake_nextval_for('t_1')");
+    let insert = format!("INSERT INTO t_0 VALUES ({id}, 1)");
+    let refused = error(&mut router, &insert);
+    assert_eq!(refused.message(), "new row for relation \"t\" violates check constraint \"here\"");
+    fleet.shards[0].connect().batch_execute("ALTER TABLE t DROP CONSTRAINT here").expect("no check");
+    router.batch_execute(&insert).expect("a row");
+    assert_eq!(value(&mut router, "SELECT count(*) FROM t"), "1");
+    assert_eq!(value(&mut router, &format!("SELECT count(*) FROM t WHERE id = {id}")), "0");
 }

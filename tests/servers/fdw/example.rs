@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::postgres::{Client, NoTls};
+use testbed::postgres::{Client, Config, NoTls};
 use testbed::{Cluster, error, need_extension, plan, project, test, value};
 
 /// Runs a script in a database, as a superuser.
@@ -19,13 +19,13 @@ fn run(server: &Cluster, database: &str, script: &str, variables: &[(&str, &str)
 }
 
 /// A shop on shards 1 and 2.
-struct Shop {
-    shards: Vec<Cluster>,
-    router: Cluster,
+pub struct Shop {
+    pub shards: Vec<Cluster>,
+    pub router: Cluster,
 }
 
 impl Shop {
-    fn open() -> Self {
+    pub fn open() -> Self {
         need_extension("postgres_fdw");
         let router = Cluster::builder().start();
         router.connect().batch_execute("CREATE DATABASE shop").expect("a database");
@@ -46,7 +46,13 @@ impl Shop {
 
     /// What an application is on the router: the role `shop`.
     fn application(&self) -> Client {
-        self.router.config().user("shop").dbname("shop").connect(NoTls).expect("a session")
+        self.as_application().connect(NoTls).expect("a session")
+    }
+
+    pub fn as_application(&self) -> Config {
+        let mut config = self.router.config();
+        config.user("shop").dbname("shop");
+        config
     }
 
     /// In how many transactions of the router shards have taken part, each shard of its own.
@@ -65,7 +71,7 @@ fn new_shard(number: u8, worker: u16) -> Cluster {
     shard.connect().batch_execute("CREATE DATABASE shop").expect("a database");
     run(&shard, "shop", "sharded_orders_shard.sql", &[("shard", &number.to_string())]);
     shard.connect().batch_execute("ALTER ROLE shop PASSWORD 'of the shard'").expect("a password");
-    let rules = "local all shop scram-sha-256\nlocal all all trust\n";
+    let rules = "local all shop scram-sha-256\nlocal all,replication all trust\n";
     fs::write(shard.data().join("pg_hba.conf"), rules).expect("own file");
     shard.reload();
     shard

@@ -1,12 +1,13 @@
 //! A map of shards that changes while clients insert: no ID is issued twice, and each row is found by its ID.
 
 use super::by_hash::{ByHash, partition};
+use super::example::Shop;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::{Client, Config, NoTls};
-use testbed::{Cluster, PATIENCE, StopOnDrop, test, value};
+use testbed::{Cluster, PATIENCE, Signal, StopOnDrop, test, value};
 
 /// What a client has been told: the IDs of its rows, and how often each error.
 #[derive(Default)]
@@ -91,12 +92,12 @@ fn beside(test: impl FnOnce(&mut Clients)) -> (Vec<i64>, Vec<BTreeMap<String, us
 }
 
 /// No ID twice, and each row is found by its ID.
-fn assert_found(client: &mut Client, ids: &[i64]) {
+fn assert_found(client: &mut Client, table: &str, ids: &[i64]) {
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "an ID twice");
-    let find = client.prepare("SELECT n FROM t WHERE id = $1").expect("a query");
+    let find = client.prepare(&format!("SELECT FROM {table} WHERE id = $1")).expect("a query");
     let lost = ids.iter().filter(|id| client.query(&find, &[id]).expect("a row").len() != 1).count();
     assert_eq!(lost, 0, "of {}", ids.len());
-    assert_eq!(value(client, "SELECT count(*) FROM t"), ids.len().to_string());
+    assert_eq!(value(client, &format!("SELECT count(*) FROM {table}")), ids.len().to_string());
 }
 
 /// PostgreSQL locks a partition before its table to insert into it, and the table before its partition to detach it.
@@ -105,7 +106,11 @@ const DEADLOCK: &str = "deadlock detected";
 /// Runs a transaction, again if PostgreSQL has ended it rather than a client's.
 fn at_last(client: &mut Client, transaction: &str) {
     while let Err(failed) = client.batch_execute(transaction) {
-        assert_eq!(failed.as_db_error().map(testbed::postgres::error::DbError::message), Some(DEADLOCK), "{transaction}");
+        assert_eq!(
+            failed.as_db_error().map(testbed::postgres::error::DbError::message),
+            Some(DEADLOCK),
+            "{transaction}"
+        );
         client.batch_execute("ROLLBACK").expect("another try");
     }
 }
@@ -149,7 +154,7 @@ fn partitions_that_are_split_and_joined_under_load_lose_no_row() {
         }
         clients.wait();
     });
-    assert_found(&mut client, &ids);
+    assert_found(&mut client, "t", &ids);
     assert!(errors.iter().flat_map(BTreeMap::keys).all(|text| text == DEADLOCK), "{errors:?}");
 }
 
@@ -219,7 +224,7 @@ fn shards_behind_a_router_that_are_split_and_moved_under_load_lose_no_row() {
         clients.start(new.config(), of_shard);
         clients.wait();
     });
-    assert_found(&mut router, &ids);
+    assert_found(&mut router, "t", &ids);
     for (shard, here) in [(&new, "2) = 0"), (&fleet.shards[1], "4) = 1"), (&fleet.shards[2], "4) = 3")] {
         let elsewhere = format!("SELECT count(*) FROM t WHERE NOT snowflake_shard_of(id, {here}");
         assert_eq!(value(&mut shard.connect(), &elsewhere), "0", "{here}");
@@ -228,4 +233,30 @@ fn shards_behind_a_router_that_are_split_and_moved_under_load_lose_no_row() {
     let texts: HashSet<_> = errors.iter().flat_map(BTreeMap::keys).map(String::as_str).collect();
     let moved = ["relation \"t\" does not exist", "relation \"public.t\" does not exist"];
     assert!(texts.iter().all(|text| moved.contains(text)), "{errors:?}");
+}
+
+/// The new worker has the remainder of the shard.
+#[test]
+fn a_shard_that_is_moved_to_a_standby_with_another_worker_keeps_its_rows_and_gets_new_ones() {
+    let mut shop = Shop::open();
+    let mut new = None;
+    let (ids, _) = beside(|clients| {
+        clients.start(shop.as_application(), "INSERT INTO customers_1 (name) VALUES ('Ada') RETURNING id");
+        clients.wait();
+        let standby = Cluster::builder().worker(64 + 1).standby_of(&shop.shards[0]);
+        clients.wait();
+        shop.shards[0].stop(Signal::INT);
+        standby.wait_for_replay_of(&shop.shards[0]);
+        standby.promote();
+        let mut router = shop.router.config().dbname("shop").connect(NoTls).expect("a session");
+        let host = standby.host().display();
+        router.batch_execute(&format!("ALTER SERVER shard_1 OPTIONS (SET host '{host}')")).expect("a new address");
+        new = Some(standby);
+        clients.wait();
+    });
+    let mut client = shop.as_application().connect(NoTls).expect("a session");
+    assert_found(&mut client, "customers", &ids);
+    let worker = |id: i64| id >> 12 & 1023;
+    let workers: HashSet<_> = ids.iter().copied().map(worker).collect();
+    assert_eq!(workers, HashSet::from([1, 64 + 1]));
 }
