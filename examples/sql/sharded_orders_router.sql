@@ -9,7 +9,7 @@
 --
 --     psql -h router -U postgres -d shop -c '\password shop'
 --
--- The router needs the extension, but no worker: the shards issue the IDs.
+-- The router needs the extension, but no worker and no shared_preload_libraries: the shards issue the IDs.
 
 \set ON_ERROR_STOP on
 \if :{?database} \else \set database shop \endif
