@@ -71,6 +71,7 @@ thread_local! {
 pub fn target(table: Oid) -> Rc<Target> {
     // Without a lock, PostgreSQL would say it only to the next statement or transaction.
     // SAFETY: within a transaction, as whenever a relation is locked.
+    // mutant: place-bound-unheard
     unsafe { pg_sys::AcceptInvalidationMessages() };
     if let Some(known) = KNOWN.with_borrow(|known| known.get(&table).cloned()) {
         return known;
@@ -94,6 +95,7 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _relation: Oid) {
     // All: a table has changed if a partition of it has.
     KNOWN.with(|known| {
         if let Ok(mut known) = known.try_borrow_mut() {
+            // mutant: place-bound-kept
             known.clear();
         }
     });
