@@ -4,7 +4,7 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgList, direct_function_call};
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 
 // pgrx has no bindings for catalog/pg_inherits.h.
 unsafe extern "C-unwind" {
@@ -15,10 +15,51 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::List;
 }
 
+/// A row of a system cache.
+pub struct CachedRow {
+    cache: c_int,
+    row: pg_sys::HeapTuple,
+}
+
+impl CachedRow {
+    /// Looks for a row by its only key.
+    ///
+    /// # Safety
+    ///
+    /// The cache has a single key, of this type.
+    pub unsafe fn find(cache: pg_sys::SysCacheIdentifier::Type, key: impl Into<pg_sys::Datum>) -> Option<Self> {
+        // A small number, whose type differs between versions.
+        let cache = c_int::try_from(cache).unwrap_or(-1);
+        // SAFETY: as the caller's.
+        let row = unsafe { pg_sys::SearchSysCache1(cache, key.into()) };
+        (!row.is_null()).then(|| Self { cache, row })
+    }
+
+    /// The value of a column, as long as this exists; `None` is NULL.
+    ///
+    /// # Safety
+    ///
+    /// The rows of the cache have this column.
+    pub unsafe fn column(&self, number: u32) -> Option<pg_sys::Datum> {
+        let mut is_null = false;
+        let number = i16::try_from(number).unwrap_or(-1);
+        // SAFETY: as the caller's, and the row is of this cache.
+        let value = unsafe { pg_sys::SysCacheGetAttr(self.cache, self.row, number, &raw mut is_null) };
+        (!is_null).then_some(value)
+    }
+}
+
+impl Drop for CachedRow {
+    fn drop(&mut self) {
+        // SAFETY: `find` found it.
+        unsafe { pg_sys::ReleaseSysCache(self.row) };
+    }
+}
+
 /// The function with this name and these argument types in the schema of another function; the invalid OID if there is
 /// none.
 pub fn sibling_function(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
-    let count = std::ffi::c_int::try_from(arguments.len()).expect("a function's arguments");
+    let count = c_int::try_from(arguments.len()).expect("a function's arguments");
     // Small numbers, whose types differ between versions.
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
     let column = i16::try_from(pg_sys::Anum_pg_proc_oid).unwrap_or(-1);

@@ -3,6 +3,7 @@
 //! The field is in the function itself, as the name of its argument: `bits_12_to_21`. No parameter and no layout in
 //! force has a say in where a row is, and neither ALTER FUNCTION nor CREATE OR REPLACE can change that name.
 
+use crate::postgres::catalog::CachedRow;
 use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
 use snowflake_core::id::shard::COMBINED;
@@ -40,19 +41,11 @@ impl Field {
 
     /// The field of a hash function; `None` for other functions.
     pub fn of_function(function: pg_sys::Oid) -> Option<Self> {
-        let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCOID).unwrap_or(-1);
-        let column = i16::try_from(pg_sys::Anum_pg_proc_proargnames).unwrap_or(-1);
-        // SAFETY: the cache has this key, and its rows this column. The row is released after the names are copied.
+        // SAFETY: the cache has this key, and its rows this column of names.
         let names = unsafe {
-            let row = pg_sys::SearchSysCache1(cache, function.into());
-            if row.is_null() {
-                return None;
-            }
-            let mut is_null = false;
-            let names = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
-            let names = Vec::<Option<String>>::from_datum(names, is_null);
-            pg_sys::ReleaseSysCache(row);
-            names?
+            let row = CachedRow::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
+            let names = row.column(pg_sys::Anum_pg_proc_proargnames)?;
+            Vec::<Option<String>>::from_datum(names, false)?
         };
         let (low, high) = names
             .into_iter()

@@ -4,7 +4,7 @@
 //! keeps what it has read until PostgreSQL says that the table has changed.
 
 use super::field::Field;
-use crate::postgres::catalog::name_of_table;
+use crate::postgres::catalog::{CachedRow, name_of_table};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::pg_sys::Oid;
@@ -116,21 +116,12 @@ fn read(table: Oid) -> Target {
 
 /// Modulus and remainder of a hash partition; `None` for other relations.
 fn bound(table: Oid) -> Option<(u64, u64)> {
-    let cache = i32::try_from(pg_sys::SysCacheIdentifier::RELOID).unwrap_or(-1);
-    let column = i16::try_from(pg_sys::Anum_pg_class_relpartbound).unwrap_or(-1);
     // SAFETY: the cache has this key, and its rows this column, which is NULL or the text of a node of this type.
     unsafe {
-        let row = pg_sys::SearchSysCache1(cache, table.into());
-        if row.is_null() {
-            return None;
-        }
-        let mut is_null = false;
-        let text = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
-        let bound = (!is_null).then(|| {
-            pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr())).cast::<pg_sys::PartitionBoundSpec>()
-        });
-        pg_sys::ReleaseSysCache(row);
-        let bound = &*bound?;
+        let row = CachedRow::find(pg_sys::SysCacheIdentifier::RELOID, table)?;
+        let text = row.column(pg_sys::Anum_pg_class_relpartbound)?;
+        let node = pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr()));
+        let bound = &*node.cast::<pg_sys::PartitionBoundSpec>();
         let is_hash = i32::from(bound.strategy) == HASH && !bound.is_default;
         is_hash.then(|| (bound.modulus.unsigned_abs().into(), bound.remainder.unsigned_abs().into()))
     }
@@ -138,26 +129,22 @@ fn bound(table: Oid) -> Option<(u64, u64)> {
 
 /// How a table is partitioned by hash; an ERROR if it is not, or not by a single `bigint`.
 fn hasher(parent: Oid, asked: Oid) -> Hasher {
-    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PARTRELID).unwrap_or(-1);
-    let column = i16::try_from(pg_sys::Anum_pg_partitioned_table_partclass).unwrap_or(-1);
-    // SAFETY: the cache has this key, and its rows this column, which is never NULL. The row has the fixed columns of
-    // this type.
-    let class = unsafe {
-        let row = pg_sys::SearchSysCache1(cache, parent.into());
-        if row.is_null() {
+    // SAFETY: the cache has this key, and its rows these columns, of these types, none of which is NULL.
+    let (strategy, columns, class) = unsafe {
+        let Some(row) = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, parent) else {
             refuse(asked, "It is not partitioned by hash.");
-        }
-        let fixed = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_partitioned_table>();
-        let (strategy, columns) = (fixed.partstrat, fixed.partnatts);
-        let mut is_null = false;
-        let classes = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
-        let class = *(*classes.cast_mut_ptr::<pg_sys::oidvector>()).values.as_ptr();
-        pg_sys::ReleaseSysCache(row);
-        if i32::from(strategy) != HASH || columns != 1 {
-            refuse(asked, "It is not partitioned by hash of a single column.");
-        }
-        class
+        };
+        let column = |number| row.column(number).expect("a column that is not NULL");
+        let classes = column(pg_sys::Anum_pg_partitioned_table_partclass).cast_mut_ptr::<pg_sys::oidvector>();
+        (
+            i8::from_datum(column(pg_sys::Anum_pg_partitioned_table_partstrat), false),
+            i16::from_datum(column(pg_sys::Anum_pg_partitioned_table_partnatts), false),
+            *(*classes).values.as_ptr(),
+        )
     };
+    if strategy.map(i32::from) != Some(HASH) || columns != Some(1) {
+        refuse(asked, "It is not partitioned by hash of a single column.");
+    }
     // SAFETY: takes an operator class.
     let function = unsafe {
         let (family, of_type) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));
@@ -176,19 +163,11 @@ fn hasher(parent: Oid, asked: Oid) -> Hasher {
 
 /// Whether this is one of our hash functions, by the name in the library.
 fn is_of_field(function: Oid) -> bool {
-    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCOID).unwrap_or(-1);
-    let column = i16::try_from(pg_sys::Anum_pg_proc_prosrc).unwrap_or(-1);
-    // SAFETY: as above; the column is a text, and never NULL.
+    // SAFETY: the cache has this key, and its rows this column, a text.
     unsafe {
-        let row = pg_sys::SearchSysCache1(cache, function.into());
-        if row.is_null() {
-            return false;
-        }
-        let mut is_null = false;
-        let source = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
-        let source = <&[u8]>::from_datum(source, is_null).map(<[u8]>::to_vec);
-        pg_sys::ReleaseSysCache(row);
-        source.as_deref() == Some(b"snowflake_field_hash_extended")
+        let row = CachedRow::find(pg_sys::SysCacheIdentifier::PROCOID, function);
+        let source = row.as_ref().and_then(|row| row.column(pg_sys::Anum_pg_proc_prosrc));
+        source.and_then(|source| <&[u8]>::from_datum(source, false)) == Some(b"snowflake_field_hash_extended")
     }
 }
 
