@@ -53,12 +53,12 @@ CREATE FUNCTION snowflake_nextval_for(target regclass) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass) IS
-    'next ID that falls into a hash partition';
+    'next ID that falls into a hash partition, or into a shard on this node of a table that Citus distributes by ID';
 
 CREATE FUNCTION snowflake_nextval_for(target regclass, near bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
-    'next ID that falls where the row with another ID of the table is, in the same hash partition';
+    'next ID that falls where the row with another ID of the table is, in the same hash partition, or the same shard of Citus';
 
 CREATE FUNCTION snowflake_nextval_in_copy(internal, integer, integer) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_in_copy_wrapper';

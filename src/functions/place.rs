@@ -1,12 +1,14 @@
-//! IDs for a given place, where the ID decides in which hash partition, or in which shard behind a router, its row is. And
-//! the other direction: in which place the row of an ID is.
+//! IDs for a given place, where the ID decides in which hash partition, in which shard of Citus or behind which router its
+//! row is. And the other direction: in which place the row of an ID is.
 
+mod citus;
 mod field;
 mod target;
 
 use super::argument::text;
 use super::layout::layout_named;
 use super::nextval::refuse;
+use crate::errors::IssueError;
 use crate::issue::{issuer, last_id};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::quoted;
@@ -14,16 +16,17 @@ use field::Field;
 use pgrx::Internal;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::{FieldKind, Layout};
+use snowflake_core::id::shard::citus_hash;
 use target::{Hasher, Target, display_name, target};
 
 /// How many tags are tried for a position.
 const TAGS: u64 = 4096;
 
-/// The next ID that falls into a partition.
+/// The next ID that falls into a partition, or into a shard on this node of Citus.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
-    match *target(table) {
-        Target::Partition { hasher, modulus, remainder } => in_remainder(hasher, modulus, remainder, None),
+    match &*target(table) {
+        &Target::Partition { hasher, modulus, remainder } => in_remainder(hasher, modulus, remainder, None),
         Target::Partitioned { .. } => raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
@@ -31,6 +34,8 @@ fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
             )
             .set_hint("Name a partition, or an ID beside which the row is to be."),
         ),
+        Target::Distributed(shards) if shards.are_here() => preferably(None, |id| shards.is_here(id)),
+        Target::Distributed(_) => super::nextval::next(),
     }
 }
 
@@ -43,8 +48,8 @@ fn snowflake_nextval_for_in_copy(_not_from_sql: Internal, table: pg_sys::Oid) ->
 /// The next ID that falls where the row with another ID is.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
-    match *target(table) {
-        Target::Partition { hasher, modulus, remainder } => {
+    match &*target(table) {
+        &Target::Partition { hasher, modulus, remainder } => {
             if hasher.hash(near) % modulus != remainder {
                 raise(
                     error_report(
@@ -57,9 +62,13 @@ fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
             }
             in_remainder(hasher, modulus, remainder, Some(near))
         }
-        Target::Partitioned { hasher, modulus } => {
+        &Target::Partitioned { hasher, modulus } => {
             in_remainder(hasher, modulus, hasher.hash(near) % modulus, Some(near))
         }
+        Target::Distributed(shards) => match shards.hashes_of(near) {
+            Some(hashes) => preferably(Some(near), |id| hashes.contains(&citus_hash(id))),
+            None => super::nextval::next(),
+        },
     }
 }
 
@@ -130,12 +139,30 @@ fn layout() -> Layout {
     issuer::layout().unwrap_or_else(|error| refuse(error))
 }
 
-/// The next ID that falls into a place: with another tag, if the layout has tags; else one of the next positions. The
-/// tags begin with that of `near`.
+/// The next ID that falls into a place.
 fn placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
+    issued(take_placed(near, falls).unwrap_or_else(|error| refuse(error)))
+}
+
+/// The same where another place costs locality only: any ID if none that comes soon falls into it.
+fn preferably(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
+    match take_placed(near, falls) {
+        Ok(id) => issued(id),
+        Err(IssueError::NothingFits(_)) => super::nextval::next(),
+        Err(error) => refuse(error),
+    }
+}
+
+fn issued(id: i64) -> i64 {
+    last_id::set(id);
+    id
+}
+
+/// With another tag, if the layout has tags; else one of the next positions. The tags begin with that of `near`.
+fn take_placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> Result<i64, IssueError> {
     let layout = layout();
     let most = *layout.tags().end();
-    let id = if most == 0 {
+    if most == 0 {
         issuer::take_placed(|id| falls(id).then_some(id))
     } else {
         let tag_of = |id: i64| layout.unpack(id.cast_unsigned()).tag.unwrap_or(0);
@@ -147,10 +174,7 @@ fn placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
                 falls(tagged).then_some(tagged)
             })
         })
-    };
-    let id = id.unwrap_or_else(|error| refuse(error));
-    last_id::set(id);
-    id
+    }
 }
 
 /// The name of the first argument of a hash function of this field, in the IDs of a layout.

@@ -11,6 +11,8 @@ mod groups;
 mod misfits;
 mod moves;
 mod nodes;
+mod placeless;
+mod places;
 mod servers;
 mod shards;
 mod statements;
@@ -36,6 +38,7 @@ const ON_SHARED_NODES: &[Named<OnSharedNodes>] = &[
     ("a_distributed_function_takes_ids_from_the_node_that_runs_it", functions::run),
     ("nodes_with_one_configuration_have_their_groups_as_workers", groups::run),
     ("the_shard_of_an_id_is_the_one_that_programs_compute", shards::run),
+    ("tables_that_citus_does_not_distribute_by_id_are_refused_and_rights_are_not_needed", placeless::run),
     ("the_example_of_orders_on_citus_gives_each_order_an_id_of_its_own", example::run),
 ];
 
@@ -44,6 +47,9 @@ const ON_OWN_NODES: &[Named<OnOwnNodes>] = &[
     ("a_clone_that_is_promoted_beside_its_original_waits_for_a_group_of_its_own", clones::run),
     ("a_node_that_does_not_fit_is_found_and_named", misfits::run),
     ("a_node_that_fails_over_issues_no_id_twice", failover::run),
+    ("an_insert_with_an_id_for_a_table_stays_on_the_node_to_which_it_is_sent", places::local),
+    ("a_row_lands_on_the_shard_of_the_row_that_it_is_near", places::near),
+    ("ids_for_a_table_follow_its_shards_when_they_move_and_no_row_is_lost", places::moved),
     ("ids_stay_what_they_are_while_shards_and_nodes_come_and_go", moves::run),
 ];
 

@@ -1,8 +1,9 @@
-//! Which IDs fall into a partition.
+//! Which IDs fall into a partition, or into a shard of Citus.
 //!
 //! Read from the catalogs without a lock on the table: a role that may insert into it may not lock it. Each process
 //! keeps what it has read until PostgreSQL says that the table has changed.
 
+use super::citus::{Distribution, Shards, distribution};
 use super::field::Field;
 use crate::postgres::catalog::{CachedRow, name_of_table};
 use crate::postgres::report::{error_report, raise};
@@ -18,7 +19,7 @@ use std::rc::Rc;
 const EXTENDED: i16 = 2;
 
 /// `PARTITION_STRATEGY_HASH`. A char of C's is signed on some machines only.
-const HASH: i32 = b'h' as i32;
+pub const HASH: i32 = b'h' as i32;
 
 /// How a number becomes the one of which a partition has a remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub enum Target {
         /// The greatest modulus, of which each other one is a factor.
         modulus: u64,
     },
+    /// In these shards of Citus.
+    Distributed(Shards),
 }
 
 thread_local! {
@@ -106,6 +109,13 @@ fn read(table: Oid) -> Target {
         // SAFETY: takes a partition.
         let parent = unsafe { pg_sys::get_partition_parent(table, true) };
         return Target::Partition { hasher: hasher(parent, table), modulus, remainder };
+    }
+    match distribution(table) {
+        Some(Distribution::ById(shards)) => return Target::Distributed(shards),
+        Some(Distribution::ByOther) => {
+            refuse(table, "Citus distributes it by a column that is not a bigint or snowflake.")
+        }
+        None => {}
     }
     let hasher = hasher(table, table);
     // SAFETY: takes any relation, and no lock.
@@ -183,6 +193,6 @@ fn refuse(table: Oid, why: &str) -> ! {
             format!("which IDs fall into {} is not known", display_name(table)),
         )
         .set_detail(why.to_owned())
-        .set_hint("Name a partition of a table that is partitioned by hash of its ID."),
+        .set_hint("Name a partition of a table that is partitioned by hash of its ID, or a table that Citus distributes by it."),
     )
 }
