@@ -1,7 +1,10 @@
 //! The schema of examples/sql for Citus.
 
 use super::nodes::Citus;
+use super::places::{ids, nodes_of};
+use super::servers::execute;
 use libtest_mimic::Failed;
+use std::collections::BTreeMap;
 use std::process::Stdio;
 use testbed::{project, value};
 
@@ -10,7 +13,7 @@ pub fn run(citus: &Citus) -> Result<(), Failed> {
     let script = project().join("examples/sql/sharded_orders_citus.sql");
     let output = coordinator.psql().arg("--file").arg(script).stdin(Stdio::null()).output().expect("psql");
     assert!(output.status.success(), "{output:?}");
-    let mut client = coordinator.connect();
+    let mut client = citus.nodes[1].connect();
     client
         .batch_execute(
             "INSERT INTO customers (name) SELECT 'Ada' FROM generate_series(1, 100);
@@ -18,6 +21,8 @@ pub fn run(citus: &Citus) -> Result<(), Failed> {
         )
         .expect("orders");
     assert_eq!(value(&mut client, "SELECT count(*) || ' ' || count(DISTINCT id) FROM orders"), "100 100");
-    client.batch_execute("DROP TABLE orders, customers").expect("no tables");
+    let customers = ids(&mut client, "SELECT customer_id FROM orders");
+    assert_eq!(nodes_of(&mut client, "orders", &customers)?, BTreeMap::from([(1, 100)]), "the orders' nodes");
+    execute(&mut coordinator.connect(), "DROP TABLE orders, customers");
     Ok(())
 }

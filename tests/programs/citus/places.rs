@@ -28,12 +28,12 @@ fn cluster(layout: &str) -> [Cluster; 3] {
 }
 
 /// The IDs that a query returns.
-fn ids(client: &mut Client, query: &str) -> Vec<i64> {
+pub fn ids(client: &mut Client, query: &str) -> Vec<i64> {
     client.query(query, &[]).unwrap_or_else(|error| panic!("{query}: {error:?}")).iter().map(|row| row.get(0)).collect()
 }
 
 /// How many of these IDs fall into shards of each node.
-fn nodes_of(client: &mut Client, table: &str, ids: &[i64]) -> Result<BTreeMap<i32, usize>, Error> {
+pub fn nodes_of(client: &mut Client, table: &str, ids: &[i64]) -> Result<BTreeMap<i32, usize>, Error> {
     let query = format!(
         "SELECT groupid FROM (SELECT get_shard_id_for_distribution_column('{table}', id) AS shardid FROM unnest($1::bigint[]) id) ids
          JOIN pg_dist_placement USING (shardid)"
