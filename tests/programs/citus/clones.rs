@@ -27,6 +27,8 @@ pub fn run() -> Result<(), Failed> {
     client.batch_execute("CREATE EXTENSION snowflake_pg; CREATE TABLE t (id bigint PRIMARY KEY)")?;
     client.batch_execute("SELECT create_distributed_table('t', 'id')")?;
     let of_node = Load::start(&node, 1, IDS);
+    // A clone that is promoted before its original has begun refuses.
+    of_node.wait_for_ids();
     let clone = standby(&node, ADDRESSES[1], ADDRESSES[2]);
     let add = format!("SELECT citus_add_clone_node('{}', {port}, '{}', {port})", ADDRESSES[2], ADDRESSES[1]);
     let added = value(&mut client, &add);
