@@ -6,7 +6,7 @@
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
 # make test-versions  the tests on servers, on each version of PostgreSQL (an hour; VERSIONS="18 19")
 # make lint           check format, style, licenses and the documentation of the code (a minute)
-# make bench          measure beside PostgreSQL's functions and other generators (twenty minutes)
+# make bench          measure beside PostgreSQL's functions and other generators (half an hour)
 #                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
 # make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
 # make run            show the main job on throwaway servers (a minute)

@@ -11,7 +11,7 @@ use crate::contenders::{
 };
 use crate::effort::Effort;
 use crate::measure;
-use crate::pgbench::Clients;
+use crate::pgbench::{Clients, Until};
 use crate::servers::Servers;
 use bench_report::{Better, Question, Report};
 
@@ -42,8 +42,8 @@ impl Case {
         };
         let cluster = servers.cluster(self.contender.setting);
         // 64 backends take a while to prepare the statement.
-        let seconds = if self.clients < 64 { 1 } else { 2 };
-        Clients { cluster, count: self.clients, statement: &statement, seconds }.rate() * ids
+        let until = Until::Seconds(if self.clients < 64 { 1 } else { 2 });
+        Clients { cluster, count: self.clients, statement: &statement, until }.rate() * ids
     }
 }
 

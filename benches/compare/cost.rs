@@ -6,12 +6,11 @@
 
 use crate::contenders::{self, CLOCK, OURS, SEQUENCE, UNTRACKED, calls};
 use crate::effort::Effort;
-use crate::measure::{Backend, cpu_time, nanoseconds, rounds};
+use crate::measure::{Backend, cpu_time, nanoseconds, rounds, wal_written};
 use crate::servers::Servers;
 use crate::settings::Setting;
 use bench_report::{Better, Question, Report};
 use testbed::postgres::Statement;
-use testbed::value;
 
 pub const CPU: Question =
     Question { part: "cost", case: "CPU time of one ID", unit: "ns", better: Better::Lower, reference: OURS.name };
@@ -53,13 +52,12 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
 
     let mut client = servers.connect(Setting::Default);
     for contender in contenders.iter().filter(|contender| contender.setting == Setting::Default) {
-        let position = |client: &mut _| value(client, "SELECT pg_current_wal_insert_lsn() - '0/0'");
-        let before: f64 = position(&mut client).parse().expect("a number");
+        let before = wal_written(&mut client);
         for _ in 0..10 {
             client.execute(&calls(contender.expression, CALLS), &[]).expect("IDs");
         }
-        let after: f64 = position(&mut client).parse().expect("a number");
-        report.add(&WAL, contender.name, vec![(after - before) / 10.0 / f64::from(CALLS)]);
+        let wal = wal_written(&mut client) - before;
+        report.add(&WAL, contender.name, vec![wal / 10.0 / f64::from(CALLS)]);
     }
 }
 

@@ -7,12 +7,11 @@
 
 use crate::contenders::{Contender, HOSTED, OURS, SEQUENCE, UUID_4, WIDE};
 use crate::effort::Effort;
-use crate::measure::{Backend, cpu_time, nanoseconds, progress, rounds};
+use crate::measure::{Backend, cpu_time, nanoseconds, number, progress, rounds, wal_written};
 use crate::servers::Servers;
 use bench_report::{Better, Question, Report};
 use std::time::Instant;
 use testbed::postgres::Client;
-use testbed::value;
 
 pub const ROW: Question = Question {
     part: "insert",
@@ -116,11 +115,11 @@ impl Key {
     /// Measures a load into a new table, which is dropped afterwards.
     fn load(&mut self, rows: u32, load: impl FnOnce(&mut Client)) -> Load {
         self.create();
-        let before = self.wal();
+        let before = wal_written(&mut self.backend.client);
         let (cpu, since) = (cpu_time(self.backend.process()), Instant::now());
         load(&mut self.backend.client);
         let (wall, cpu) = (since.elapsed(), cpu_time(self.backend.process()) - cpu);
-        let wal = self.wal() - before;
+        let wal = wal_written(&mut self.backend.client) - before;
         self.backend.client.batch_execute("DROP TABLE filled").expect("no table");
         let rows = f64::from(rows);
         Load { rows_a_second: rows / wall.as_secs_f64(), cpu: nanoseconds(cpu) / rows, wal: wal / rows }
@@ -134,11 +133,6 @@ impl Key {
         );
         self.backend.client.batch_execute(&create).expect("a table");
         self.backend.client.batch_execute("CHECKPOINT").expect("a checkpoint");
-    }
-
-    /// How many bytes of WAL the server has written.
-    fn wal(&mut self) -> f64 {
-        value(&mut self.backend.client, "SELECT pg_current_wal_insert_lsn() - '0/0'").parse().expect("a number")
     }
 }
 
@@ -179,7 +173,6 @@ fn indexes(keys: &mut [Key], rows: u32, report: &mut Report) {
         key.create();
         let client = &mut key.backend.client;
         insert_select(client, rows);
-        let number = |client: &mut Client, query| value(client, query).parse::<f64>().expect("a number");
         let bytes = number(client, "SELECT pg_relation_size('filled_pkey')");
         report.add(&INDEX, key.name, vec![bytes / f64::from(1 << 20)]);
         if client.batch_execute("CREATE EXTENSION IF NOT EXISTS pgstattuple").is_ok() {

@@ -15,7 +15,7 @@
 use crate::contenders::{CLOCK, Contender, OURS, SEQUENCE};
 use crate::effort::Effort;
 use crate::measure;
-use crate::pgbench::Clients;
+use crate::pgbench::{Clients, Until};
 use crate::servers::Servers;
 use crate::settings::Setting;
 use bench_report::{Better, Question, Report};
@@ -91,7 +91,8 @@ fn compare(servers: &Servers, rounds: usize, report: &mut Report, question: &Que
 fn latencies(servers: &Servers, contender: &Contender, seconds: u32) -> [f64; 4] {
     let statement = format!("SELECT {}", contender.expression);
     let cluster = servers.cluster(contender.setting);
-    let latencies = Clients { cluster, count: 16, statement: &statement, seconds }.latencies(RATE);
+    let latencies =
+        Clients { cluster, count: 16, statement: &statement, until: Until::Seconds(seconds) }.latencies(RATE);
     SHARES.map(|share| percentile(&latencies, share))
 }
 

@@ -14,10 +14,12 @@ mod effort;
 mod fdw;
 mod growth;
 mod insert;
+mod last_page;
 mod latency;
 mod low_load;
 mod measure;
 mod pgbench;
+mod retries;
 mod saturation;
 mod servers;
 mod settings;
@@ -36,7 +38,7 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
@@ -50,6 +52,7 @@ const PARTS: [Part; 10] = [
         run: |_, effort, report| low_load::run(effort, report),
     },
     Part { name: "insert", asks: "what the key of a table costs", run: insert::run },
+    Part { name: "last_page", asks: "what it costs that many clients insert at once", run: last_page::run },
     Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
 ];
 
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
     println!("==> Starting servers");
     let servers = Servers::start();
     servers.describe(&mut machine);
+    print!("{machine}");
     let mut report = Report::new(machine);
     for (number, part) in parts.iter().enumerate() {
         println!("\n==> {} of {}, {}: {}", number + 1, parts.len(), part.name, part.asks);

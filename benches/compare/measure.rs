@@ -2,6 +2,7 @@
 
 use crate::contenders::Contender;
 use crate::servers::Servers;
+use crate::settings::Setting;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::thread::sleep;
@@ -18,7 +19,12 @@ pub struct Backend {
 impl Backend {
     /// A new session of a contender's server.
     pub fn of(servers: &Servers, contender: &Contender) -> Self {
-        let mut client = servers.connect(contender.setting);
+        Self::of_setting(servers, contender.setting)
+    }
+
+    /// A new session of the server with a configuration.
+    pub fn of_setting(servers: &Servers, setting: Setting) -> Self {
+        let mut client = servers.connect(setting);
         let process = value(&mut client, "SELECT pg_backend_pid()").parse().expect("a number");
         Self { client, process }
     }
@@ -45,6 +51,16 @@ pub fn cpu_time(process: u32) -> Duration {
     let statistics = fs::read_to_string(format!("/proc/{process}/schedstat")).expect("schedstat of a backend");
     let spent = statistics.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");
     Duration::from_nanos(spent)
+}
+
+/// How many bytes of WAL the server has written.
+pub fn wal_written(client: &mut Client) -> f64 {
+    number(client, "SELECT pg_current_wal_insert_lsn() - '0/0'")
+}
+
+/// What a query says.
+pub fn number(client: &mut Client, query: &str) -> f64 {
+    value(client, query).parse().expect("a number")
 }
 
 /// A length of time in nanoseconds.

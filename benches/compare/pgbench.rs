@@ -15,7 +15,15 @@ pub struct Clients<'a> {
     pub cluster: &'a Cluster,
     pub count: u32,
     pub statement: &'a str,
-    pub seconds: u32,
+    pub until: Until,
+}
+
+/// When clients stop.
+#[derive(Clone, Copy)]
+pub enum Until {
+    Seconds(u32),
+    /// So many statements, of all clients together.
+    Statements(u32),
 }
 
 impl Clients<'_> {
@@ -56,10 +64,14 @@ impl Clients<'_> {
 
     /// Runs pgbench with one more command after the statement, and more options, and returns what it printed.
     fn run(&self, command: &str, options: &[String]) -> String {
+        let until = match self.until {
+            Until::Seconds(seconds) => format!("--time={seconds}"),
+            Until::Statements(statements) => format!("--transactions={}", statements / self.count),
+        };
         let mut child = Command::new(self.cluster.bindir().join("pgbench"))
             // Two threads keep 64 clients busy; more would take the cores from the server.
             .args(["--no-vacuum", "--protocol=prepared", "--jobs=2", "--file=-"])
-            .args([format!("--client={}", self.count), format!("--time={}", self.seconds)])
+            .args([format!("--client={}", self.count), until])
             .args(options)
             .envs(self.cluster.environment())
             .stdin(Stdio::piped())
