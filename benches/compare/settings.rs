@@ -12,12 +12,14 @@ pub enum Setting {
     Clocked,
     Leased,
     Untracked,
+    /// With a tag.
+    Tagged,
     /// Not the extension, but its functions in plain SQL.
     Hosted,
 }
 
 /// What each of them sets.
-pub const SETTINGS: [(Setting, &[(&str, &str)]); 9] = [
+pub const SETTINGS: [(Setting, &[(&str, &str)]); 10] = [
     (Setting::Default, &[]),
     (Setting::Wide, &[("snowflake_pg.layout", "t41 w2 s20")]),
     (Setting::Borrow, &[("snowflake_pg.sequence_exhaustion", "borrow")]),
@@ -26,5 +28,6 @@ pub const SETTINGS: [(Setting, &[(&str, &str)]); 9] = [
     (Setting::Clocked, &[("snowflake_pg.time_stamp_counter", "off")]),
     (Setting::Leased, &[("snowflake_pg.worker_id", "registry")]),
     (Setting::Untracked, &[("snowflake_pg.track_writers", "off")]),
+    (Setting::Tagged, &[("snowflake_pg.layout", "t41 w5 s9 h8")]),
     (Setting::Hosted, &[("shared_preload_libraries", "")]),
 ];

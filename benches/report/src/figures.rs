@@ -70,6 +70,7 @@ impl Answer<'_> {
             "batches" => "IDs a statement",
             "saturation" => "backends",
             "latency" => "how many of 1,000 calls take no longer",
+            "place" => "n",
             "growth" => "IDs taken",
             _ => "clients",
         }
