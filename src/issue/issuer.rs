@@ -18,6 +18,7 @@ use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::issue::policy::Policy;
 use snowflake_core::mark::{Need, need};
 use snowflake_core::{Position, Tick, UnixMs};
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -49,20 +50,27 @@ pub fn take() -> Result<i64, IssueError> {
 
 /// The first of the next IDs for which `place` has one, which is the same but for its tag.
 ///
-/// `place` gives the same for the same ID, and something once in a while.
+/// `place` gives something once in a while.
 pub fn take_placed(place: impl Fn(i64) -> Option<i64>) -> Result<i64, IssueError> {
     let issuer = issuer()?;
-    let fits = |position| place(issuer.id_at(position)).is_some();
-    let since = Instant::now();
-    let span = issuer.enter(|| match issuer.join_where(fits) {
-        Some(position) => Ok(Span { first: position, last: position }),
+    // The position that is taken is the one that was looked at last.
+    let placed = Cell::new(None);
+    let fits = |position| {
+        placed.set(place(issuer.id_at(position)));
+        placed.get().is_some()
+    };
+    issuer.enter(|| {
+        if let Some(position) = issuer.join_where(fits) {
+            return Ok(Span { first: position, last: position });
+        }
+        let since = Instant::now();
         // Each tick counts as full, and a call may always wait for the next one.
-        None => issuer.take(|snapshot, now, policy| match issuer.generator.take_where(snapshot, now, policy, fits) {
+        issuer.take(|snapshot, now, policy| match issuer.generator.take_where(snapshot, now, policy, fits) {
             Outcome::Wait(_) if since.elapsed() > issuer.max_wait() => Err(IssueError::NothingFits(since.elapsed())),
             outcome => Ok(outcome),
-        }),
-    });
-    span.map(|span| place(issuer.id_at(span.first)).expect("it fits"))
+        })
+    })?;
+    Ok(placed.get().expect("it fits"))
 }
 
 /// An ID that has what all IDs of this server have, and is 0 otherwise.
