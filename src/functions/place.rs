@@ -50,6 +50,7 @@ fn snowflake_nextval_for_in_copy(_not_from_sql: Internal, table: pg_sys::Oid) ->
 fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
     match &*target(table) {
         &Target::Partition { hasher, modulus, remainder } => {
+            // mutant: place-near-elsewhere
             if hasher.hash(near) % modulus != remainder {
                 raise(
                     error_report(
@@ -123,6 +124,7 @@ fn must_have(field: Field, modulus: u64, remainder: u64) {
         return;
     }
     let number = field.of(issuer::id_of_server().unwrap_or_else(|error| refuse(error)));
+    // mutant: place-worker-known
     if number % modulus != remainder {
         raise(
             error_report(
@@ -162,6 +164,7 @@ fn issued(id: i64) -> i64 {
 fn take_placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> Result<i64, IssueError> {
     let layout = layout();
     let most = *layout.tags().end();
+    // mutant: place-tag-chosen
     if most == 0 {
         issuer::take_placed(|id| falls(id).then_some(id))
     } else {

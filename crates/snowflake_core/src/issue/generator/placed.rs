@@ -18,6 +18,7 @@ impl Generator {
             let found = self.rest_of_tick(seen + 1).find(|&next| fits(next))?;
             match self.try_claim(seen, found, 1) {
                 Ok(_) => {
+                    // mutant: place-skipped
                     self.counters.skip_within_tick(found - seen - 1);
                     return Some(found);
                 }
