@@ -223,6 +223,11 @@ fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_num
     assert_eq!(value(&mut client, "SELECT (snowflake_nextval_for('t', 44 + 256)) % 256"), "44", "the same tag");
     let refused = error(&mut client, "SELECT snowflake_create_operator_class('other', 'flat', 'tag')");
     assert_eq!(refused.message(), "the layout has no such field: \"tag\"");
+    // The sign is a bit, too.
+    client.batch_execute("SELECT snowflake_create_operator_class('highest', 's12 t42 w10', 'sequence')").expect("a class");
+    partitioned(&mut client, "highest", "id bigint", "id highest", 3);
+    client.batch_execute("INSERT INTO highest VALUES (-1::bigint << 52), (1::bigint << 52)").expect("rows");
+    assert_eq!(value(&mut client, "SELECT id FROM highest_0"), (-1_i64 << 52).to_string(), "4095 % 3 is 0");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct Field {
 impl Field {
     /// The bits from the lowest to the highest of them.
     pub fn new(low: u32, high: u32) -> Option<Self> {
-        let bits = (low <= high && high < 63).then(|| high - low + 1)?;
+        let bits = (low <= high && high < 64 && high - low < 63).then(|| high - low + 1)?;
         Some(Self { low: u8::try_from(low).ok()?, bits: u8::try_from(bits).ok()? })
     }
 
