@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, Signal, error, plan, test, value};
 
@@ -181,6 +182,31 @@ fn a_default_follows_its_partition_and_fails_once_it_is_none() {
 }
 
 #[test]
+fn a_partition_that_is_detached_while_its_bound_is_read_causes_no_internal_error() {
+    let (cluster, mut client) = server("flat");
+    partitioned(&mut client, "t", "id bigint", "id", 2);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut session = cluster.connect();
+                while !done.load(Ordering::Relaxed) {
+                    if let Err(refused) = session.batch_execute("SELECT snowflake_nextval_for('t_1')") {
+                        assert_eq!(refused.code().map(|code| code.code()), Some("42809"), "{refused:?}");
+                    }
+                }
+            });
+        }
+        for _ in 0..2000 {
+            for command in ["DETACH PARTITION t_1", "ATTACH PARTITION t_1 FOR VALUES WITH (MODULUS 2, REMAINDER 1)"] {
+                client.batch_execute(&format!("ALTER TABLE t {command}")).expect("a move");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
 fn a_row_lands_in_the_partition_of_the_row_that_it_is_near() {
     for layout in ["flat", WITH_TAGS] {
         let (_cluster, mut client) = server(layout);
@@ -224,7 +250,9 @@ fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_num
     let refused = error(&mut client, "SELECT snowflake_create_operator_class('other', 'flat', 'tag')");
     assert_eq!(refused.message(), "the layout has no such field: \"tag\"");
     // The sign is a bit, too.
-    client.batch_execute("SELECT snowflake_create_operator_class('highest', 's12 t42 w10', 'sequence')").expect("a class");
+    client
+        .batch_execute("SELECT snowflake_create_operator_class('highest', 's12 t42 w10', 'sequence')")
+        .expect("a class");
     partitioned(&mut client, "highest", "id bigint", "id highest", 3);
     client.batch_execute("INSERT INTO highest VALUES (-1::bigint << 52), (1::bigint << 52)").expect("rows");
     assert_eq!(value(&mut client, "SELECT id FROM highest_0"), (-1_i64 << 52).to_string(), "4095 % 3 is 0");

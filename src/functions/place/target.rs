@@ -105,9 +105,10 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, _relation: Oid) {
 }
 
 fn read(table: Oid) -> Target {
-    if let Some((modulus, remainder)) = bound(table) {
-        // SAFETY: takes a partition.
-        let parent = unsafe { pg_sys::get_partition_parent(table, true) };
+    // SAFETY: takes any relation, and gives a list of OIDs: none if it was detached since its bound was read, where
+    // get_partition_parent() has an internal error.
+    let parents = unsafe { pgrx::PgList::<Oid>::from_pg(pg_sys::get_partition_ancestors(table)) };
+    if let (Some((modulus, remainder)), Some(parent)) = (bound(table), parents.get_oid(0)) {
         return Target::Partition { hasher: hasher(parent, table), modulus, remainder };
     }
     match distribution(table) {
