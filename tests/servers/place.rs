@@ -263,6 +263,7 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
     let (cluster, mut client) = server("flat");
     partitioned(&mut client, "orders", "id bigint PRIMARY KEY", "id snowflake_worker_ops", 4);
     partitioned(&mut client, "texts", "id text", "id", 2);
+    partitioned(&mut client, "expressions", "id bigint", "(id >> 3)", 2);
     client
         .batch_execute(
             "CREATE TABLE plain (id bigint); CREATE ROLE clerk LOGIN; GRANT CREATE ON SCHEMA public TO clerk",
@@ -276,6 +277,8 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         ("snowflake_nextval_for('orders_3', 1)", "22023", "the row with this ID is not in public.orders_3"),
         ("snowflake_nextval_for('plain')", "42809", "which IDs fall into public.plain is not known"),
         ("snowflake_nextval_for('texts_0')", "42809", "which IDs fall into public.texts_0 is not known"),
+        ("snowflake_nextval_for('expressions_0')", "42809", "which IDs fall into public.expressions_0 is not known"),
+        ("snowflake_nextval_for('expressions', 1)", "42809", "which IDs fall into public.expressions is not known"),
         ("snowflake_nextval_for(0)", "42809", "which IDs fall into 0 is not known"),
         ("snowflake_nextval_for_hash(0, 0)", "22023", "modulus must be greater than 0"),
         ("snowflake_nextval_for_hash(8, 8)", "22023", "remainder must be between 0 and 7"),

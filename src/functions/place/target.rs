@@ -141,19 +141,22 @@ fn bound(table: Oid) -> Option<(u64, u64)> {
 /// How a table is partitioned by hash; an ERROR if it is not, or not by a single `bigint`.
 fn hasher(parent: Oid, asked: Oid) -> Hasher {
     // SAFETY: the cache has this key, and its rows these columns, of these types, none of which is NULL.
-    let (strategy, columns, class) = unsafe {
+    let (strategy, columns, first, class) = unsafe {
         let Some(row) = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, parent) else {
             refuse(asked, "It is not partitioned by hash.");
         };
         let column = |number| row.column(number).expect("a column that is not NULL");
+        let numbers = column(pg_sys::Anum_pg_partitioned_table_partattrs).cast_mut_ptr::<pg_sys::int2vector>();
         let classes = column(pg_sys::Anum_pg_partitioned_table_partclass).cast_mut_ptr::<pg_sys::oidvector>();
         (
             i8::from_datum(column(pg_sys::Anum_pg_partitioned_table_partstrat), false),
             i16::from_datum(column(pg_sys::Anum_pg_partitioned_table_partnatts), false),
+            *(*numbers).values.as_ptr(),
             *(*classes).values.as_ptr(),
         )
     };
-    if strategy.map(i32::from) != Some(HASH) || columns != Some(1) {
+    // 0 is an expression.
+    if strategy.map(i32::from) != Some(HASH) || columns != Some(1) || first == 0 {
         refuse(asked, "It is not partitioned by hash of a single column.");
     }
     // SAFETY: takes an operator class.
