@@ -55,7 +55,13 @@ pub fn take_placed(place: impl Fn(i64) -> Option<i64>) -> Result<i64, IssueError
     let issuer = issuer()?;
     // The position that is taken is the one that was looked at last.
     let placed = Cell::new(None);
+    let looks = Cell::new(0_u32);
     let fits = |position| {
+        // A tick can have 2^31 positions, and a position thousands of tags.
+        looks.set(looks.get().wrapping_add(1));
+        if looks.get().is_multiple_of(1024) {
+            pgrx::check_for_interrupts!();
+        }
         placed.set(place(issuer.id_at(position)));
         placed.get().is_some()
     };

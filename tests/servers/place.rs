@@ -296,6 +296,22 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
     assert_eq!(value(&mut clerk, "SELECT snowflake_nextval_for('orders_3') > 0"), "t");
 }
 
+/// To look at a whole tick of this layout takes a minute.
+#[test]
+fn a_call_that_looks_for_a_place_can_be_ended_amid_a_tick() {
+    let (cluster, mut client) = server("t27 w3 s21 h12 unit=1s epoch=2026-01-01T00:00:00Z");
+    let mut session = cluster.connect();
+    let pid = value(&mut session, "SELECT pg_backend_pid()");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            session.batch_execute("SELECT snowflake_nextval_for_hash(2147483647, 13)").expect_err("an end")
+        });
+        let looks = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND query LIKE '%2147483647%'");
+        while value(&mut client, &looks) == "0" {}
+        assert_eq!(value(&mut client, &format!("SELECT pg_terminate_backend({pid}, 20000)")), "t");
+    });
+}
+
 /// What is dumped names no layout, and a default of a partition names the partition itself.
 #[test]
 fn a_dump_and_pg_upgrade_leave_each_row_where_its_id_says_under_any_layout() {
