@@ -35,6 +35,9 @@ BEGIN
         schema, name || '_hash', argument, '$libdir/snowflake_pg', 'snowflake_field_hash');
     EXECUTE format('CREATE FUNCTION %I.%I(%I bigint, seed bigint) RETURNS bigint LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
         schema, name || '_hash_extended', argument, '$libdir/snowflake_pg', 'snowflake_field_hash_extended');
+    -- For DROP EXTENSION to fail as long as there is a table that is partitioned by the class.
+    EXECUTE format('ALTER FUNCTION %I.%I(bigint) DEPENDS ON EXTENSION snowflake_pg', schema, name || '_hash');
+    EXECUTE format('ALTER FUNCTION %I.%I(bigint, bigint) DEPENDS ON EXTENSION snowflake_pg', schema, name || '_hash_extended');
     EXECUTE format('CREATE OPERATOR CLASS %1$I.%2$I FOR TYPE bigint USING hash AS OPERATOR 1 pg_catalog.=(bigint, bigint),
         FUNCTION 1 %1$I.%3$I(bigint), FUNCTION 2 %1$I.%4$I(bigint, bigint)', schema, name, name || '_hash', name || '_hash_extended');
     EXECUTE format('COMMENT ON OPERATOR CLASS %I.%I USING hash IS %L', schema, name, format('by the %s of layout %s', field, layout));

@@ -255,6 +255,11 @@ fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_num
         .expect("a class");
     partitioned(&mut client, "highest", "id bigint", "id highest", 3);
     client.batch_execute("INSERT INTO highest VALUES (-1::bigint << 52), (1::bigint << 52)").expect("rows");
+    let refused = error(&mut client, "DROP EXTENSION snowflake_pg");
+    let detail = refused.detail().unwrap_or_default();
+    for table in ["t", "highest"] {
+        assert!(detail.contains(&format!("table {table} depends on operator class")), "{detail}");
+    }
     assert_eq!(value(&mut client, "SELECT id FROM highest_0"), (-1_i64 << 52).to_string(), "4095 % 3 is 0");
 }
 
