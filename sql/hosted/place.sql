@@ -97,7 +97,7 @@ BEGIN
             FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = target), 1);
     END IF;
     SELECT CASE
-            WHEN partstrat <> 'h' OR partnatts <> 1 THEN 'It is not partitioned by hash of a single column.'
+            WHEN partstrat <> 'h' OR partnatts <> 1 OR partattrs[0] = 0 THEN 'It is not partitioned by hash of a single column.'
             WHEN NOT EXISTS (SELECT FROM pg_amproc JOIN pg_opclass c ON amprocfamily = opcfamily
                 WHERE c.oid = partclass[0] AND amproclefttype = opcintype AND amprocrighttype = opcintype AND amprocnum = 2 AND amproc = 'hashint8extended'::regproc)
             THEN 'Its partition key is not a bigint or snowflake.' END

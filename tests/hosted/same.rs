@@ -325,6 +325,7 @@ fn calls() -> Vec<String> {
         "shard_of(snowflake_nextval_for_hash(8, 3), 8)",
         "nextval_for(0)",
         "nextval_for('texts_0')",
+        "nextval_for('expressions_0')",
         "nextval_for('\"a b\".plain')",
         "nextval_for('\"a b\".two_0')",
         "nextval_for('\"a b\".\"Ids\"')",
@@ -349,6 +350,7 @@ fn every_call_gives_the_same_in_both_editions() {
     let mut hosted = hosted.connect();
     let calls = calls();
     let tables = "CREATE TABLE texts (t text) PARTITION BY HASH (t); CREATE TABLE texts_0 PARTITION OF texts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+        CREATE TABLE expressions (id bigint) PARTITION BY HASH ((id >> 3)); CREATE TABLE expressions_0 PARTITION OF expressions FOR VALUES WITH (MODULUS 2, REMAINDER 0);
         CREATE SCHEMA \"a b\"; GRANT USAGE ON SCHEMA \"a b\" TO PUBLIC; SET search_path = \"a b\", public; CREATE TABLE plain (id bigint);
         CREATE TABLE two (a bigint, b bigint) PARTITION BY HASH (a, b); CREATE TABLE two_0 PARTITION OF two FOR VALUES WITH (MODULUS 2, REMAINDER 0);
         CREATE TABLE \"Ids\" (id bigint) PARTITION BY HASH (id); CREATE TABLE ids_1 PARTITION OF \"Ids\" FOR VALUES WITH (MODULUS 8, REMAINDER 5);
