@@ -46,7 +46,7 @@ $$;
 COMMENT ON FUNCTION snowflake_create_operator_class(name, text, text, name) IS
     'create an operator class for PARTITION BY HASH (id class) by a field of the IDs of a layout: a partition has the IDs whose field % modulus is its remainder; for superusers';
 
-REVOKE ALL ON FUNCTION snowflake_create_operator_class(name, text, text, name) FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_bits_of(text, text), snowflake_create_operator_class(name, text, text, name) FROM PUBLIC;
 
 CREATE FUNCTION snowflake_nextval_in_copy(internal, regclass) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_in_copy_wrapper';

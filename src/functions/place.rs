@@ -17,10 +17,14 @@ use pgrx::Internal;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::{FieldKind, Layout};
 use snowflake_core::id::shard::citus_hash;
+use std::cell::Cell;
 use target::{Hasher, Target, display_name, target};
 
 /// How many tags are tried for a position.
-const TAGS: u64 = 4096;
+const TAGS: u64 = 1 << 16;
+
+/// How many positions or tags are tried where another place costs locality only.
+const LOOKS: u32 = 1 << 16;
 
 /// The next ID that falls into a partition, or into a shard on this node of Citus.
 #[pg_extern(sql = false)]
@@ -143,21 +147,19 @@ fn layout() -> Layout {
 
 /// The next ID that falls into a place.
 fn placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
-    issued(take_placed(near, falls).unwrap_or_else(|error| refuse(error)))
+    let id = take_placed(near, falls).unwrap_or_else(|error| match error {
+        // Not counted: a modulus says nothing about the server.
+        IssueError::NothingFits(_) => error.raise(),
+        _ => refuse(error),
+    });
+    last_id::set(id);
+    id
 }
 
 /// The same where another place costs locality only: any ID if none that comes soon falls into it.
 fn preferably(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
-    match take_placed(near, falls) {
-        Ok(id) => issued(id),
-        Err(IssueError::NothingFits(_)) => super::nextval::next(),
-        Err(error) => refuse(error),
-    }
-}
-
-fn issued(id: i64) -> i64 {
-    last_id::set(id);
-    id
+    let looks = Cell::new(0);
+    placed(near, |id| looks.replace(looks.get() + 1) >= LOOKS || falls(id))
 }
 
 /// With another tag, if the layout has tags; else one of the next positions. The tags begin with that of `near`.

@@ -271,7 +271,13 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
     partitioned(&mut client, "expressions", "id bigint", "(id >> 3)", 2);
     client
         .batch_execute(
-            "CREATE TABLE plain (id bigint); CREATE ROLE clerk LOGIN; GRANT CREATE ON SCHEMA public TO clerk",
+            "CREATE TABLE plain (id bigint); CREATE ROLE clerk LOGIN; GRANT CREATE ON SCHEMA public TO clerk;
+             CREATE TABLE twice (id bigint) PARTITION BY HASH (id);
+             CREATE TABLE twice_0 PARTITION OF twice FOR VALUES WITH (MODULUS 2, REMAINDER 0) PARTITION BY HASH (id);
+             CREATE TABLE twice_0_0 PARTITION OF twice_0 FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+             CREATE TABLE spans (id bigint) PARTITION BY RANGE (id);
+             CREATE TABLE span PARTITION OF spans FOR VALUES FROM (0) TO (MAXVALUE) PARTITION BY HASH (id);
+             CREATE TABLE span_1 PARTITION OF span FOR VALUES WITH (MODULUS 3, REMAINDER 1)",
         )
         .expect("a table");
     let mut clerk = cluster.connect();
@@ -284,6 +290,7 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         ("snowflake_nextval_for('texts_0')", "42809", "which IDs fall into public.texts_0 is not known"),
         ("snowflake_nextval_for('expressions_0')", "42809", "which IDs fall into public.expressions_0 is not known"),
         ("snowflake_nextval_for('expressions', 1)", "42809", "which IDs fall into public.expressions is not known"),
+        ("snowflake_nextval_for('twice_0_0')", "42809", "which IDs fall into public.twice_0_0 is not known"),
         ("snowflake_nextval_for(0)", "42809", "which IDs fall into 0 is not known"),
         ("snowflake_nextval_for_hash(0, 0)", "22023", "modulus must be greater than 0"),
         ("snowflake_nextval_for_hash(8, 8)", "22023", "remainder must be between 0 and 7"),
@@ -299,6 +306,9 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         assert_eq!((refused.code().code(), refused.message()), (code, message), "{call}");
     }
     assert_eq!(value(&mut clerk, "SELECT snowflake_nextval_for('orders_3') > 0"), "t");
+    client
+        .batch_execute("INSERT INTO span_1 SELECT snowflake_nextval_for('span_1') FROM generate_series(1, 20)")
+        .expect("rows");
 }
 
 /// To look at a whole tick of this layout takes a minute.
@@ -315,6 +325,20 @@ fn a_call_that_looks_for_a_place_can_be_ended_amid_a_tick() {
         while value(&mut client, &looks) == "0" {}
         assert_eq!(value(&mut client, &format!("SELECT pg_terminate_backend({pid}, 20000)")), "t");
     });
+}
+
+#[test]
+fn of_many_tags_each_is_found() {
+    let (_cluster, mut client) = server("t40 w3 s4 h16");
+    client.batch_execute("SELECT snowflake_create_operator_class('by_tag', 't40 w3 s4 h16', 'tag')").expect("a class");
+    client
+        .batch_execute(
+            "CREATE TABLE t (id bigint) PARTITION BY HASH (id by_tag);
+             CREATE TABLE t_30000 PARTITION OF t FOR VALUES WITH (MODULUS 65536, REMAINDER 30000);
+             INSERT INTO t_30000 SELECT snowflake_nextval_for('t_30000') FROM generate_series(1, 20)",
+        )
+        .expect("rows");
+    assert_eq!(value(&mut client, "SELECT count(DISTINCT id) FROM t WHERE id % 65536 = 30000"), "20");
 }
 
 /// What is dumped names no layout, and a default of a partition names the partition itself.

@@ -5,7 +5,7 @@
 
 use super::citus::{Distribution, Shards, distribution};
 use super::field::Field;
-use crate::postgres::catalog::{CachedRow, name_of_table};
+use crate::postgres::catalog::{CachedRow, c_string, name_of_table};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::pg_sys::Oid;
@@ -109,7 +109,12 @@ fn read(table: Oid) -> Target {
     // get_partition_parent() has an internal error.
     let parents = unsafe { pgrx::PgList::<Oid>::from_pg(pg_sys::get_partition_ancestors(table)) };
     if let (Some((modulus, remainder)), Some(parent)) = (bound(table), parents.get_oid(0)) {
-        return Target::Partition { hasher: hasher(parent, table), modulus, remainder };
+        let hasher = hasher(parent, table);
+        // There, IDs need another remainder, too.
+        if parents.iter_oid().skip(1).any(|above| share_a_key(above, parent)) {
+            refuse(table, "A table above its parent is partitioned by the same column.");
+        }
+        return Target::Partition { hasher, modulus, remainder };
     }
     match distribution(table) {
         Some(Distribution::ById(shards)) => return Target::Distributed(shards),
@@ -138,27 +143,42 @@ fn bound(table: Oid) -> Option<(u64, u64)> {
     }
 }
 
+/// By which column a table is partitioned by hash, and by which operator class.
+struct HashKey {
+    column: i16,
+    class: Oid,
+}
+
+/// `None` for other tables, and for keys that are not a single column.
+fn hash_key(table: Oid) -> Option<HashKey> {
+    // SAFETY: the cache has this key, and its rows these columns, of these types, none of which is NULL.
+    unsafe {
+        let row = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, table)?;
+        let strategy = i8::from_datum(row.column(pg_sys::Anum_pg_partitioned_table_partstrat)?, false)?;
+        let columns = i16::from_datum(row.column(pg_sys::Anum_pg_partitioned_table_partnatts)?, false)?;
+        let numbers = row.column(pg_sys::Anum_pg_partitioned_table_partattrs)?.cast_mut_ptr::<pg_sys::int2vector>();
+        let classes = row.column(pg_sys::Anum_pg_partitioned_table_partclass)?.cast_mut_ptr::<pg_sys::oidvector>();
+        let (column, class) = (*(*numbers).values.as_ptr(), *(*classes).values.as_ptr());
+        // 0 is an expression.
+        (i32::from(strategy) == HASH && columns == 1 && column != 0).then_some(HashKey { column, class })
+    }
+}
+
+/// Whether two tables are partitioned by hash of columns with one name.
+fn share_a_key(one: Oid, other: Oid) -> bool {
+    let name = |table| {
+        let key = hash_key(table)?;
+        // SAFETY: the table has this column.
+        Some(c_string(unsafe { pg_sys::get_attname(table, key.column, false) }))
+    };
+    name(one).is_some_and(|column| name(other) == Some(column))
+}
+
 /// How a table is partitioned by hash; an ERROR if it is not, or not by a single `bigint`.
 fn hasher(parent: Oid, asked: Oid) -> Hasher {
-    // SAFETY: the cache has this key, and its rows these columns, of these types, none of which is NULL.
-    let (strategy, columns, first, class) = unsafe {
-        let Some(row) = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, parent) else {
-            refuse(asked, "It is not partitioned by hash.");
-        };
-        let column = |number| row.column(number).expect("a column that is not NULL");
-        let numbers = column(pg_sys::Anum_pg_partitioned_table_partattrs).cast_mut_ptr::<pg_sys::int2vector>();
-        let classes = column(pg_sys::Anum_pg_partitioned_table_partclass).cast_mut_ptr::<pg_sys::oidvector>();
-        (
-            i8::from_datum(column(pg_sys::Anum_pg_partitioned_table_partstrat), false),
-            i16::from_datum(column(pg_sys::Anum_pg_partitioned_table_partnatts), false),
-            *(*numbers).values.as_ptr(),
-            *(*classes).values.as_ptr(),
-        )
-    };
-    // 0 is an expression.
-    if strategy.map(i32::from) != Some(HASH) || columns != Some(1) || first == 0 {
+    let Some(HashKey { class, .. }) = hash_key(parent) else {
         refuse(asked, "It is not partitioned by hash of a single column.");
-    }
+    };
     // SAFETY: takes an operator class.
     let function = unsafe {
         let (family, of_type) = (pg_sys::get_opclass_family(class), pg_sys::get_opclass_input_type(class));

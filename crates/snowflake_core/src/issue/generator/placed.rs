@@ -1,7 +1,7 @@
 //! Positions that a caller chooses: of those that come next, the first one that `fits`, as where an ID decides in which
 //! shard its row is. Those before it are skipped, and nobody gets them.
 
-use super::{Generator, Outcome, Snapshot, Span};
+use super::{Generator, Outcome, Snapshot};
 use crate::issue::policy::Policy;
 use crate::issue::sync::Ordering;
 use crate::{Position, Tick};
@@ -14,8 +14,12 @@ impl Generator {
             return None;
         }
         let mut seen = self.state.load(Ordering::Relaxed);
+        let mut found = seen;
         while !self.is_full(seen) {
-            let found = self.rest_of_tick(seen + 1).find(|&next| fits(next))?;
+            // Who has lost a race need not look again at what is still above.
+            if found <= seen {
+                found = self.rest_of_tick(seen + 1).find(|&next| fits(next))?;
+            }
             match self.try_claim(seen, found, 1) {
                 Ok(_) => {
                     // mutant: place-skipped
@@ -50,10 +54,7 @@ impl Generator {
             };
             let outcome = self.take_from(snapshot, found, now, 1, policy);
             // What is skipped in a tick that this opens is not counted from the start.
-            if matches!(outcome, Outcome::Taken(Span { .. }))
-                && from == snapshot.state + 1
-                && !self.is_full(snapshot.state)
-            {
+            if matches!(outcome, Outcome::Taken(_)) && from == snapshot.state + 1 && !self.is_full(snapshot.state) {
                 self.counters.skip_within_tick(found - from);
             }
             return outcome;
