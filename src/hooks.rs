@@ -2,7 +2,7 @@
 
 mod copy;
 mod horizon_support;
-pub mod layout_constant;
+pub mod planner;
 mod serial;
 mod tree;
 pub mod utility;

@@ -78,7 +78,7 @@ pub extern "C-unwind" fn _PG_init() {
         });
         registry::client::register();
         hooks::utility::watch();
-        hooks::layout_constant::watch();
+        hooks::planner::watch();
         startup_log::write();
     }
 }

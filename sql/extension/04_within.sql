@@ -32,3 +32,14 @@ CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_interval(interval, text) IS
     'difference between two IDs of this layout that were issued this long apart';
+
+-- What the planner compares an ID with, where a query compares its time. IMMUTABLE: the layout is named.
+CREATE FUNCTION snowflake_first_id(at timestamptz, inclusive boolean, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_first_id_wrapper';
+COMMENT ON FUNCTION snowflake_first_id(timestamptz, boolean, text) IS
+    'lowest ID of this layout whose time is at (if inclusive) or later; NULL if there is none';
+
+CREATE FUNCTION snowflake_last_id(at timestamptz, inclusive boolean, layout text) RETURNS bigint
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_last_id_wrapper';
+COMMENT ON FUNCTION snowflake_last_id(timestamptz, boolean, text) IS
+    'greatest ID of this layout whose time is at (if inclusive) or earlier; NULL if there is none';

@@ -1,9 +1,19 @@
-//! The parameter of readers by ID.
+//! The parameters of queries.
 
 use super::parameter::{Define, Parameter, Switch};
-use pgrx::pg_sys::GucContext::PGC_POSTMASTER;
+use pgrx::pg_sys;
+use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_USERSET};
 
-pub(super) static PARAMETERS: &[&dyn Define] = &[&TRACK_WRITERS];
+pub(super) static PARAMETERS: &[&dyn Define] = &[&TIME_RANGES, &TRACK_WRITERS];
+
+static TIME_RANGES: Parameter<Switch> = Parameter {
+    name: c"snowflake_pg.time_ranges",
+    short: c"Lets conditions on the time of an ID use an index on the ID.",
+    long: c"WHERE snowflake_timestamp(id) > now() - interval '1 hour' is planned as a range of IDs.",
+    context: PGC_USERSET,
+    flags: pg_sys::GUC_EXPLAIN,
+    value: Switch::new(true),
+};
 
 static TRACK_WRITERS: Parameter<Switch> = Parameter {
     name: c"snowflake_pg.track_writers",
@@ -17,4 +27,9 @@ static TRACK_WRITERS: Parameter<Switch> = Parameter {
 /// Whether the first ID of each transaction is kept until it ends.
 pub fn track_writers() -> bool {
     TRACK_WRITERS.get()
+}
+
+/// Whether conditions on the time of an ID are planned as ranges of IDs.
+pub fn time_ranges() -> bool {
+    TIME_RANGES.get()
 }

@@ -1,0 +1,84 @@
+//! The functions of this extension that the planner hook knows.
+
+use crate::postgres::catalog::everybody_may_call;
+use once_cell::sync::OnceCell;
+use pgrx::pg_sys::Oid;
+use pgrx::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_int};
+
+thread_local! {
+    /// How many times functions have changed.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What was found out about functions, until one changes.
+pub struct Known<T>(RefCell<Option<(u64, HashMap<Oid, T>)>>);
+
+impl<T: Copy> Known<T> {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self(RefCell::new(None))
+    }
+
+    /// What is known of a function, or else found out.
+    pub fn get(&self, function: Oid, find_out: impl FnOnce(Oid) -> T) -> T {
+        static WATCHED: OnceCell<()> = OnceCell::new();
+        let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCOID).unwrap_or(-1);
+        // SAFETY: the callback takes any argument, cache and hash.
+        WATCHED.get_or_init(|| unsafe { pg_sys::CacheRegisterSyscacheCallback(cache, Some(changed), 0.into()) });
+        let changes = CHANGES.get();
+        let known = match &*self.0.borrow() {
+            Some((since, known)) if *since == changes => known.get(&function).copied(),
+            _ => None,
+        };
+        known.unwrap_or_else(|| {
+            let found = find_out(function);
+            let mut kept = self.0.borrow_mut();
+            if kept.as_ref().is_none_or(|(since, _)| *since != changes) {
+                *kept = Some((changes, HashMap::new()));
+            }
+            if let Some((_, known)) = &mut *kept {
+                known.insert(function, found);
+            }
+            found
+        })
+    }
+}
+
+unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: c_int, _hash: u32) {
+    // mutant: constant-forgotten
+    CHANGES.set(CHANGES.get() + 1);
+}
+
+/// Whether a function belongs to this extension. Other functions can have the same name.
+pub fn is_ours(function: Oid) -> bool {
+    // SAFETY: these look for a C string, and for any OID, in the catalog.
+    let (extension, owner) = unsafe {
+        let extension = pg_sys::get_extension_oid(c"snowflake_pg".as_ptr(), true);
+        (extension, pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function))
+    };
+    extension != Oid::INVALID && owner == extension
+}
+
+/// The function of this extension with this name, of which there is one, if PUBLIC may execute it: a plan is kept when
+/// its session changes its role.
+pub fn ours(name: &CStr) -> Option<Oid> {
+    let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
+    // SAFETY: the cache has this first key. Its rows have the fixed columns of this type, and are released when their
+    // OIDs have been copied.
+    let named: Vec<Oid> = unsafe {
+        let none = pg_sys::Datum::null();
+        let list = pg_sys::SearchSysCacheList(cache, 1, name.as_ptr().into(), none, none);
+        let members = (*list).members.as_slice(usize::try_from((*list).n_members).unwrap_or(0));
+        let oids = members.iter().map(|&member| {
+            let row = pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_proc>();
+            (*row).oid
+        });
+        let oids = oids.collect();
+        pg_sys::ReleaseCatCacheList(list);
+        oids
+    };
+    named.into_iter().find(|&function| is_ours(function)).filter(|&function| everybody_may_call(function))
+}

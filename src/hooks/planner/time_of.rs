@@ -1,0 +1,159 @@
+//! Which expressions are the time of an ID.
+
+use super::functions::{Known, is_ours};
+use crate::config::layout_cache;
+use crate::hooks::tree::{cast, nodes};
+use pgrx::pg_sys::{
+    self, FieldSelect, FuncExpr, INT8OID, Node, NodeTag, Oid, Query, RTEKind, RelabelType, TargetEntry, Var,
+};
+use pgrx::{FromDatum, PgList};
+use snowflake_core::id::layout::Layout;
+use std::ffi::CStr;
+
+/// An ID whose time an expression is.
+#[derive(Clone, Copy)]
+pub struct TimeOf {
+    /// A column that the query sees; a `bigint`, or of a type that is one.
+    pub id: *mut Var,
+    /// The constant that names the layout.
+    pub layout: *mut Node,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Timestamp,
+    Decode,
+    Other,
+}
+
+thread_local! {
+    static FUNCTIONS: Known<Function> = const { Known::new() };
+}
+
+/// Whether this is `snowflake_timestamp` or `snowflake_decode`.
+fn which(function: Oid) -> Function {
+    FUNCTIONS.with(|functions| {
+        functions.get(function, |function| {
+            // SAFETY: takes any OID, and gives a C string, or null if there is no such function.
+            let name = unsafe {
+                let name = pg_sys::get_func_name(function);
+                if name.is_null() { return Function::Other } else { CStr::from_ptr(name) }
+            };
+            let which = match name.to_bytes() {
+                b"snowflake_timestamp" => Function::Timestamp,
+                b"snowflake_decode" => Function::Decode,
+                _ => return Function::Other,
+            };
+            // mutant: range-ours
+            if is_ours(function) { which } else { Function::Other }
+        })
+    })
+}
+
+/// The ID whose time this is, in a query in which calls have their layouts.
+///
+/// # Safety
+///
+/// An expression of this query.
+pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
+    // SAFETY: a node is of the type that its tag names.
+    unsafe {
+        if let Some(call) = cast::<FuncExpr>(node, NodeTag::T_FuncExpr) {
+            return called(call, Function::Timestamp);
+        }
+        if let Some(field) = cast::<FieldSelect>(node, NodeTag::T_FieldSelect) {
+            // `issued_at` is the first one.
+            let call = cast((*field).arg.cast(), NodeTag::T_FuncExpr).filter(|_| (*field).fieldnum == 1)?;
+            return called(call, Function::Decode);
+        }
+        let column = cast::<Var>(node, NodeTag::T_Var).filter(|&column| (*column).varlevelsup == 0)?;
+        let number = usize::try_from((*column).varno).ok()?.checked_sub(1)?;
+        let entry = nodes((*query).rtable).nth(number)?.cast::<pg_sys::RangeTblEntry>();
+        let inner = match (*entry).rtekind {
+            RTEKind::RTE_SUBQUERY => (*entry).subquery,
+            RTEKind::RTE_CTE if (*entry).ctelevelsup == 0 && !(*entry).self_reference => {
+                common_table(query, (*entry).ctename)?
+            }
+            _ => return None,
+        };
+        through(column, inner)
+    }
+}
+
+/// The ID of a call of this function, if a column has it and a constant names the layout.
+unsafe fn called(call: *mut FuncExpr, function: Function) -> Option<TimeOf> {
+    // SAFETY: the arguments of a call are a list of nodes, each of the type that its tag names.
+    unsafe {
+        if (*call).funcid.to_u32() < pg_sys::FirstNormalObjectId || which((*call).funcid) != function {
+            return None;
+        }
+        let arguments = PgList::<Node>::from_pg((*call).args);
+        let (id, layout) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
+        let id = match cast::<RelabelType>(id, NodeTag::T_RelabelType) {
+            Some(relabelled) => (*relabelled).arg.cast(),
+            None => id,
+        };
+        let id = cast(id, NodeTag::T_Var)?;
+        sorts_by_time(layout).then_some(TimeOf { id, layout })
+    }
+}
+
+/// Whether this is the constant of a layout whose IDs, as `bigint`, are ordered by time.
+unsafe fn sorts_by_time(layout: *mut Node) -> bool {
+    // SAFETY: a node of the type that its tag names; the constant is of type text.
+    let text = unsafe {
+        cast::<pg_sys::Const>(layout, NodeTag::T_Const)
+            .and_then(|layout| <&[u8]>::from_datum((*layout).constvalue, (*layout).constisnull))
+    };
+    // mutant: range-layout
+    let sorts = |layout: &Layout| layout.sorts_by_time() && i64::try_from(layout.max_id()).is_ok();
+    text.and_then(|text| layout_cache::by_text(text).ok()).is_some_and(|layout| sorts(&layout))
+}
+
+/// The query of a common table expression; `None` if it refers to itself, or writes.
+unsafe fn common_table(query: *mut Query, name: *const std::ffi::c_char) -> Option<*mut Query> {
+    // SAFETY: the list is of such expressions, whose names are C strings.
+    unsafe {
+        let table = nodes((*query).cteList)
+            .map(|node| node.cast::<pg_sys::CommonTableExpr>())
+            .find(|&table| CStr::from_ptr((*table).ctename) == CStr::from_ptr(name))?;
+        let inner = cast::<Query>((*table).ctequery, NodeTag::T_Query)?;
+        (!(*table).cterecursive && (*inner).commandType == pg_sys::CmdType::CMD_SELECT).then_some(inner)
+    }
+}
+
+/// The ID whose time a column of a sub-query is, if that is another column of it.
+unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
+    // SAFETY: the columns of a sub-query are its targets, in their order, each an expression of it.
+    unsafe {
+        if !(*inner).setOperations.is_null() {
+            return None;
+        }
+        let targets =
+            || nodes((*inner).targetList).map(|node| node.cast::<TargetEntry>()).filter(|&target| !(*target).resjunk);
+        let time = targets().find(|&target| (*target).resno == (*column).varattno)?;
+        let TimeOf { id, layout } = time_of((*time).expr.cast(), inner)?;
+        let target = targets().find(|&target| pg_sys::equal((*target).expr.cast(), id.cast()))?;
+        // The row of the sub-query is there, or NULL, for both.
+        let outer = pg_sys::copyObjectImpl(column.cast()).cast::<Var>();
+        (*outer).varattno = (*target).resno;
+        (*outer).vartype = (*id).vartype;
+        (*outer).vartypmod = (*id).vartypmod;
+        (*outer).varcollid = (*id).varcollid;
+        (*outer).varattnosyn = (*target).resno;
+        Some(TimeOf { id: outer, layout })
+    }
+}
+
+/// The ID as a `bigint`.
+pub fn as_bigint(id: *mut Var) -> *mut Node {
+    // SAFETY: a column. The copy belongs to who asks.
+    unsafe {
+        let id = pg_sys::copyObjectImpl(id.cast()).cast::<Var>();
+        if (*id).vartype == INT8OID {
+            return id.cast();
+        }
+        let form = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+        pg_sys::makeRelabelType(id.cast(), INT8OID, -1, Oid::INVALID, form).cast()
+    }
+}

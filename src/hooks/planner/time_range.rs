@@ -1,0 +1,239 @@
+//! Makes conditions on the time of an ID conditions on the ID, which indexes, partitions and foreign servers know.
+//!
+//! `snowflake_timestamp(id) >= t` becomes `id >= snowflake_first_id(t, true, 'flat')`, and so do `>`, `<`, `<=`, `=` and
+//! BETWEEN. The two are true for the same IDs, so that nothing is checked twice, and the planner expects as many rows as
+//! it does of any range of a column. Only where a query asks whether a condition is true: in WHERE and in ON, below AND and
+//! OR. Where there is no such ID, the bound is NULL, and the condition is not true.
+//!
+//! `ORDER BY snowflake_timestamp(id)` becomes the order of the ID, which is one of those that it allows.
+
+use super::functions::ours;
+use super::time_of::{TimeOf, as_bigint, time_of};
+use crate::config::gucs;
+use crate::hooks::tree::{cast, nodes};
+use pgrx::pg_sys::{
+    self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, SortGroupClause, TIMESTAMPOID,
+    TIMESTAMPTZOID, TargetEntry,
+};
+use pgrx::prelude::*;
+use pgrx::{IntoDatum, PgList};
+use std::ffi::CStr;
+
+/// `datetime_ops` of B-trees, which compares times of each type with each other (pg_opfamily.dat).
+const DATETIME: Oid = Oid::from_u32(434);
+
+/// The operators of `bigint` (pg_operator.dat).
+const EQUAL: Oid = Oid::from_u32(410);
+const LESS: Oid = Oid::from_u32(412);
+const GREATER: Oid = Oid::from_u32(413);
+const AT_MOST: Oid = Oid::from_u32(414);
+const AT_LEAST: Oid = Oid::from_u32(415);
+
+/// Changes the conditions of a query, and its order; not those of its sub-queries.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn apply(query: *mut Query) {
+    if !gucs::time_ranges() {
+        return;
+    }
+    // SAFETY: a query that may be modified. Its conditions are expressions of it.
+    unsafe {
+        join_tree((*query).jointree.cast(), query);
+        order(query);
+    }
+}
+
+/// The conditions of a part of FROM, and of WHERE.
+unsafe fn join_tree(node: *mut Node, query: *mut Query) {
+    // SAFETY: a node, or null, of the type that its tag names.
+    unsafe {
+        if let Some(from) = cast::<pg_sys::FromExpr>(node, NodeTag::T_FromExpr) {
+            nodes((*from).fromlist).for_each(|part| join_tree(part, query));
+            (*from).quals = condition((*from).quals, query);
+        } else if let Some(join) = cast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr) {
+            join_tree((*join).larg, query);
+            join_tree((*join).rarg, query);
+            (*join).quals = condition((*join).quals, query);
+        }
+    }
+}
+
+/// A condition that is true for the same rows.
+unsafe fn condition(node: *mut Node, query: *mut Query) -> *mut Node {
+    // SAFETY: as above.
+    unsafe {
+        if let Some(both) = cast::<pg_sys::BoolExpr>(node, NodeTag::T_BoolExpr) {
+            // Not below NOT, where FALSE and NULL are not the same.
+            // mutant: range-not
+            if (*both).boolop != BoolExprType::NOT_EXPR {
+                let mut parts = PgList::<Node>::new();
+                nodes((*both).args).for_each(|part| parts.push(condition(part, query)));
+                (*both).args = parts.into_pg();
+            }
+            return node;
+        }
+        cast(node, NodeTag::T_OpExpr).and_then(|comparison| range(comparison, query)).unwrap_or(node)
+    }
+}
+
+/// The range of IDs of a comparison with a time.
+unsafe fn range(comparison: *mut OpExpr, query: *mut Query) -> Option<*mut Node> {
+    // SAFETY: the arguments of an operator are a list of expressions.
+    unsafe {
+        let arguments = PgList::<Node>::from_pg((*comparison).args);
+        let (left, right) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
+        if !is_time(left) && !is_time(right) {
+            return None;
+        }
+        // 1 to 5: <, <=, =, >= and >.
+        let strategy = pg_sys::get_op_opfamily_strategy((*comparison).opno, DATETIME);
+        if strategy == 0 {
+            return None;
+        }
+        let of_left = time_of(left, query).map(|id| (id, strategy, right));
+        let (id, strategy, time) = of_left.or_else(|| time_of(right, query).map(|id| (id, 6 - strategy, left)))?;
+        // mutant: range-volatile
+        if pg_sys::contain_volatile_functions(time) {
+            return None;
+        }
+        let time = with_time_zone(time)?;
+        match strategy {
+            1 => bound(id, AT_MOST, c"snowflake_last_id", time, false),
+            2 => bound(id, AT_MOST, c"snowflake_last_id", time, true),
+            4 => bound(id, AT_LEAST, c"snowflake_first_id", time, true),
+            5 => bound(id, AT_LEAST, c"snowflake_first_id", time, false),
+            _ if pg_sys::contain_subplans(time) => None,
+            _ => {
+                let mut both = PgList::<Node>::new();
+                both.push(bound(id, AT_LEAST, c"snowflake_first_id", time, true)?);
+                both.push(bound(id, AT_MOST, c"snowflake_last_id", pg_sys::copyObjectImpl(time.cast()).cast(), true)?);
+                Some(pg_sys::makeBoolExpr(BoolExprType::AND_EXPR, both.into_pg(), -1).cast())
+            }
+        }
+    }
+}
+
+/// Whether an expression can be the time of an ID, by its type: asked for each comparison of each query.
+unsafe fn is_time(node: *mut Node) -> bool {
+    // SAFETY: a node of the type that its tag names.
+    let of_type = unsafe {
+        match (*node).type_ {
+            NodeTag::T_Var => (*node.cast::<pg_sys::Var>()).vartype,
+            NodeTag::T_FuncExpr => (*node.cast::<pg_sys::FuncExpr>()).funcresulttype,
+            NodeTag::T_FieldSelect => (*node.cast::<pg_sys::FieldSelect>()).resulttype,
+            _ => return false,
+        }
+    };
+    of_type == TIMESTAMPTZOID
+}
+
+/// A time of another type as the operators between the types take it.
+unsafe fn with_time_zone(time: *mut Node) -> Option<*mut Node> {
+    // SAFETY: an expression.
+    let function = match unsafe { pg_sys::exprType(time) } {
+        TIMESTAMPTZOID => return Some(time),
+        TIMESTAMPOID => pg_sys::F_TIMESTAMPTZ_TIMESTAMP,
+        DATEOID => pg_sys::F_TIMESTAMPTZ_DATE,
+        _ => return None,
+    };
+    let mut arguments = PgList::<Node>::new();
+    arguments.push(time);
+    Some(call(Oid::from(function), TIMESTAMPTZOID, arguments))
+}
+
+/// A comparison of an ID with the first or the last one of a time.
+unsafe fn bound(id: TimeOf, operator: Oid, function: &CStr, time: *mut Node, inclusive: bool) -> Option<*mut Node> {
+    let inclusive = inclusive.into_datum()?;
+    let mut arguments = PgList::<Node>::new();
+    arguments.push(time);
+    // SAFETY: a boolean; a node that may be copied; an operator and its arguments.
+    unsafe {
+        arguments.push(pg_sys::makeConst(BOOLOID, -1, Oid::INVALID, 1, inclusive, false, true).cast());
+        arguments.push(pg_sys::copyObjectImpl(id.layout.cast()).cast());
+        let bound = call(ours(function)?, INT8OID, arguments);
+        let id = as_bigint(id.id);
+        Some(
+            pg_sys::make_opclause(operator, BOOLOID, false, id.cast(), bound.cast(), Oid::INVALID, Oid::INVALID).cast(),
+        )
+    }
+}
+
+fn call(function: Oid, returns: Oid, arguments: PgList<Node>) -> *mut Node {
+    let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+    // SAFETY: a call as the function is declared.
+    unsafe {
+        let call = pg_sys::makeFuncExpr(
+            function,
+            returns,
+            arguments.into_pg(),
+            Oid::INVALID,
+            pg_sys::DEFAULT_COLLATION_OID,
+            form,
+        );
+        call.cast()
+    }
+}
+
+/// Orders by the ID instead of its time, where nothing else orders the rows of a tick.
+unsafe fn order(query: *mut Query) {
+    // SAFETY: lists of such nodes.
+    unsafe {
+        let is_plain = (*query).groupClause.is_null()
+            && (*query).groupingSets.is_null()
+            && (*query).distinctClause.is_null()
+            && (*query).setOperations.is_null()
+            && (*query).windowClause.is_null()
+            && !(*query).hasAggs
+            && !(*query).hasTargetSRFs
+            // mutant: range-ties
+            && (*query).limitOption != pg_sys::LimitOption::LIMIT_OPTION_WITH_TIES;
+        if (*query).sortClause.is_null() || !is_plain {
+            return;
+        }
+        let clauses: Vec<_> = nodes((*query).sortClause).map(|node| node.cast::<SortGroupClause>()).collect();
+        for (n, &clause) in clauses.iter().enumerate() {
+            let target = pg_sys::get_sortgroupclause_tle(clause, (*query).targetList);
+            let strategy = pg_sys::get_op_opfamily_strategy((*clause).sortop, DATETIME);
+            let id = if strategy == 0 { None } else { time_of((*target).expr.cast(), query) };
+            let Some(id) = id else { continue };
+            let id = as_bigint(id.id);
+            let sortop = if strategy == 1 { LESS } else { GREATER };
+            // The ID itself, in the same direction, may come next.
+            let is_last = clauses.get(n + 1).is_none_or(|&next| {
+                let target = pg_sys::get_sortgroupclause_tle(next, (*query).targetList);
+                (*next).sortop == sortop
+                    && (*next).nulls_first == (*clause).nulls_first
+                    && pg_sys::equal((*target).expr.cast(), id.cast())
+            });
+            // mutant: range-order
+            if is_last {
+                order_by(query, clause, target, id, sortop);
+            }
+            return;
+        }
+    }
+}
+
+/// Makes an item of ORDER BY one of this ID.
+unsafe fn order_by(
+    query: *mut Query,
+    clause: *mut SortGroupClause,
+    target: *mut TargetEntry,
+    id: *mut Node,
+    sortop: Oid,
+) {
+    // SAFETY: as above.
+    unsafe {
+        if (*target).resjunk {
+            (*target).expr = id.cast();
+        } else {
+            let mut targets = PgList::<TargetEntry>::from_pg((*query).targetList);
+            let number = i16::try_from(targets.len() + 1).unwrap_or(i16::MAX);
+            let target = pg_sys::makeTargetEntry(id.cast(), number, std::ptr::null_mut(), true);
+            targets.push(target);
+            (*query).targetList = targets.into_pg();
+            (*clause).tleSortGroupRef = pg_sys::assignSortGroupRef(target, (*query).targetList);
+        }
+        (*clause).eqop = EQUAL;
+        (*clause).sortop = sortop;
+    }
+}
