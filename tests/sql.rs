@@ -9,3 +9,4 @@ mod snowflake_type;
 mod sql_surface;
 mod tags;
 mod text;
+mod time_ranges;

@@ -66,7 +66,7 @@ fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Opti
         return None;
     }
     // Ticks begin at whole milliseconds.
-    let from = unix_us(at.into()) + i64::from(!inclusive);
+    let from = unix_us(at.into()).saturating_add((!inclusive).into());
     let tick = layout.first_tick_from(u64::try_from(from).unwrap_or(0).div_ceil(1000));
     (tick <= layout.last_tick()).then(|| layout.min_id(tick))
 }

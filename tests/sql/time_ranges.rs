@@ -1,0 +1,148 @@
+//! A condition on the time of an ID is planned as a range of IDs, and chooses the same rows.
+
+mod random;
+
+use testbed::postgres::Client;
+use testbed::{Cluster, Database, plan, test, value};
+
+/// An hour with an ID in each second, and its first ID.
+const TABLES: &str = "CREATE EXTENSION snowflake_pg;
+    CREATE TABLE orders (id bigint PRIMARY KEY, item text);
+    INSERT INTO orders SELECT snowflake_compose('2026-01-01Z'::timestamptz + n * interval '1 second', NULL, 7, 0), n
+        FROM generate_series(0, 3599) n;
+    CREATE TABLE typed (id snowflake PRIMARY KEY, order_id bigint);
+    INSERT INTO typed SELECT id, id FROM orders;
+    CREATE VIEW seen AS SELECT *, snowflake_timestamp(id) AS created_at FROM orders;
+    ANALYZE orders, typed";
+
+fn database() -> (Database, Client) {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    client.batch_execute(TABLES).expect("tables");
+    client.batch_execute("SET enable_seqscan = off; SET enable_bitmapscan = off").expect("settings");
+    (database, client)
+}
+
+fn shown(client: &mut Client, query: &str) -> String {
+    plan(client, &format!("EXPLAIN (COSTS OFF) {query}"))
+}
+
+#[test]
+fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
+    let (_database, mut client) = database();
+    let constant = "Index Cond: (id >= '2006519689638838272'::bigint)";
+    let stable = "(id >= snowflake_first_id((now() - '01:00:00'::interval), false, 'flat'::text))";
+    for (query, planned) in [
+        ("SELECT * FROM orders WHERE snowflake_timestamp(id) >= '2026-01-01 00:15:48Z'", constant),
+        ("SELECT * FROM orders WHERE '2026-01-01 00:15:48Z' <= snowflake_timestamp(id)", constant),
+        ("SELECT * FROM orders WHERE (snowflake_decode(id)).issued_at >= '2026-01-01 00:15:48Z'", constant),
+        ("SELECT * FROM orders WHERE snowflake_timestamp(id, 'flat') >= '2026-01-01 00:15:48Z'", constant),
+        ("SELECT * FROM seen WHERE created_at >= '2026-01-01 00:15:48Z' AND item <> ''", constant),
+        (
+            "SELECT * FROM (SELECT * FROM seen OFFSET 0) s WHERE created_at >= '2026-01-01 00:15:48Z'",
+            "(s.id >= '2006519689638838272'",
+        ),
+        ("WITH s AS (SELECT * FROM seen) SELECT * FROM s WHERE created_at >= '2026-01-01 00:15:48Z'", constant),
+        ("DELETE FROM orders WHERE snowflake_timestamp(id) >= '2026-01-01 00:15:48Z'", constant),
+        ("UPDATE orders SET item = '' WHERE snowflake_timestamp(id) >= '2026-01-01 00:15:48Z'", constant),
+        ("SELECT * FROM orders WHERE snowflake_timestamp(id) > now() - interval '1 hour'", stable),
+        (
+            "SELECT * FROM typed WHERE snowflake_timestamp(id) > now() - interval '1 hour'",
+            "((id)::bigint >= snowflake_first_id(",
+        ),
+        (
+            "SELECT * FROM orders WHERE snowflake_timestamp(id) = '2026-01-01Z'",
+            "((id >= '2006515713438646272'::bigint) AND (id <= '2006515713442840575'::bigint))",
+        ),
+        ("SELECT * FROM orders WHERE snowflake_timestamp(id) > 'infinity'", "One-Time Filter: false"),
+        (
+            "SELECT * FROM typed LEFT JOIN seen ON seen.id = order_id AND created_at < '2026-01-01 00:00:10Z'",
+            "Index Cond: (id <= '2006515755381686271'::bigint)",
+        ),
+        (
+            "SELECT * FROM orders o JOIN seen ON created_at > snowflake_timestamp(o.id) WHERE o.item = '5'",
+            "Index Cond: (id >= snowflake_first_id(snowflake_timestamp(o.id, 'flat'::text), false, 'flat'::text))",
+        ),
+        ("SELECT * FROM seen ORDER BY created_at DESC LIMIT 5", "Index Scan Backward using orders_pkey"),
+        ("SELECT created_at FROM seen ORDER BY created_at, id LIMIT 5", "Index Only Scan using orders_pkey"),
+    ] {
+        let shown = shown(&mut client, query);
+        assert!(shown.contains(planned), "{query}:\n{shown}");
+        assert!(!shown.contains("Sort"), "{query}:\n{shown}");
+    }
+    client
+        .batch_execute(
+            "SET plan_cache_mode = force_generic_plan; PREPARE since AS SELECT * FROM seen WHERE created_at >= $1",
+        )
+        .expect("a query");
+    let generic = shown(&mut client, "EXECUTE since('2026-01-01Z')");
+    assert!(generic.contains("Index Cond: (id >= snowflake_first_id($1, true, 'flat'::text))"), "{generic}");
+}
+
+#[test]
+fn what_the_time_does_not_order_stays_as_it_was_written() {
+    let (_database, mut client) = database();
+    for query in [
+        "SELECT * FROM orders WHERE NOT (snowflake_timestamp(id) = now())",
+        "SELECT * FROM orders WHERE snowflake_timestamp(id) <> now()",
+        "SELECT * FROM orders WHERE (snowflake_timestamp(id) > now()) IS NULL",
+        "SELECT * FROM orders WHERE snowflake_timestamp(id) > clock_timestamp()",
+        // These do not sort by time, as a bigint.
+        "SELECT * FROM orders WHERE snowflake_timestamp(id, 'instagram') > now()",
+        "SELECT * FROM orders WHERE snowflake_timestamp(id, 'js') > now() AND id IN (1)",
+        "SELECT snowflake_timestamp(id) > now() FROM orders",
+        "SELECT * FROM seen ORDER BY created_at, item",
+        "SELECT * FROM seen ORDER BY created_at FETCH FIRST 3 ROWS WITH TIES",
+        "SELECT DISTINCT created_at FROM seen ORDER BY created_at",
+    ] {
+        let [on, off] = ["on", "off"].map(|setting| {
+            client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}")).expect("a setting");
+            shown(&mut client, query)
+        });
+        if query.contains("'js'") {
+            continue;
+        }
+        assert_eq!(on, off, "{query}");
+    }
+}
+
+/// A condition takes as many rows as the planner expects of a range of the key, and no fewer.
+#[test]
+fn the_planner_expects_as_many_rows_as_of_a_range_of_ids() {
+    let (_database, mut client) = database();
+    let rows = |client: &mut Client, condition: &str| -> f64 {
+        let shown = plan(client, &format!("EXPLAIN SELECT * FROM orders WHERE {condition}"));
+        let rows = shown.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).expect("rows");
+        rows.parse().expect("a number")
+    };
+    let (since, until) = ("'2026-01-01 00:10Z'", "'2026-01-01 00:20Z'");
+    let time = format!("snowflake_timestamp(id) >= {since} AND snowflake_timestamp(id) < {until}");
+    let range = format!("snowflake_within(id, {since}, {until})");
+    assert!((rows(&mut client, &time) - rows(&mut client, &range)).abs() < 3.0, "the bound is between two IDs");
+    assert!((500.0..700.0).contains(&rows(&mut client, &time)));
+    client.batch_execute("SET snowflake_pg.time_ranges = off").expect("a setting");
+    assert!(rows(&mut client, &time) < 100.0, "what PostgreSQL guesses without");
+}
+
+/// A plan is kept when its session changes its role, and may hold nothing that the other role may not call.
+#[test]
+fn a_function_of_somebody_else_and_one_that_not_everybody_may_call_stay_as_they_are() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE SCHEMA theirs;
+             CREATE FUNCTION theirs.snowflake_timestamp(bigint, text) RETURNS timestamptz IMMUTABLE LANGUAGE plpgsql
+                AS $$ BEGIN RETURN now(); END $$;
+             CREATE FUNCTION theirs.snowflake_first_id(timestamptz, boolean, text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql
+                AS $$ BEGIN RAISE 'called'; END $$",
+        )
+        .expect("functions");
+    let foreign = shown(&mut client, "SELECT * FROM orders WHERE theirs.snowflake_timestamp(id, 'flat') > now()");
+    assert!(foreign.contains("Filter: (theirs.snowflake_timestamp(id, 'flat'::text) > now())"), "{foreign}");
+    let ours = "SELECT * FROM orders WHERE snowflake_timestamp(id) > now()";
+    assert!(shown(&mut client, ours).contains("Index Cond: (id >= snowflake_first_id(now(), false"));
+    client.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_first_id FROM PUBLIC").expect("a privilege");
+    let shown = shown(&mut client, ours);
+    assert!(shown.contains("Filter: (snowflake_timestamp(id, 'flat'::text) > now())"), "{shown}");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM orders WHERE snowflake_timestamp(id) < now()"), "3600");
+}

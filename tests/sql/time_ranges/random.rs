@@ -1,0 +1,174 @@
+//! Random queries give the same rows with and without ranges.
+
+use fastrand::Rng;
+use testbed::postgres::{Client, SimpleQueryMessage};
+use testbed::{Cluster, test};
+
+/// Queries for each seed.
+const QUERIES: usize = 1500;
+
+/// Layouts in which the time orders a bigint, the first one in force, the others named.
+const LAYOUTS: [&str; 5] = [
+    "flat",
+    "sonyflake",
+    "t41 w5 s9 h8",
+    "t30 w8 s12 unit=1s epoch=2024-01-01T00:00:00Z",
+    "t41 w5 h8 s9 epoch=2025-12-31T23:59:59.999Z",
+];
+
+#[test]
+fn random_queries_give_the_same_rows_as_without_ranges() {
+    let seed =
+        std::env::var("SNOWFLAKE_PG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    println!("SNOWFLAKE_PG_SEED={seed}");
+    let mut random = Rng::with_seed(seed);
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let ids = make_tables(&mut client, &mut random);
+    let mut ranges = 0;
+    for _ in 0..QUERIES {
+        let zone = ["UTC", "America/New_York", "Asia/Kathmandu"][random.usize(..3)];
+        client.batch_execute(&format!("SET TIME ZONE '{zone}'")).expect("a time zone");
+        let query = query(&mut random);
+        let [with, without] = ["on", "off"].map(|setting| {
+            client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}; BEGIN")).expect("a setting");
+            let rows = rows(&mut client, &query);
+            client.batch_execute("ROLLBACK").expect("the end");
+            rows
+        });
+        assert_eq!(with, without, "seed {seed}: {query}");
+        client.batch_execute("SET snowflake_pg.time_ranges = on").expect("a setting");
+        ranges += usize::from(rows(&mut client, &format!("EXPLAIN {query}")).concat().contains("id >= "));
+    }
+    println!("{QUERIES} queries over {ids} IDs, {ranges} with a range from below: 0 differences");
+    assert!(ranges > QUERIES / 5, "{ranges}");
+}
+
+/// Makes a table for each layout, with IDs at the ends of ticks, and returns how many IDs there are.
+fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
+    let mut count = 0;
+    for (n, layout) in LAYOUTS.iter().enumerate() {
+        client
+            .batch_execute(&format!(
+                "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, n integer);
+                 CREATE TABLE s{n} (id snowflake, n integer); CREATE INDEX ON s{n} (id);
+                 CREATE VIEW v{n} AS SELECT *, snowflake_timestamp(id, '{layout}') AS at FROM t{n}"
+            ))
+            .expect("tables");
+        for _ in 0..60 {
+            let at = time(random, "timestamptz");
+            let (end, other) = (if random.bool() { 1 } else { 0 }, time(random, "timestamptz"));
+            client
+                .batch_execute(&format!(
+                    "INSERT INTO t{n} SELECT id - {end}, {other}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
+                        WHERE id >= {end} ON CONFLICT DO NOTHING"
+                ))
+                .expect("a row");
+            count += 1;
+        }
+        client
+            .batch_execute(&format!(
+                "INSERT INTO t{n} VALUES (0, now(), -1), ((SELECT snowflake_last_id('infinity', true, '{layout}')), NULL, -2)
+                    ON CONFLICT DO NOTHING;
+                 INSERT INTO s{n} SELECT id, n FROM t{n} UNION ALL SELECT NULL, n FROM t{n} WHERE n % 5 = 0; ANALYZE t{n}, s{n}"
+            ))
+            .expect("rows");
+    }
+    count
+}
+
+/// The rows of a query, without an order if it has none.
+fn rows(client: &mut Client, query: &str) -> Vec<String> {
+    let messages = client.simple_query(query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|n| format!("{:?} ", row.get(n))).collect()),
+        _ => None,
+    });
+    let mut rows: Vec<String> = rows.collect();
+    if !query.contains("ORDER BY") {
+        rows.sort();
+    }
+    rows
+}
+
+/// A time of this type near others, near the ends of ticks, or far away.
+fn time(random: &mut Rng, of_type: &str) -> String {
+    let text = match random.u8(0..12) {
+        0 => "infinity".to_owned(),
+        1 => "-infinity".to_owned(),
+        2 => "1969-07-20 20:17:40.000001".to_owned(),
+        3 => "2010-11-04 01:42:54.657".to_owned(),
+        4 => "2300-01-01".to_owned(),
+        5 => "294276-12-31".to_owned(),
+        6 => format!("2026-01-01 00:00:00.{:03}{:03}", random.u32(0..3), [0, 1, 500, 999][random.usize(..4)]),
+        _ => format!("2026-01-0{} {:02}:00:{:02}", random.u32(1..4), random.u32(0..24), random.u32(0..60)),
+    };
+    format!("'{text}'::{of_type}")
+}
+
+/// What a time is compared with; `row` has a column of times.
+fn compared(random: &mut Rng, row: &str) -> String {
+    match random.u8(0..10) {
+        0 => format!("{row}.other"),
+        1 => "now() - interval '1 day' * 100".to_owned(),
+        2 => "NULL::timestamptz".to_owned(),
+        3 => format!("(SELECT max(other) FROM t0 WHERE n < {})", random.u32(0..30)),
+        4 | 5 => time(random, "date"),
+        6 => time(random, "timestamp"),
+        _ => time(random, "timestamptz"),
+    }
+}
+
+/// A condition on the time of `row`.
+fn condition(random: &mut Rng, of_row: &str, row: &str) -> String {
+    let compared = |random: &mut Rng| compared(random, row);
+    let operator = ["<", "<=", "=", ">=", ">", "<>"][random.usize(..6)];
+    match random.u8(0..9) {
+        0 => format!("{of_row} BETWEEN {} AND {}", compared(random), compared(random)),
+        1 => format!("{of_row} NOT BETWEEN {} AND {}", compared(random), compared(random)),
+        2 => format!("NOT ({of_row} {operator} {})", compared(random)),
+        3 => format!("({of_row} {operator} {}) IS NOT TRUE", compared(random)),
+        4 => format!("({} OR {})", condition(random, of_row, row), condition(random, of_row, row)),
+        5 => format!("{} AND {}", condition(random, of_row, row), condition(random, of_row, row)),
+        6 => format!("{} {operator} {of_row}", compared(random)),
+        _ => format!("{of_row} {operator} {}", compared(random)),
+    }
+}
+
+/// A query with conditions on times.
+fn query(random: &mut Rng) -> String {
+    let n = random.usize(..LAYOUTS.len());
+    let layout = LAYOUTS[n];
+    let time = if n == 0 && random.bool() {
+        "snowflake_timestamp(t.id)".to_owned()
+    } else if random.bool() {
+        format!("(snowflake_decode(t.id, '{layout}')).issued_at")
+    } else {
+        format!("snowflake_timestamp(t.id, '{layout}')")
+    };
+    let direction = if random.bool() { "" } else { "DESC" };
+    match random.u8(0..10) {
+        0 => format!("SELECT * FROM t{n} t LEFT JOIN v{n} v ON {} AND v.n = t.n", condition(random, "v.at", "v")),
+        1 => {
+            format!("SELECT * FROM v{n} v RIGHT JOIN t{n} t ON t.n = v.n + 1 WHERE {}", condition(random, "v.at", "t"))
+        }
+        2 => format!("SELECT * FROM t{n} t FULL JOIN v{n} v ON t.n = v.n + 1 WHERE {}", condition(random, "v.at", "t")),
+        3 => format!(
+            "SELECT * FROM t{n} t WHERE EXISTS (SELECT FROM t0 o WHERE o.n = t.n AND {})",
+            condition(random, &time, "o")
+        ),
+        4 => format!("WITH v AS (SELECT * FROM v{n}) SELECT * FROM v WHERE {}", condition(random, "v.at", "v")),
+        5 => format!(
+            "SELECT * FROM (SELECT v.*, count(*) OVER (ORDER BY n) FROM v{n} v) v WHERE {}",
+            condition(random, "v.at", "v")
+        ),
+        6 => format!("DELETE FROM t{n} t WHERE {} RETURNING *", condition(random, &time, "t")),
+        7 => format!("SELECT {time} FROM s{n} t ORDER BY {time} {direction} LIMIT {}", random.u32(1..50)),
+        8 => format!(
+            "SELECT * FROM s{n} t, LATERAL (SELECT max(other) AS other FROM t{n}) o WHERE {}",
+            condition(random, &time, "o")
+        ),
+        _ => format!("SELECT * FROM t{n} t WHERE {}", condition(random, &time, "t")),
+    }
+}
