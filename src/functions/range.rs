@@ -1,11 +1,14 @@
 //! Times as IDs, for selecting rows by time.
 
-use super::layout::{layout_in_force, layout_named, outside};
+use super::layout::{layout_in_force, layout_named, layout_or_default, outside};
 use super::time::{unix_ms, unix_us};
+use crate::postgres::catalog::identifier;
 use crate::postgres::report::{error_report, raise};
+use crate::postgres::server_encoding::characters;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::id::layout::{DecodeOnly, Layout, TimeError};
+use std::ffi::CStr;
 
 /// The lowest ID of the tick of a time. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]
@@ -29,7 +32,16 @@ fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
     }
     let tick = unix_ms(at).map_or(Err(TimeError::BeforeEpoch { epoch: layout.epoch() }), |ms| layout.tick_at(ms));
     match tick {
-        Ok(tick) => signed(layout.min_id(tick), layout),
+        Ok(tick) => i64::try_from(layout.min_id(tick)).unwrap_or_else(|_| {
+            let end = layout.issued_at(i64::MAX.cast_unsigned());
+            raise(
+                error_report(
+                    PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                    "timestamp is after the last bigint of the layout",
+                )
+                .set_detail(format!("IDs after {} are negative, and do not sort by time.", display_time(end))),
+            )
+        }),
         Err(failure) => {
             let open = match failure {
                 TimeError::BeforeEpoch { .. } => "-infinity",
@@ -40,48 +52,49 @@ fn min_id(at: TimestampWithTimeZone, layout: &Layout) -> i64 {
     }
 }
 
-/// The lowest ID with this time or a later one, or only with a later one; `None` if there is none. Bounds of times outside
-/// the layout are no errors, since [`hooks`](crate::hooks) puts them where there was a comparison of times.
+/// The lowest ID with this time or a later one, or only with a later one; `None` if there is none.
+///
+/// A time outside the layout is no error, since the [planner's hook](crate::hooks) puts this where there was a comparison
+/// of times. Times before the epoch have negative numbers, as in the arithmetic of a virtual column.
 #[pg_extern(sql = false)]
 fn snowflake_first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &[u8]) -> Option<i64> {
-    let layout = layout_named(layout);
-    must_sort(&layout);
-    first_id(at, inclusive, &layout).map(|id| signed(id, &layout))
+    first_id(at, inclusive, &layout_named(layout))
 }
 
 /// The greatest ID with this time or an earlier one, or only with an earlier one; `None` if there is none.
 #[pg_extern(sql = false)]
 fn snowflake_last_id(at: TimestampWithTimeZone, inclusive: bool, layout: &[u8]) -> Option<i64> {
     let layout = layout_named(layout);
-    must_sort(&layout);
-    let last = first_id(at, !inclusive, &layout).map_or(Some(layout.max_id()), |id| id.checked_sub(1));
-    last.map(|id| signed(id, &layout))
+    let last = || i64::try_from(layout.max_id()).unwrap_or(i64::MAX);
+    first_id(at, !inclusive, &layout).map_or_else(|| Some(last()), |id| id.checked_sub(1))
 }
 
-fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Option<u64> {
+fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Option<i64> {
+    must_sort(layout);
     if at.is_neg_infinity() {
-        return Some(0);
+        return Some(i64::MIN);
     }
     if at.is_infinity() {
         return None;
     }
-    // Ticks begin at whole milliseconds.
-    let from = unix_us(at.into()).saturating_add((!inclusive).into());
-    let tick = layout.first_tick_from(u64::try_from(from).unwrap_or(0).div_ceil(1000));
-    (tick <= layout.last_tick()).then(|| layout.min_id(tick))
+    let us = |ms: u64| i128::from(ms) * 1000;
+    let since_epoch = i128::from(unix_us(at.into())) + i128::from(!inclusive) - us(layout.epoch());
+    let tick =
+        since_epoch.div_euclid(us(layout.tick_ms())) + i128::from(since_epoch.rem_euclid(us(layout.tick_ms())) > 0);
+    let id = tick * i128::from(layout.min_id(1));
+    let is_within = id <= i128::from(layout.max_id());
+    i64::try_from(id.max(i64::MIN.into())).ok().filter(|_| is_within)
 }
 
-fn signed(id: u64, layout: &Layout) -> i64 {
-    i64::try_from(id).unwrap_or_else(|_| {
-        let end = layout.issued_at(i64::MAX.cast_unsigned());
-        raise(
-            error_report(
-                PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
-                "timestamp is after the last bigint of the layout",
-            )
-            .set_detail(format!("IDs after {} are negative, and do not sort by time.", display_time(end))),
-        )
-    })
+/// SQL for the time of the IDs in a column. The planner's hook knows this form.
+#[pg_extern(sql = false)]
+fn snowflake_time_expression(key: Option<&CStr>, layout: Option<&[u8]>) -> Option<String> {
+    let layout = layout_or_default(layout);
+    must_sort(&layout);
+    let key = characters(&identifier(key?)).into_owned();
+    let tick = format!("({key} >> {})", layout.min_id(1).trailing_zeros());
+    let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}", layout.tick_ms()) };
+    Some(format!("to_timestamp(({since_epoch} + {}) / 1000.0)", layout.epoch()))
 }
 
 /// An error for a layout in which a range of time is not a range of IDs.

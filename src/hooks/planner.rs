@@ -1,5 +1,6 @@
 //! What queries become before PostgreSQL plans them.
 
+mod arithmetic;
 mod functions;
 mod layout_constant;
 mod time_of;

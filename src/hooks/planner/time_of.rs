@@ -1,10 +1,13 @@
 //! Which expressions are the time of an ID.
 
+use super::arithmetic;
 use super::functions::{Known, is_ours};
 use crate::config::layout_cache;
 use crate::hooks::tree::{cast, nodes};
+use crate::postgres::catalog::relation_kind;
 use pgrx::pg_sys::{
-    self, FieldSelect, FuncExpr, INT8OID, Node, NodeTag, Oid, Query, RTEKind, RelabelType, TargetEntry, Var,
+    self, FieldSelect, FuncExpr, INT8OID, Node, NodeTag, Oid, Query, RTEKind, RangeTblEntry, RelabelType, TargetEntry,
+    Var,
 };
 use pgrx::{FromDatum, PgList};
 use snowflake_core::id::layout::Layout;
@@ -59,7 +62,7 @@ pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
     // SAFETY: a node is of the type that its tag names.
     unsafe {
         if let Some(call) = cast::<FuncExpr>(node, NodeTag::T_FuncExpr) {
-            return called(call, Function::Timestamp);
+            return called(call, Function::Timestamp).or_else(|| arithmetic::time_of(node));
         }
         if let Some(field) = cast::<FieldSelect>(node, NodeTag::T_FieldSelect) {
             // `issued_at` is the first one.
@@ -68,8 +71,9 @@ pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
         }
         let column = cast::<Var>(node, NodeTag::T_Var).filter(|&column| (*column).varlevelsup == 0)?;
         let number = usize::try_from((*column).varno).ok()?.checked_sub(1)?;
-        let entry = nodes((*query).rtable).nth(number)?.cast::<pg_sys::RangeTblEntry>();
+        let entry = nodes((*query).rtable).nth(number)?.cast::<RangeTblEntry>();
         let inner = match (*entry).rtekind {
+            RTEKind::RTE_RELATION => return generated(column, entry, query),
             RTEKind::RTE_SUBQUERY => (*entry).subquery,
             RTEKind::RTE_CTE if (*entry).ctelevelsup == 0 && !(*entry).self_reference => {
                 common_table(query, (*entry).ctename)?
@@ -134,14 +138,52 @@ unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
         let time = targets().find(|&target| (*target).resno == (*column).varattno)?;
         let TimeOf { id, layout } = time_of((*time).expr.cast(), inner)?;
         let target = targets().find(|&target| pg_sys::equal((*target).expr.cast(), id.cast()))?;
-        // The row of the sub-query is there, or NULL, for both.
-        let outer = pg_sys::copyObjectImpl(column.cast()).cast::<Var>();
-        (*outer).varattno = (*target).resno;
-        (*outer).vartype = (*id).vartype;
-        (*outer).vartypmod = (*id).vartypmod;
-        (*outer).varcollid = (*id).varcollid;
-        (*outer).varattnosyn = (*target).resno;
-        Some(TimeOf { id: outer, layout })
+        Some(TimeOf { id: beside(column, id, (*target).resno), layout })
+    }
+}
+
+/// The ID whose time a generated column is.
+unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry, query: *mut Query) -> Option<TimeOf> {
+    // SAFETY: the statement has a lock on its tables. The expression is copied before the table is closed.
+    unsafe {
+        let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
+        let expression = expression_of(&*table, (*column).varattno);
+        pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
+        let TimeOf { id, layout } = time_of(expression?, query)?;
+        Some(TimeOf { id: beside(column, id, (*id).varattno), layout })
+    }
+}
+
+/// The expression of a generated column of which all rows of the table have the result.
+unsafe fn expression_of(table: &pg_sys::RelationData, number: i16) -> Option<*mut Node> {
+    // SAFETY: a table has a description, and as many columns and defaults as it says.
+    unsafe {
+        let facts = (*table.rd_att).constr.as_ref().filter(|_| number > 0)?;
+        // A child table can have stored the results of another expression.
+        // mutant: range-stored
+        match relation_kind(pg_sys::get_attgenerated(table.rd_id, number)) {
+            b'v' => {}
+            b's' if !(*table.rd_rel).relhassubclass => {}
+            _ => return None,
+        }
+        let defaults = std::slice::from_raw_parts(facts.defval, facts.num_defval.into());
+        let default = defaults.iter().find(|default| default.adnum == number)?;
+        let expression = pg_sys::stringToNode(default.adbin).cast();
+        Some(pg_sys::eval_const_expressions(std::ptr::null_mut(), expression))
+    }
+}
+
+/// Another column of the same row, which is there, or NULL, for both.
+unsafe fn beside(column: *mut Var, other: *mut Var, number: i16) -> *mut Var {
+    // SAFETY: columns. The copy belongs to who asks.
+    unsafe {
+        let copy = pg_sys::copyObjectImpl(column.cast()).cast::<Var>();
+        (*copy).varattno = number;
+        (*copy).vartype = (*other).vartype;
+        (*copy).vartypmod = (*other).vartypmod;
+        (*copy).varcollid = (*other).varcollid;
+        (*copy).varattnosyn = number;
+        copy
     }
 }
 

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use testbed::postgres::{Client, SimpleQueryMessage};
-use testbed::{Cluster, test};
+use testbed::{Cluster, postgresql, test};
 
 /// Queries for each seed.
 const QUERIES: usize = 1500;
@@ -48,11 +48,13 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
 /// Makes a table for each layout, with IDs at the ends of ticks, and returns how many IDs there are.
 fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
     let mut count = 0;
+    let stored = postgresql() < 18;
     for (n, layout) in LAYOUTS.iter().enumerate() {
         client
             .batch_execute(&format!(
                 "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, n integer);
-                 CREATE TABLE s{n} (id snowflake, n integer); CREATE INDEX ON s{n} (id);
+                 SELECT snowflake_add_time('t{n}', 'created_at', stored => {stored}, layout => '{layout}');
+                 CREATE TABLE s{n} (id snowflake, created_at timestamptz, n integer); CREATE INDEX ON s{n} (id);
                  CREATE VIEW v{n} AS SELECT *, snowflake_timestamp(id, '{layout}') AS at FROM t{n}"
             ))
             .expect("tables");
@@ -61,7 +63,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
             let (end, other) = (if random.bool() { 1 } else { 0 }, time(random, "timestamptz"));
             client
                 .batch_execute(&format!(
-                    "INSERT INTO t{n} SELECT id - {end}, {other}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
+                    "INSERT INTO t{n} (id, other, n) SELECT greatest(id, {end}) - {end}, {other}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
                         WHERE id >= {end} ON CONFLICT DO NOTHING"
                 ))
                 .expect("a row");
@@ -69,9 +71,9 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
         }
         client
             .batch_execute(&format!(
-                "INSERT INTO t{n} VALUES (0, now(), -1), ((SELECT snowflake_last_id('infinity', true, '{layout}')), NULL, -2)
+                "INSERT INTO t{n} (id, other, n) VALUES (0, now(), -1), ((SELECT snowflake_last_id('infinity', true, '{layout}')), NULL, -2)
                     ON CONFLICT DO NOTHING;
-                 INSERT INTO s{n} SELECT id, n FROM t{n} UNION ALL SELECT NULL, n FROM t{n} WHERE n % 5 = 0; ANALYZE t{n}, s{n}"
+                 INSERT INTO s{n} SELECT id, created_at, n FROM t{n} UNION ALL SELECT NULL, NULL, n FROM t{n} WHERE n % 5 = 0; ANALYZE t{n}, s{n}"
             ))
             .expect("rows");
     }
@@ -140,12 +142,11 @@ fn condition(random: &mut Rng, of_row: &str, row: &str) -> String {
 fn query(random: &mut Rng) -> String {
     let n = random.usize(..LAYOUTS.len());
     let layout = LAYOUTS[n];
-    let time = if n == 0 && random.bool() {
-        "snowflake_timestamp(t.id)".to_owned()
-    } else if random.bool() {
-        format!("(snowflake_decode(t.id, '{layout}')).issued_at")
-    } else {
-        format!("snowflake_timestamp(t.id, '{layout}')")
+    let time = match random.u8(0..3) {
+        0 if n == 0 => "snowflake_timestamp(t.id)".to_owned(),
+        0 => format!("(snowflake_decode(t.id, '{layout}')).issued_at"),
+        1 => "t.created_at".to_owned(),
+        _ => format!("snowflake_timestamp(t.id, '{layout}')"),
     };
     let direction = if random.bool() { "" } else { "DESC" };
     match random.u8(0..10) {

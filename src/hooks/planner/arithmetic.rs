@@ -1,0 +1,108 @@
+//! The time of an ID in PostgreSQL's own functions, which is all that a virtual column may call:
+//! `to_timestamp(((id >> 22) + 1288834974657) / 1000.0)`, and with a unit of 10 ms
+//! `to_timestamp(((id >> 16) * 10 + 1409529600000) / 1000.0)`. The division may be one of `numeric` or of `double
+//! precision`: until the year 2242, `to_timestamp()` gives the same microsecond.
+
+use super::time_of::TimeOf;
+use crate::hooks::tree::{cast, nodes};
+use pgrx::pg_sys::{
+    self, Const, FLOAT8OID, FuncExpr, INT4OID, INT8OID, NUMERICOID, Node, NodeTag, OpExpr, TEXTOID, Var,
+};
+use pgrx::{FromDatum, IntoDatum, direct_function_call};
+use snowflake_core::display_time;
+
+/// The ID whose time this is, and the layout with the same shift, unit and epoch.
+///
+/// # Safety
+///
+/// An expression.
+pub unsafe fn time_of(node: *mut Node) -> Option<TimeOf> {
+    // SAFETY: the arguments of calls and operators are expressions.
+    unsafe {
+        let [seconds] = called(node, &[pg_sys::F_TO_TIMESTAMP_FLOAT8])?;
+        let by_numeric = || {
+            let [numeric] = called(seconds, &[pg_sys::F_FLOAT8_NUMERIC])?;
+            let [ms, thousand] = called(numeric, &[pg_sys::F_NUMERIC_DIV])?;
+            let [ms] = called(ms, &[pg_sys::F_NUMERIC_INT8])?;
+            Some((ms, thousand))
+        };
+        let by_double = || {
+            let [ms, thousand] = called(seconds, &[pg_sys::F_FLOAT8DIV])?;
+            let [ms] = called(ms, &[pg_sys::F_FLOAT8_INT8])?;
+            Some((ms, thousand))
+        };
+        let (ms, thousand) = by_double().or_else(by_numeric)?;
+        if number(thousand) != Some(1000.0) {
+            return None;
+        }
+        let [since, epoch] = called(ms, &[pg_sys::F_INT8PL, pg_sys::F_INT84PL])?;
+        let (tick, unit) = match called(since, &[pg_sys::F_INT8MUL, pg_sys::F_INT84MUL]) {
+            Some([tick, unit]) => (tick, whole(unit)?),
+            None => (since, 1),
+        };
+        let [id, shift] = called(tick, &[pg_sys::F_INT8SHR])?;
+        let id = cast::<Var>(id, NodeTag::T_Var).filter(|&id| (*id).vartype == INT8OID)?;
+        let layout = layout(u32::try_from(whole(shift)?).ok()?, unit, whole(epoch)?)?;
+        // SAFETY: the value is a text, in the memory of the query.
+        let layout =
+            pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, layout.into_datum()?, false, false);
+        Some(TimeOf { id, layout: layout.cast() })
+    }
+}
+
+/// A layout of 63 bits in which the time is above these bits.
+fn layout(shift: u32, unit: i64, epoch: i64) -> Option<String> {
+    let time = 63_u32.checked_sub(shift).filter(|&bits| bits > 0)?;
+    let sequence = shift.min(20);
+    let fields = [('t', time), ('w', shift - sequence), ('s', sequence)];
+    let fields: Vec<_> =
+        fields.iter().filter(|(_, bits)| *bits > 0).map(|(name, bits)| format!("{name}{bits}")).collect();
+    Some(format!("{} unit={unit}ms epoch={}", fields.join(" "), display_time(u64::try_from(epoch).ok()?)))
+}
+
+/// The arguments of a call, or of an operator, of one of these functions.
+unsafe fn called<const N: usize>(node: *mut Node, functions: &[u32]) -> Option<[*mut Node; N]> {
+    // SAFETY: as above.
+    unsafe {
+        let (function, arguments) = if let Some(call) = cast::<FuncExpr>(node, NodeTag::T_FuncExpr) {
+            ((*call).funcid, (*call).args)
+        } else {
+            let operator = cast::<OpExpr>(node, NodeTag::T_OpExpr)?;
+            (pg_sys::get_opcode((*operator).opno), (*operator).args)
+        };
+        let is_one = functions.contains(&function.to_u32());
+        if is_one { nodes(arguments).collect::<Vec<_>>().try_into().ok() } else { None }
+    }
+}
+
+/// A constant that is not NULL.
+unsafe fn constant(node: *mut Node) -> Option<*mut Const> {
+    // SAFETY: as above.
+    unsafe { cast::<Const>(node, NodeTag::T_Const).filter(|&constant| !(*constant).constisnull) }
+}
+
+/// A constant of an integer type.
+unsafe fn whole(node: *mut Node) -> Option<i64> {
+    // SAFETY: the value is of the type.
+    unsafe {
+        let constant = constant(node)?;
+        match (*constant).consttype {
+            INT4OID => i32::from_datum((*constant).constvalue, false).map(i64::from),
+            INT8OID => i64::from_datum((*constant).constvalue, false),
+            _ => None,
+        }
+    }
+}
+
+/// A constant that is a number with a fraction.
+unsafe fn number(node: *mut Node) -> Option<f64> {
+    // SAFETY: as above.
+    unsafe {
+        let constant = constant(node)?;
+        match (*constant).consttype {
+            FLOAT8OID => f64::from_datum((*constant).constvalue, false),
+            NUMERICOID => direct_function_call(pg_sys::numeric_float8, &[Some((*constant).constvalue)]),
+            _ => None,
+        }
+    }
+}
