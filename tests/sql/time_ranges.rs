@@ -3,7 +3,7 @@
 mod random;
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, plan, test, value};
+use testbed::{Cluster, Database, error, plan, postgresql, test, value};
 
 /// An hour with an ID in each second, and its first ID.
 const TABLES: &str = "CREATE EXTENSION snowflake_pg;
@@ -145,4 +145,49 @@ fn a_function_of_somebody_else_and_one_that_not_everybody_may_call_stay_as_they_
     let shown = shown(&mut client, ours);
     assert!(shown.contains("Filter: (snowflake_timestamp(id, 'flat'::text) > now())"), "{shown}");
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders WHERE snowflake_timestamp(id) < now()"), "3600");
+}
+
+/// From PostgreSQL 18 on, the column takes no room.
+#[test]
+fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key() {
+    let (_database, mut client) = database();
+    let stored = postgresql() < 18;
+    if stored {
+        let refused = error(&mut client, "SELECT snowflake_add_time('orders')");
+        assert_eq!((refused.code().code(), refused.message()), ("0A000", "virtual columns came with PostgreSQL 18"));
+    }
+    let size = "SELECT pg_relation_size('orders')";
+    let before = value(&mut client, size);
+    client.batch_execute("DROP VIEW seen").expect("no view");
+    value(&mut client, &format!("SELECT snowflake_add_time('orders', stored => {stored})"));
+    assert_eq!(value(&mut client, size) == before, !stored);
+    let differ = "SELECT count(*) FROM orders WHERE created_at IS DISTINCT FROM snowflake_timestamp(id)";
+    assert_eq!(value(&mut client, differ), "0");
+    let query =
+        "SELECT created_at FROM orders WHERE created_at > now() - interval '1 hour' ORDER BY created_at DESC LIMIT 5";
+    let shown = shown(&mut client, query);
+    assert!(shown.contains("Index Cond: (id >= snowflake_first_id((now() - '01:00:00'::interval), false,"), "{shown}");
+    assert!(shown.contains("Backward") && !shown.contains("Sort"), "{shown}");
+    // From PostgreSQL 16 on, a child can have another expression. Of virtual columns, a query uses the one of the table that
+    // it names.
+    if postgresql() > 15 {
+        let kind = if stored { "STORED" } else { "VIRTUAL" };
+        client
+            .batch_execute(&format!(
+                "CREATE TABLE child (created_at timestamptz GENERATED ALWAYS AS ('2030-01-01Z'::timestamptz) {kind}) INHERITS (orders);
+                 INSERT INTO child VALUES (1)"
+            ))
+            .expect("a row");
+        for time_ranges in ["on", "off"] {
+            client.batch_execute(&format!("SET snowflake_pg.time_ranges = {time_ranges}")).expect("a setting");
+            let count = value(&mut client, "SELECT count(*) FROM orders WHERE created_at > '2029-01-01Z'");
+            assert_eq!(count == "1", stored, "{time_ranges}: {count}");
+        }
+    }
+    for (table, key) in [("without", ""), ("two", ", PRIMARY KEY (id, n)"), ("narrow", ", PRIMARY KEY (n)")] {
+        client.batch_execute(&format!("CREATE TABLE {table} (id bigint, n integer{key})")).expect("a table");
+        let refused = error(&mut client, &format!("SELECT snowflake_add_time('{table}')"));
+        let message = format!("table public.{table} has no primary key of one bigint column");
+        assert_eq!((refused.code().code(), refused.message()), ("42809", message.as_str()));
+    }
 }
