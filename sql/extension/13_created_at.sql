@@ -1,21 +1,23 @@
 -- Columns for the time of the ID
 
-CREATE FUNCTION snowflake_time_expression(key name, layout text DEFAULT NULL) RETURNS text
-    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_time_expression_wrapper';
-COMMENT ON FUNCTION snowflake_time_expression(name, text) IS
-    'SQL for the time of the IDs in a column, in functions of PostgreSQL alone: for virtual columns, and for models of frameworks';
+CREATE FUNCTION snowflake_time_format(layout text, of_type regtype) RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_time_format_wrapper';
+COMMENT ON FUNCTION snowflake_time_format(text, regtype) IS
+    'not to be called: snowflake_time_expression(), before format() has put in the column';
 
-CREATE FUNCTION snowflake_add_time(target regclass, name name DEFAULT 'created_at', stored boolean DEFAULT false, layout text DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION snowflake_time_expression(key name, layout text DEFAULT NULL, of_type regtype DEFAULT 'timestamptz') RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN pg_catalog.format(snowflake_time_format(layout, of_type), key);
+COMMENT ON FUNCTION snowflake_time_expression(name, text, regtype) IS
+    'SQL for the time of the IDs in a column, in functions of PostgreSQL alone: for virtual columns, and for models of frameworks; a timestamp is in UTC';
+
+CREATE FUNCTION snowflake_key_of(target regclass, stored boolean) RETURNS name
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
-    key name;
-    of_type regtype;
-    expression text;
+    key name := (SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+        WHERE indrelid = target AND indisprimary AND indnkeyatts = 1 AND atttypid = 'bigint'::regtype);
 BEGIN
-    SELECT attname, atttypid INTO key, of_type FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-        WHERE indrelid = target AND indisprimary AND indnkeyatts = 1;
-    IF NOT FOUND OR of_type <> 'bigint'::regtype AND NOT (stored AND of_type = to_regtype(ours || '.snowflake')) THEN
+    IF key IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
             MESSAGE = format('table %s has no primary key of one bigint column', target),
             HINT = 'Add the column by ALTER TABLE, with the expression of snowflake_time_expression().';
@@ -23,12 +25,53 @@ BEGIN
     IF NOT stored AND current_setting('server_version_num')::integer < 180000 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = 'virtual columns came with PostgreSQL 18',
-            HINT = 'A view can have the column. With stored => true, PostgreSQL rewrites the table, and each row takes 8 bytes more.';
+            HINT = 'A view can have the column. snowflake_add_time() with stored => true rewrites the table, and each row takes 8 bytes more.';
     END IF;
-    EXECUTE format('SELECT %s.snowflake_time_expression($1, $2)', ours) INTO expression USING key, layout;
-    EXECUTE format('ALTER TABLE %s ADD COLUMN %I timestamptz GENERATED ALWAYS AS (%s) %s',
-        target, name, expression, CASE WHEN stored THEN 'STORED' ELSE 'VIRTUAL' END);
+    RETURN key;
 END
 $$;
-COMMENT ON FUNCTION snowflake_add_time(regclass, name, boolean, text) IS
+COMMENT ON FUNCTION snowflake_key_of(regclass, boolean) IS
+    'not to be called: the primary key for a generated column of its time, or an error';
+
+CREATE FUNCTION snowflake_add_time(
+    target regclass, name name DEFAULT 'created_at', stored boolean DEFAULT false, layout text DEFAULT NULL, of_type regtype DEFAULT 'timestamptz')
+    RETURNS void LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
+    expression text;
+BEGIN
+    EXECUTE format('SELECT %1$s.snowflake_time_expression(%1$s.snowflake_key_of($1, $2), $3, $4)', ours)
+        INTO expression USING target, stored, layout, of_type;
+    EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s GENERATED ALWAYS AS (%s) %s',
+        target, name, of_type, expression, CASE WHEN stored THEN 'STORED' ELSE 'VIRTUAL' END);
+END
+$$;
+COMMENT ON FUNCTION snowflake_add_time(regclass, name, boolean, text, regtype) IS
     'add a generated column with the time of the primary key: virtual, which takes no room; conditions on it use the key';
+
+-- The constraint makes sure that no value is lost which the column does not show again. It is checked without blocking others.
+CREATE FUNCTION snowflake_replace_time(target regclass, name name, within interval, layout text DEFAULT NULL)
+    RETURNS SETOF text LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
+    expression text;
+    differs text;
+    of_type regtype;
+    full_type text;
+BEGIN
+    SELECT atttypid, format_type(atttypid, atttypmod) INTO of_type, full_type
+        FROM pg_attribute WHERE attrelid = target AND attname = name AND attnum > 0 AND NOT attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column %I of table %s does not exist', name, target);
+    END IF;
+    EXECUTE format('SELECT %1$s.snowflake_time_expression(%1$s.snowflake_key_of($1, false), $2, $3)', ours)
+        INTO expression USING target, layout, of_type;
+    differs := format('%1$I IS NULL OR %1$I - (%2$s) NOT BETWEEN -%3$L::interval AND %3$L::interval', name, expression, within);
+    RETURN NEXT format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', name, target, differs);
+    RETURN NEXT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK ((%s) IS FALSE) NOT VALID', target, name || '_is_time', differs);
+    RETURN NEXT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name || '_is_time');
+    RETURN NEXT format('ALTER TABLE %s DROP COLUMN %I, ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) VIRTUAL', target, name, full_type, expression);
+END
+$$;
+COMMENT ON FUNCTION snowflake_replace_time(regclass, name, interval, text) IS
+    'commands for \gexec that replace a column by a virtual one with the time of the primary key, unless a value differs by more than an interval';

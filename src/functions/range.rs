@@ -2,13 +2,11 @@
 
 use super::layout::{layout_in_force, layout_named, layout_or_default, outside};
 use super::time::{unix_ms, unix_us};
-use crate::postgres::catalog::identifier;
+use crate::postgres::catalog::type_name;
 use crate::postgres::report::{error_report, raise};
-use crate::postgres::server_encoding::characters;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::id::layout::{DecodeOnly, Layout, TimeError};
-use std::ffi::CStr;
 
 /// The lowest ID of the tick of a time. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]
@@ -86,15 +84,25 @@ fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Opti
     i64::try_from(id.max(i64::MIN.into())).ok().filter(|_| is_within)
 }
 
-/// SQL for the time of the IDs in a column. The planner's hook knows this form.
+/// SQL for the time of the IDs in a column, as a format for the name of the column. The planner's hook knows this form.
 #[pg_extern(sql = false)]
-fn snowflake_time_expression(key: Option<&CStr>, layout: Option<&[u8]>) -> Option<String> {
+fn snowflake_time_format(layout: Option<&[u8]>, of_type: pg_sys::Oid) -> String {
     let layout = layout_or_default(layout);
     must_sort(&layout);
-    let key = characters(&identifier(key?)).into_owned();
-    let tick = format!("({key} >> {})", layout.min_id(1).trailing_zeros());
+    let tick = format!("(%I >> {})", layout.min_id(1).trailing_zeros());
     let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}", layout.tick_ms()) };
-    Some(format!("to_timestamp(({since_epoch} + {}) / 1000.0)", layout.epoch()))
+    let time = format!("to_timestamp(({since_epoch} + {}) / 1000.0)", layout.epoch());
+    match of_type {
+        pg_sys::TIMESTAMPTZOID => time,
+        pg_sys::TIMESTAMPOID => format!("{time} AT TIME ZONE 'UTC'"),
+        other => raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                format!("{} is no type for a time", type_name(other).to_string_lossy()),
+            )
+            .set_hint("Use timestamptz, or timestamp."),
+        ),
+    }
 }
 
 /// An error for a layout in which a range of time is not a range of IDs.

@@ -1,15 +1,18 @@
 //! The time of an ID in PostgreSQL's own functions, which is all that a virtual column may call:
 //! `to_timestamp(((id >> 22) + 1288834974657) / 1000.0)`, and with a unit of 10 ms
 //! `to_timestamp(((id >> 16) * 10 + 1409529600000) / 1000.0)`. The division may be one of `numeric` or of `double
-//! precision`: until the year 2242, `to_timestamp()` gives the same microsecond.
+//! precision`: until the year 2242, `to_timestamp()` gives the same microsecond. A column of type `timestamp` has it `AT
+//! TIME ZONE 'UTC'`, and one of milliseconds or finer, such as `timestamp(3)`, a conversion that changes nothing.
 
-use super::time_of::TimeOf;
+use super::time_of::{TimeOf, text};
+use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
 use pgrx::pg_sys::{
     self, Const, FLOAT8OID, FuncExpr, INT4OID, INT8OID, NUMERICOID, Node, NodeTag, OpExpr, TEXTOID, Var,
 };
-use pgrx::{FromDatum, IntoDatum, direct_function_call};
+use pgrx::{FromDatum, direct_function_call};
 use snowflake_core::display_time;
+use snowflake_core::id::layout::Layout;
 
 /// The ID whose time this is, and the layout with the same shift, unit and epoch.
 ///
@@ -19,7 +22,14 @@ use snowflake_core::display_time;
 pub unsafe fn time_of(node: *mut Node) -> Option<TimeOf> {
     // SAFETY: the arguments of calls and operators are expressions.
     unsafe {
-        let [seconds] = called(node, &[pg_sys::F_TO_TIMESTAMP_FLOAT8])?;
+        const ROUNDED: &[u32] = &[pg_sys::F_TIMESTAMP_TIMESTAMP_INT4, pg_sys::F_TIMESTAMPTZ_TIMESTAMPTZ_INT4];
+        // mutant: range-precision
+        let node = match called(node, ROUNDED) {
+            Some([rounded, digits]) if whole(digits)? >= 3 => rounded,
+            _ => node,
+        };
+        let in_utc = called(node, &[pg_sys::F_TIMEZONE_TEXT_TIMESTAMPTZ]).filter(|&[zone, _]| is_utc(zone));
+        let [seconds] = called(in_utc.map_or(node, |[_, node]| node), &[pg_sys::F_TO_TIMESTAMP_FLOAT8])?;
         let by_numeric = || {
             let [numeric] = called(seconds, &[pg_sys::F_FLOAT8_NUMERIC])?;
             let [ms, thousand] = called(numeric, &[pg_sys::F_NUMERIC_DIV])?;
@@ -43,21 +53,26 @@ pub unsafe fn time_of(node: *mut Node) -> Option<TimeOf> {
         let [id, shift] = called(tick, &[pg_sys::F_INT8SHR])?;
         let id = cast::<Var>(id, NodeTag::T_Var).filter(|&id| (*id).vartype == INT8OID)?;
         let layout = layout(u32::try_from(whole(shift)?).ok()?, unit, whole(epoch)?)?;
-        // SAFETY: the value is a text, in the memory of the query.
-        let layout =
-            pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, layout.into_datum()?, false, false);
-        Some(TimeOf { id, layout: layout.cast() })
+        Some(TimeOf { id, layout: text(&layout)?, in_utc: in_utc.is_some() })
     }
 }
 
-/// A layout of 63 bits in which the time is above these bits.
+/// A layout of 63 bits in which the time is above these bits: the one in force, if that is one.
 fn layout(shift: u32, unit: i64, epoch: i64) -> Option<String> {
+    let (unit, epoch) = (u64::try_from(unit).ok()?, u64::try_from(epoch).ok()?);
+    let is_it = |known: &Layout| {
+        known.max_id() == i64::MAX.cast_unsigned()
+            && (known.min_id(1).trailing_zeros(), known.tick_ms(), known.epoch()) == (shift, unit, epoch)
+    };
+    if gucs::layout().is_ok_and(|layout| is_it(&layout)) {
+        return gucs::layout_text().into_string().ok();
+    }
     let time = 63_u32.checked_sub(shift).filter(|&bits| bits > 0)?;
     let sequence = shift.min(20);
     let fields = [('t', time), ('w', shift - sequence), ('s', sequence)];
     let fields: Vec<_> =
         fields.iter().filter(|(_, bits)| *bits > 0).map(|(name, bits)| format!("{name}{bits}")).collect();
-    Some(format!("{} unit={unit}ms epoch={}", fields.join(" "), display_time(u64::try_from(epoch).ok()?)))
+    Some(format!("{} unit={unit}ms epoch={}", fields.join(" "), display_time(epoch)))
 }
 
 /// The arguments of a call, or of an operator, of one of these functions.
@@ -79,6 +94,16 @@ unsafe fn called<const N: usize>(node: *mut Node, functions: &[u32]) -> Option<[
 unsafe fn constant(node: *mut Node) -> Option<*mut Const> {
     // SAFETY: as above.
     unsafe { cast::<Const>(node, NodeTag::T_Const).filter(|&constant| !(*constant).constisnull) }
+}
+
+/// The constant `'UTC'`.
+unsafe fn is_utc(node: *mut Node) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        constant(node).is_some_and(|constant| {
+            (*constant).consttype == TEXTOID && <&str>::from_datum((*constant).constvalue, false) == Some("UTC")
+        })
+    }
 }
 
 /// A constant of an integer type.

@@ -12,11 +12,12 @@
 //! are not changed either.
 
 use super::functions::{Known, is_ours};
+use super::time_of::text;
 use crate::config::gucs;
 use crate::postgres::catalog::{everybody_may_call, sibling_function};
+use pgrx::PgList;
 use pgrx::pg_sys::{FuncExpr, Node, Oid, TEXTOID};
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, PgList};
 use std::ffi::CStr;
 
 /// The functions with an optional layout as their last argument. By name, since an older script of the extension may
@@ -41,10 +42,8 @@ pub unsafe extern "C-unwind" fn name_layout(call: *mut FuncExpr) {
         return;
     }
     let mut arguments = expanded_arguments(call);
-    let layout = gucs::layout_text().into_string().unwrap_or_default().into_datum().unwrap_or(pg_sys::Datum::null());
-    // SAFETY: the value is a text, in the memory of the query.
-    let layout = unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, layout, false, false) };
-    arguments.push(layout.cast());
+    let Some(layout) = text(&gucs::layout_text().into_string().unwrap_or_default()) else { return };
+    arguments.push(layout);
     call.args = arguments.into_pg();
     call.funcid = function;
     call.inputcollid = pg_sys::DEFAULT_COLLATION_OID;

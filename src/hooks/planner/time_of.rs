@@ -6,10 +6,10 @@ use crate::config::layout_cache;
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
 use pgrx::pg_sys::{
-    self, FieldSelect, FuncExpr, INT8OID, Node, NodeTag, Oid, Query, RTEKind, RangeTblEntry, RelabelType, TargetEntry,
-    Var,
+    self, FieldSelect, FuncExpr, INT8OID, Node, NodeTag, Oid, Query, RTEKind, RangeTblEntry, RelabelType, TEXTOID,
+    TargetEntry, Var,
 };
-use pgrx::{FromDatum, PgList};
+use pgrx::{FromDatum, IntoDatum, PgList};
 use snowflake_core::id::layout::Layout;
 use std::ffi::CStr;
 
@@ -20,6 +20,8 @@ pub struct TimeOf {
     pub id: *mut Var,
     /// The constant that names the layout.
     pub layout: *mut Node,
+    /// Whether the time is a `timestamp`, in UTC.
+    pub in_utc: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,7 +100,7 @@ unsafe fn called(call: *mut FuncExpr, function: Function) -> Option<TimeOf> {
             None => id,
         };
         let id = cast(id, NodeTag::T_Var)?;
-        sorts_by_time(layout).then_some(TimeOf { id, layout })
+        sorts_by_time(layout).then_some(TimeOf { id, layout, in_utc: false })
     }
 }
 
@@ -136,9 +138,9 @@ unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
         let targets =
             || nodes((*inner).targetList).map(|node| node.cast::<TargetEntry>()).filter(|&target| !(*target).resjunk);
         let time = targets().find(|&target| (*target).resno == (*column).varattno)?;
-        let TimeOf { id, layout } = time_of((*time).expr.cast(), inner)?;
+        let TimeOf { id, layout, in_utc } = time_of((*time).expr.cast(), inner)?;
         let target = targets().find(|&target| pg_sys::equal((*target).expr.cast(), id.cast()))?;
-        Some(TimeOf { id: beside(column, id, (*target).resno), layout })
+        Some(TimeOf { id: beside(column, id, (*target).resno), layout, in_utc })
     }
 }
 
@@ -149,8 +151,8 @@ unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry, query: *mut Que
         let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
         let expression = expression_of(&*table, (*column).varattno);
         pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
-        let TimeOf { id, layout } = time_of(expression?, query)?;
-        Some(TimeOf { id: beside(column, id, (*id).varattno), layout })
+        let TimeOf { id, layout, in_utc } = time_of(expression?, query)?;
+        Some(TimeOf { id: beside(column, id, (*id).varattno), layout, in_utc })
     }
 }
 
@@ -198,4 +200,11 @@ pub fn as_bigint(id: *mut Var) -> *mut Node {
         let form = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
         pg_sys::makeRelabelType(id.cast(), INT8OID, -1, Oid::INVALID, form).cast()
     }
+}
+
+/// A constant text.
+pub fn text(value: &str) -> Option<*mut Node> {
+    let value = value.into_datum()?;
+    // SAFETY: the value is a text, in the memory of the query.
+    Some(unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, value, false, false) }.cast())
 }

@@ -8,7 +8,7 @@
 //! `ORDER BY snowflake_timestamp(id)` becomes the order of the ID, which is one of those that it allows.
 
 use super::functions::ours;
-use super::time_of::{TimeOf, as_bigint, time_of};
+use super::time_of::{TimeOf, as_bigint, text, time_of};
 use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
 use pgrx::pg_sys::{
@@ -95,7 +95,7 @@ unsafe fn range(comparison: *mut OpExpr, query: *mut Query) -> Option<*mut Node>
         if pg_sys::contain_volatile_functions(time) {
             return None;
         }
-        let time = with_time_zone(time)?;
+        let time = with_time_zone(time, id.in_utc)?;
         match strategy {
             1 => bound(id, AT_MOST, c"snowflake_last_id", time, false),
             2 => bound(id, AT_MOST, c"snowflake_last_id", time, true),
@@ -123,33 +123,36 @@ unsafe fn is_time(node: *mut Node) -> bool {
             _ => return false,
         }
     };
-    of_type == TIMESTAMPTZOID
+    [TIMESTAMPTZOID, TIMESTAMPOID].contains(&of_type)
 }
 
-/// A time of another type as the operators between the types take it.
-unsafe fn with_time_zone(time: *mut Node) -> Option<*mut Node> {
+/// A time of another type as the operators between the types take it. A `timestamp` in UTC is compared with others of its
+/// type, and with dates.
+unsafe fn with_time_zone(time: *mut Node, in_utc: bool) -> Option<*mut Node> {
+    let converted = |function: u32, returns, arguments| Some(call(Oid::from(function), returns, arguments));
     // SAFETY: an expression.
-    let function = match unsafe { pg_sys::exprType(time) } {
-        TIMESTAMPTZOID => return Some(time),
-        TIMESTAMPOID => pg_sys::F_TIMESTAMPTZ_TIMESTAMP,
-        DATEOID => pg_sys::F_TIMESTAMPTZ_DATE,
-        _ => return None,
-    };
-    let mut arguments = PgList::<Node>::new();
-    arguments.push(time);
-    Some(call(Oid::from(function), TIMESTAMPTZOID, arguments))
+    match (unsafe { pg_sys::exprType(time) }, in_utc) {
+        (TIMESTAMPTZOID, false) => Some(time),
+        (TIMESTAMPOID, false) => converted(pg_sys::F_TIMESTAMPTZ_TIMESTAMP, TIMESTAMPTZOID, vec![time]),
+        (DATEOID, false) => converted(pg_sys::F_TIMESTAMPTZ_DATE, TIMESTAMPTZOID, vec![time]),
+        (TIMESTAMPOID, true) => converted(pg_sys::F_TIMEZONE_TEXT_TIMESTAMP, TIMESTAMPTZOID, vec![text("UTC")?, time]),
+        (DATEOID, true) => {
+            let time = converted(pg_sys::F_TIMESTAMP_DATE, TIMESTAMPOID, vec![time])?;
+            // SAFETY: an expression.
+            unsafe { with_time_zone(time, in_utc) }
+        }
+        _ => None,
+    }
 }
 
 /// A comparison of an ID with the first or the last one of a time.
 unsafe fn bound(id: TimeOf, operator: Oid, function: &CStr, time: *mut Node, inclusive: bool) -> Option<*mut Node> {
     let inclusive = inclusive.into_datum()?;
-    let mut arguments = PgList::<Node>::new();
-    arguments.push(time);
     // SAFETY: a boolean; a node that may be copied; an operator and its arguments.
     unsafe {
-        arguments.push(pg_sys::makeConst(BOOLOID, -1, Oid::INVALID, 1, inclusive, false, true).cast());
-        arguments.push(pg_sys::copyObjectImpl(id.layout.cast()).cast());
-        let bound = call(ours(function)?, INT8OID, arguments);
+        let inclusive = pg_sys::makeConst(BOOLOID, -1, Oid::INVALID, 1, inclusive, false, true).cast();
+        let layout = pg_sys::copyObjectImpl(id.layout.cast()).cast();
+        let bound = call(ours(function)?, INT8OID, vec![time, inclusive, layout]);
         let id = as_bigint(id.id);
         Some(
             pg_sys::make_opclause(operator, BOOLOID, false, id.cast(), bound.cast(), Oid::INVALID, Oid::INVALID).cast(),
@@ -157,18 +160,14 @@ unsafe fn bound(id: TimeOf, operator: Oid, function: &CStr, time: *mut Node, inc
     }
 }
 
-fn call(function: Oid, returns: Oid, arguments: PgList<Node>) -> *mut Node {
+fn call(function: Oid, returns: Oid, arguments: Vec<*mut Node>) -> *mut Node {
+    let mut list = PgList::<Node>::new();
+    arguments.into_iter().for_each(|argument| list.push(argument));
     let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
     // SAFETY: a call as the function is declared.
     unsafe {
-        let call = pg_sys::makeFuncExpr(
-            function,
-            returns,
-            arguments.into_pg(),
-            Oid::INVALID,
-            pg_sys::DEFAULT_COLLATION_OID,
-            form,
-        );
+        let call =
+            pg_sys::makeFuncExpr(function, returns, list.into_pg(), Oid::INVALID, pg_sys::DEFAULT_COLLATION_OID, form);
         call.cast()
     }
 }

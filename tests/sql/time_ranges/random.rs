@@ -50,11 +50,12 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
     let mut count = 0;
     let stored = postgresql() < 18;
     for (n, layout) in LAYOUTS.iter().enumerate() {
+        let of_type = if n % 2 == 0 { "timestamptz" } else { "timestamp" };
         client
             .batch_execute(&format!(
                 "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, n integer);
-                 SELECT snowflake_add_time('t{n}', 'created_at', stored => {stored}, layout => '{layout}');
-                 CREATE TABLE s{n} (id snowflake, created_at timestamptz, n integer); CREATE INDEX ON s{n} (id);
+                 SELECT snowflake_add_time('t{n}', 'created_at', stored => {stored}, layout => '{layout}', of_type => '{of_type}');
+                 CREATE TABLE s{n} (id snowflake, created_at {of_type}, n integer); CREATE INDEX ON s{n} (id);
                  CREATE VIEW v{n} AS SELECT *, snowflake_timestamp(id, '{layout}') AS at FROM t{n}"
             ))
             .expect("tables");
