@@ -19,7 +19,7 @@ DECLARE
 BEGIN
     IF key IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-            MESSAGE = format('table %s has no primary key of one bigint column', target),
+            MESSAGE = format('relation %s has no primary key of one bigint column', target),
             HINT = 'Add the column by ALTER TABLE, with the expression of snowflake_time_expression().';
     END IF;
     IF NOT stored AND current_setting('server_version_num')::integer < 180000 THEN
@@ -62,7 +62,7 @@ BEGIN
     SELECT atttypid, format_type(atttypid, atttypmod) INTO of_type, full_type
         FROM pg_attribute WHERE attrelid = target AND attname = name AND attnum > 0 AND NOT attisdropped;
     IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column %I of table %s does not exist', name, target);
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column %I of relation %s does not exist', name, target);
     END IF;
     EXECUTE format('SELECT %1$s.snowflake_time_expression(%1$s.snowflake_key_of($1, false), $2, $3)', ours)
         INTO expression USING target, layout, of_type;

@@ -409,12 +409,17 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
 const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_clock() void",
     "snowflake_accept_mark(boolean) timestamp with time zone",
+    "snowflake_add_time(regclass,name,boolean,text,regtype) void",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
     "snowflake_create_operator_class(name,text,text,name) void",
+    "snowflake_first_id(timestamp with time zone,boolean,text) bigint",
     "snowflake_issued_elsewhere(bigint) boolean",
+    "snowflake_last_id(timestamp with time zone,boolean,text) bigint",
+    "snowflake_replace_time(regclass,name,interval,text) SETOF text",
     "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
     "snowflake_server() snowflake_server",
     "snowflake_stats_reset() void",
+    "snowflake_time_expression(name,text,regtype) text",
 ];
 
 /// What the extension has as parameters.

@@ -23,8 +23,8 @@ pub unsafe fn time_of(node: *mut Node) -> Option<TimeOf> {
     // SAFETY: the arguments of calls and operators are expressions.
     unsafe {
         const ROUNDED: &[u32] = &[pg_sys::F_TIMESTAMP_TIMESTAMP_INT4, pg_sys::F_TIMESTAMPTZ_TIMESTAMPTZ_INT4];
-        // mutant: range-precision
         let node = match called(node, ROUNDED) {
+            // mutant: range-precision
             Some([rounded, digits]) if whole(digits)? >= 3 => rounded,
             _ => node,
         };

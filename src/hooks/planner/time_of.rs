@@ -162,7 +162,6 @@ unsafe fn expression_of(table: &pg_sys::RelationData, number: i16) -> Option<*mu
     unsafe {
         let facts = (*table.rd_att).constr.as_ref().filter(|_| number > 0)?;
         // A child table can have stored the results of another expression.
-        // mutant: range-stored
         match relation_kind(pg_sys::get_attgenerated(table.rd_id, number)) {
             b'v' => {}
             b's' if !(*table.rd_rel).relhassubclass => {}
