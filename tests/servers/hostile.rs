@@ -193,6 +193,7 @@ const NOT_CALLED: &[&str] = &[
     "snowflake_nextval_tagged",
     "snowflake_out",
     "snowflake_recv",
+    "snowflake_replace_time",
     "snowflake_reset_state",
     "snowflake_send",
     "snowflake_smaller",

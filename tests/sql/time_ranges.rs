@@ -3,7 +3,7 @@
 mod random;
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, error, plan, postgresql, test, value};
+use testbed::{Cluster, Database, error, need_postgresql, plan, postgresql, test, value};
 
 /// An hour with an ID in each second, and its first ID.
 const TABLES: &str = "CREATE EXTENSION snowflake_pg;
@@ -202,4 +202,38 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
         let message = format!("relation public.{table} has no primary key of one bigint column");
         assert_eq!((refused.code().code(), refused.message()), ("42809", message.as_str()));
     }
+}
+
+#[test]
+fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
+    need_postgresql(18);
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE visits (id bigint PRIMARY KEY, n integer, created_at timestamp(3) NOT NULL);
+             INSERT INTO visits SELECT id, n, snowflake_timestamp(id) AT TIME ZONE 'UTC' + interval '1 s' * (n % 3)
+                FROM (SELECT id, row_number() OVER () AS n FROM orders) s;
+             UPDATE visits SET created_at = created_at + interval '3 s' WHERE n = 77;
+             CREATE INDEX ON visits (created_at)",
+        )
+        .expect("a table");
+    let commands = client.query("SELECT snowflake_replace_time('visits', 'created_at', '2 s')", &[]).expect("commands");
+    let commands: Vec<String> = commands.iter().map(|row| row.get(0)).collect();
+    let [count, refuse, check, replace] = &commands[..] else { panic!("{commands:?}") };
+    assert_eq!(value(&mut client, count), "1");
+    client.batch_execute(refuse).expect("a constraint");
+    assert_eq!(error(&mut client, "INSERT INTO visits VALUES (1, 1, now())").code().code(), "23514");
+    assert_eq!(error(&mut client, check).code().code(), "23514");
+    client.batch_execute("UPDATE visits SET created_at = created_at - interval '3 s' WHERE n = 77").expect("a mend");
+    assert_eq!(value(&mut client, count), "0");
+    client.batch_execute(check).expect("no row that differs");
+    client.batch_execute(replace).expect("another column");
+    let same = "SELECT count(*) FROM visits WHERE created_at = snowflake_timestamp(id) AT TIME ZONE 'UTC'";
+    assert_eq!(value(&mut client, same), "3600");
+    let used = shown(
+        &mut client,
+        "SELECT * FROM visits WHERE created_at > '2026-01-01 00:30' ORDER BY created_at DESC LIMIT 5",
+    );
+    assert!(used.contains("Index Cond: (id >= '") && used.contains("Backward"), "{used}");
+    assert_eq!(error(&mut client, "SELECT snowflake_replace_time('visits', 'gone', '2 s')").code().code(), "42703");
 }
