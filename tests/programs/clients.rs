@@ -1,6 +1,7 @@
 //! Real clients read IDs through JSON: a snowflake comes whole, a bigint does where its numbers are not floats. The
 //! modules have what docs/clients.md and other documents show.
 
+mod created_at;
 mod django;
 mod hosted;
 mod json;
@@ -112,10 +113,15 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
     let online = online::PROGRAMS.map(str::to_owned).to_vec();
+    let created_at = created_at::PYTHON.map(str::to_owned).to_vec();
     let shards = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
-    for (document, programs) in
-        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("shard-formulas", shards)]
-    {
+    for (document, programs) in [
+        ("clients", clients.collect()),
+        ("formats", formats.collect()),
+        ("online", online),
+        ("shard-formulas", shards),
+        ("time", created_at),
+    ] {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
             for recipe in program::recipes(&program) {

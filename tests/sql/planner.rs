@@ -103,6 +103,9 @@ fn a_range_of_time_chooses_partitions_when_it_is_planned() {
         .expect("partitions");
     let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM events WHERE snowflake_within(id, {RANGE})"));
     assert!(shown.contains("january") && !shown.contains("february") && !shown.contains("Removed"), "{shown}");
+    let natural = "snowflake_timestamp(id) BETWEEN '2026-01-10Z' AND '2026-01-20Z'";
+    let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM events WHERE {natural}"));
+    assert!(shown.contains("january") && !shown.contains("february") && !shown.contains("Removed"), "{shown}");
     // To the end of time.
     for open in ["snowflake_within(id, '2026-02-02Z')", "snowflake_within(since => '2026-02-02Z', id => id)"] {
         let shown = plan(&mut client, &format!("EXPLAIN SELECT * FROM events WHERE {open}"));
@@ -132,6 +135,10 @@ fn a_range_of_time_is_sent_to_a_foreign_server() {
     assert_eq!(
         condition(&mut client, &format!("snowflake_within(id, {RANGE})")),
         "SELECT id FROM public.events WHERE ((id >= 2006515713438646272::bigint)) AND ((id < 2006878101304246272::bigint))"
+    );
+    assert_eq!(
+        condition(&mut client, "snowflake_timestamp(id) >= '2026-01-01Z'"),
+        "SELECT id FROM public.events WHERE ((id >= 2006515713438646272::bigint))"
     );
     // What is only known when the query runs is sent if it comes from a sub-query.
     assert_eq!(
