@@ -9,6 +9,7 @@ mod batches;
 mod clients;
 mod contenders;
 mod cost;
+mod created_at;
 mod decoding;
 mod effort;
 mod fdw;
@@ -39,7 +40,7 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
@@ -53,6 +54,7 @@ const PARTS: [Part; 12] = [
         run: |_, effort, report| low_load::run(effort, report),
     },
     Part { name: "insert", asks: "what the key of a table costs", run: insert::run },
+    Part { name: "created_at", asks: "what a created_at costs, and planning a query by it", run: created_at::run },
     Part { name: "last_page", asks: "what it costs that many clients insert at once", run: last_page::run },
     Part { name: "place", asks: "what it costs that an ID decides where its row is", run: place::run },
     Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
