@@ -3,6 +3,7 @@
 mod arithmetic;
 mod functions;
 mod layout_constant;
+mod time_index;
 mod time_of;
 mod time_range;
 

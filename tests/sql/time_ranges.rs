@@ -237,3 +237,34 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     assert!(used.contains("Index Cond: (id >= '") && used.contains("Backward"), "{used}");
     assert_eq!(error(&mut client, "SELECT snowflake_replace_time('visits', 'gone', '2 s')").code().code(), "42703");
 }
+
+/// A range of IDs would use no such index.
+#[test]
+fn an_index_by_the_time_is_used_as_long_as_it_is_there() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE visits (page integer, id bigint, PRIMARY KEY (page, id),
+                 seen timestamptz GENERATED ALWAYS AS (to_timestamp(((id >> 22) + 1288834974657) / 1000.0)) STORED)",
+        )
+        .expect("a table");
+    for (index, condition, used) in [
+        (
+            "((snowflake_timestamp(id, 'flat')))",
+            "snowflake_timestamp(id) > now()",
+            "Index Cond: (snowflake_timestamp(id",
+        ),
+        (
+            "(page) WHERE snowflake_timestamp(id, 'flat') > '2026-01-01Z'",
+            "snowflake_timestamp(id) > '2026-01-02Z'",
+            "using visits_by",
+        ),
+        ("(seen)", "seen > now()", "Index Cond: (seen > now())"),
+        ("(id)", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
+    ] {
+        client.batch_execute(&format!("CREATE INDEX visits_by ON visits {index}")).expect("an index");
+        let shown = shown(&mut client, &format!("SELECT * FROM visits WHERE {condition}"));
+        assert!(shown.contains(used), "{index}: {shown}");
+        client.batch_execute("DROP INDEX visits_by").expect("no index");
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::arithmetic;
 use super::functions::{Known, is_ours};
+use super::time_index::has_index_by_time;
 use crate::config::layout_cache;
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
@@ -35,6 +36,11 @@ thread_local! {
     static FUNCTIONS: Known<Function> = const { Known::new() };
 }
 
+/// Whether a function gives a time, such as that of an ID.
+pub fn is_time_function(function: Oid) -> bool {
+    function == Oid::from(pg_sys::F_TO_TIMESTAMP_FLOAT8) || which(function) != Function::Other
+}
+
 /// Whether this is `snowflake_timestamp` or `snowflake_decode`.
 fn which(function: Oid) -> Function {
     FUNCTIONS.with(|functions| {
@@ -63,19 +69,18 @@ fn which(function: Oid) -> Function {
 pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
     // SAFETY: a node is of the type that its tag names.
     unsafe {
-        if let Some(call) = cast::<FuncExpr>(node, NodeTag::T_FuncExpr) {
-            return called(call, Function::Timestamp).or_else(|| arithmetic::time_of(node));
+        if let Some(time) = computed(node) {
+            let is_indexed = entry_of(time.id, query)
+                .is_some_and(|entry| (*entry).rtekind == RTEKind::RTE_RELATION && has_index_by_time(entry, None));
+            // mutant: range-indexed
+            return Some(time).filter(|_| !is_indexed);
         }
-        if let Some(field) = cast::<FieldSelect>(node, NodeTag::T_FieldSelect) {
-            // `issued_at` is the first one.
-            let call = cast((*field).arg.cast(), NodeTag::T_FuncExpr).filter(|_| (*field).fieldnum == 1)?;
-            return called(call, Function::Decode);
-        }
-        let column = cast::<Var>(node, NodeTag::T_Var).filter(|&column| (*column).varlevelsup == 0)?;
-        let number = usize::try_from((*column).varno).ok()?.checked_sub(1)?;
-        let entry = nodes((*query).rtable).nth(number)?.cast::<RangeTblEntry>();
+        let column = cast::<Var>(node, NodeTag::T_Var)?;
+        let entry = entry_of(column, query)?;
         let inner = match (*entry).rtekind {
-            RTEKind::RTE_RELATION => return generated(column, entry, query),
+            RTEKind::RTE_RELATION => {
+                return generated(column, entry).filter(|_| !has_index_by_time(entry, Some((*column).varattno)));
+            }
             RTEKind::RTE_SUBQUERY => (*entry).subquery,
             RTEKind::RTE_CTE if (*entry).ctelevelsup == 0 && !(*entry).self_reference => {
                 common_table(query, (*entry).ctename)?
@@ -83,6 +88,29 @@ pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
             _ => return None,
         };
         through(column, inner)
+    }
+}
+
+/// The ID whose time an expression of it is.
+unsafe fn computed(node: *mut Node) -> Option<TimeOf> {
+    // SAFETY: as above.
+    unsafe {
+        if let Some(call) = cast::<FuncExpr>(node, NodeTag::T_FuncExpr) {
+            return called(call, Function::Timestamp).or_else(|| arithmetic::time_of(node));
+        }
+        let field = cast::<FieldSelect>(node, NodeTag::T_FieldSelect)?;
+        // `issued_at` is the first one.
+        let call = cast((*field).arg.cast(), NodeTag::T_FuncExpr).filter(|_| (*field).fieldnum == 1)?;
+        called(call, Function::Decode)
+    }
+}
+
+/// What a column of this query, not of one around it, is a column of.
+unsafe fn entry_of(column: *mut Var, query: *mut Query) -> Option<*mut RangeTblEntry> {
+    // SAFETY: columns have numbers of entries in the list.
+    unsafe {
+        let number = usize::try_from((*column).varno).ok()?.checked_sub(1).filter(|_| (*column).varlevelsup == 0)?;
+        Some(nodes((*query).rtable).nth(number)?.cast())
     }
 }
 
@@ -145,13 +173,13 @@ unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
 }
 
 /// The ID whose time a generated column is.
-unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry, query: *mut Query) -> Option<TimeOf> {
+unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry) -> Option<TimeOf> {
     // SAFETY: the statement has a lock on its tables. The expression is copied before the table is closed.
     unsafe {
         let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
         let expression = expression_of(&*table, (*column).varattno);
         pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
-        let TimeOf { id, layout, in_utc } = time_of(expression?, query)?;
+        let TimeOf { id, layout, in_utc } = computed(expression?)?;
         Some(TimeOf { id: beside(column, id, (*id).varattno), layout, in_utc })
     }
 }
