@@ -5,7 +5,7 @@ CREATE FUNCTION snowflake_time_format(layout text, of_type regtype) RETURNS text
 COMMENT ON FUNCTION snowflake_time_format(text, regtype) IS
     'not to be called: snowflake_time_expression(), before format() has put in the column';
 
-CREATE FUNCTION snowflake_time_expression(key name, layout text DEFAULT NULL, of_type regtype DEFAULT 'timestamptz') RETURNS text
+CREATE FUNCTION snowflake_time_expression(key name, layout text DEFAULT NULL, of_type regtype DEFAULT NULL) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN pg_catalog.format(snowflake_time_format(layout, of_type), key);
 COMMENT ON FUNCTION snowflake_time_expression(name, text, regtype) IS
@@ -34,7 +34,7 @@ COMMENT ON FUNCTION snowflake_key_of(regclass, boolean) IS
     'not to be called: the primary key for a generated column of its time, or an error';
 
 CREATE FUNCTION snowflake_add_time(
-    target regclass, name name DEFAULT 'created_at', stored boolean DEFAULT false, layout text DEFAULT NULL, of_type regtype DEFAULT 'timestamptz')
+    target regclass, name name DEFAULT 'created_at', stored boolean DEFAULT false, layout text DEFAULT NULL, of_type regtype DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
@@ -43,7 +43,7 @@ BEGIN
     EXECUTE format('SELECT %1$s.snowflake_time_expression(%1$s.snowflake_key_of($1, $2), $3, $4)', ours)
         INTO expression USING target, stored, layout, of_type;
     EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s GENERATED ALWAYS AS (%s) %s',
-        target, name, of_type, expression, CASE WHEN stored THEN 'STORED' ELSE 'VIRTUAL' END);
+        target, name, coalesce(of_type, 'timestamptz'), expression, CASE WHEN stored THEN 'STORED' ELSE 'VIRTUAL' END);
 END
 $$;
 COMMENT ON FUNCTION snowflake_add_time(regclass, name, boolean, text, regtype) IS

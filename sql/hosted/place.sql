@@ -100,11 +100,16 @@ BEGIN
             WHEN partstrat <> 'h' OR partnatts <> 1 OR partattrs[0] = 0 THEN 'It is not partitioned by hash of a single column.'
             WHEN NOT EXISTS (SELECT FROM pg_amproc JOIN pg_opclass c ON amprocfamily = opcfamily
                 WHERE c.oid = partclass[0] AND amproclefttype = opcintype AND amprocrighttype = opcintype AND amprocnum = 2 AND amproc = 'hashint8extended'::regproc)
-            THEN 'Its partition key is not a bigint or snowflake.' END
-        INTO why FROM pg_partitioned_table WHERE partrelid = parent;
+            THEN 'Its partition key is not a bigint or snowflake.'
+            WHEN remainder IS NOT NULL AND EXISTS (SELECT FROM pg_partition_ancestors(parent) JOIN pg_partitioned_table above ON above.partrelid = relid
+                JOIN pg_attribute a ON a.attrelid = relid AND a.attnum = above.partattrs[0]
+                JOIN pg_attribute own ON own.attrelid = parent AND own.attnum = p.partattrs[0] AND own.attname = a.attname
+                WHERE relid <> parent AND above.partstrat = 'h' AND above.partnatts = 1)
+            THEN 'A table above its parent is partitioned by the same column.' END
+        INTO why FROM pg_partitioned_table p WHERE p.partrelid = parent;
     IF NOT FOUND OR why IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('which IDs fall into %s is not known', coalesce(name, target::oid::text)),
-            DETAIL = coalesce(why, 'It is not partitioned by hash.'), HINT = 'Name a partition of a table that is partitioned by hash of its ID.';
+            DETAIL = coalesce(why, 'It is not partitioned by hash of a single column.'), HINT = 'Name a partition of a table that is partitioned by hash of its ID.';
     END IF;
 END
 $$;

@@ -86,13 +86,13 @@ fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Opti
 
 /// SQL for the time of the IDs in a column, as a format for the name of the column. The planner's hook knows this form.
 #[pg_extern(sql = false)]
-fn snowflake_time_format(layout: Option<&[u8]>, of_type: pg_sys::Oid) -> String {
+fn snowflake_time_format(layout: Option<&[u8]>, of_type: Option<pg_sys::Oid>) -> String {
     let layout = layout_or_default(layout);
     must_sort(&layout);
     let tick = format!("(%I >> {})", layout.min_id(1).trailing_zeros());
     let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}", layout.tick_ms()) };
     let time = format!("to_timestamp(({since_epoch} + {}) / 1000.0)", layout.epoch());
-    match of_type {
+    match of_type.unwrap_or(pg_sys::TIMESTAMPTZOID) {
         pg_sys::TIMESTAMPTZOID => time,
         pg_sys::TIMESTAMPOID => format!("{time} AT TIME ZONE 'UTC'"),
         other => raise(

@@ -77,5 +77,14 @@ fn a_call_for_a_place_into_which_no_id_falls_is_refused_in_the_end() {
     let mut client = cluster.connect();
     let refused = refusal(&mut client, "SELECT snowflake_nextval_for_hash(2147483647, 13)");
     assert_eq!(refused, ("55000".to_owned(), "none of the next IDs falls into this place".to_owned()));
+    client
+        .batch_execute(
+            "CREATE TABLE twice (id bigint) PARTITION BY HASH (id);
+             CREATE TABLE twice_0 PARTITION OF twice FOR VALUES WITH (MODULUS 2, REMAINDER 0) PARTITION BY HASH (id);
+             CREATE TABLE twice_0_0 PARTITION OF twice_0 FOR VALUES WITH (MODULUS 3, REMAINDER 0)",
+        )
+        .expect("partitions of a partition");
+    let refused = refusal(&mut client, "SELECT snowflake_nextval_for('twice_0_0')");
+    assert_eq!(refused, ("42809".to_owned(), "which IDs fall into public.twice_0_0 is not known".to_owned()));
     assert_eq!(value(&mut client, "SELECT snowflake_nextval() > 0"), "t");
 }
