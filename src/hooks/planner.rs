@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod functions;
+mod id;
 mod layout_constant;
 mod time_index;
 mod time_of;

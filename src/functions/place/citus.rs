@@ -5,13 +5,15 @@
 //! Citus keeps what it knows of a table as long as we do: on every node, it has PostgreSQL invalidate the table whenever
 //! its shards change or move.
 
-use super::target::HASH;
 use crate::postgres::extension_catalog::{Key, rows_of};
 use pgrx::is_a;
 use pgrx::pg_sys::{Datum, Oid};
 use pgrx::prelude::*;
 use snowflake_core::id::shard::citus_hash;
 use std::ops::RangeInclusive;
+
+/// Citus's DISTRIBUTE_BY_HASH. A char of C's is signed on some machines only.
+const HASH: i32 = b'h' as i32;
 
 /// How Citus distributes a table.
 pub enum Distribution {

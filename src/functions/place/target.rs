@@ -19,7 +19,7 @@ use std::rc::Rc;
 const EXTENDED: i16 = 2;
 
 /// `PARTITION_STRATEGY_HASH`. A char of C's is signed on some machines only.
-pub const HASH: i32 = b'h' as i32;
+const HASH: i32 = b'h' as i32;
 
 /// How a number becomes the one of which a partition has a remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! precision`: until the year 2242, `to_timestamp()` gives the same microsecond. A column of type `timestamp` has it `AT
 //! TIME ZONE 'UTC'`, and one of milliseconds or finer, such as `timestamp(3)`, a conversion that changes nothing.
 
-use super::time_of::{TimeOf, text};
+use super::id::{TimeOf, text};
 use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
 use pgrx::pg_sys::{

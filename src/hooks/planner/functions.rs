@@ -82,3 +82,43 @@ pub fn ours(name: &CStr) -> Option<Oid> {
     };
     named.into_iter().find(|&function| is_ours(function)).filter(|&function| everybody_may_call(function))
 }
+
+/// What a function has to do with the time of an ID.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    /// `snowflake_timestamp`.
+    Timestamp,
+    /// `snowflake_decode`.
+    Decode,
+    /// Nothing.
+    Other,
+}
+
+thread_local! {
+    static FUNCTIONS: Known<Function> = const { Known::new() };
+}
+
+/// Whether a function gives a time, such as that of an ID.
+pub fn is_time_function(function: Oid) -> bool {
+    function == Oid::from(pg_sys::F_TO_TIMESTAMP_FLOAT8) || which(function) != Function::Other
+}
+
+/// Whether this is `snowflake_timestamp` or `snowflake_decode`.
+pub fn which(function: Oid) -> Function {
+    FUNCTIONS.with(|functions| {
+        functions.get(function, |function| {
+            // SAFETY: takes any OID, and gives a C string, or null if there is no such function.
+            let name = unsafe {
+                let name = pg_sys::get_func_name(function);
+                if name.is_null() { return Function::Other } else { CStr::from_ptr(name) }
+            };
+            let which = match name.to_bytes() {
+                b"snowflake_timestamp" => Function::Timestamp,
+                b"snowflake_decode" => Function::Decode,
+                _ => return Function::Other,
+            };
+            // mutant: range-ours
+            if is_ours(function) { which } else { Function::Other }
+        })
+    })
+}

@@ -12,7 +12,7 @@
 //! are not changed either.
 
 use super::functions::{Known, is_ours};
-use super::time_of::text;
+use super::id::text;
 use crate::config::gucs;
 use crate::postgres::catalog::{everybody_may_call, sibling_function};
 use pgrx::PgList;

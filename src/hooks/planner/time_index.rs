@@ -1,6 +1,6 @@
 //! Whether a table has an index by the time of its IDs, which a range of IDs would not use.
 
-use super::time_of::is_time_function;
+use super::functions::is_time_function;
 use crate::hooks::tree::expression_tree_walker;
 use pgrx::PgList;
 use pgrx::pg_sys::{self, FuncExpr, Node, NodeTag, Oid, RangeTblEntry};

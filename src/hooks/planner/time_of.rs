@@ -1,65 +1,18 @@
 //! Which expressions are the time of an ID.
 
 use super::arithmetic;
-use super::functions::{Known, is_ours};
+use super::functions::{Function, which};
+use super::id::TimeOf;
 use super::time_index::has_index_by_time;
 use crate::config::layout_cache;
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
 use pgrx::pg_sys::{
-    self, FieldSelect, FuncExpr, INT8OID, Node, NodeTag, Oid, Query, RTEKind, RangeTblEntry, RelabelType, TEXTOID,
-    TargetEntry, Var,
+    self, FieldSelect, FuncExpr, Node, NodeTag, Query, RTEKind, RangeTblEntry, RelabelType, TargetEntry, Var,
 };
-use pgrx::{FromDatum, IntoDatum, PgList};
+use pgrx::{FromDatum, PgList};
 use snowflake_core::id::layout::Layout;
 use std::ffi::CStr;
-
-/// An ID whose time an expression is.
-#[derive(Clone, Copy)]
-pub struct TimeOf {
-    /// A column that the query sees; a `bigint`, or of a type that is one.
-    pub id: *mut Var,
-    /// The constant that names the layout.
-    pub layout: *mut Node,
-    /// Whether the time is a `timestamp`, in UTC.
-    pub in_utc: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Function {
-    Timestamp,
-    Decode,
-    Other,
-}
-
-thread_local! {
-    static FUNCTIONS: Known<Function> = const { Known::new() };
-}
-
-/// Whether a function gives a time, such as that of an ID.
-pub fn is_time_function(function: Oid) -> bool {
-    function == Oid::from(pg_sys::F_TO_TIMESTAMP_FLOAT8) || which(function) != Function::Other
-}
-
-/// Whether this is `snowflake_timestamp` or `snowflake_decode`.
-fn which(function: Oid) -> Function {
-    FUNCTIONS.with(|functions| {
-        functions.get(function, |function| {
-            // SAFETY: takes any OID, and gives a C string, or null if there is no such function.
-            let name = unsafe {
-                let name = pg_sys::get_func_name(function);
-                if name.is_null() { return Function::Other } else { CStr::from_ptr(name) }
-            };
-            let which = match name.to_bytes() {
-                b"snowflake_timestamp" => Function::Timestamp,
-                b"snowflake_decode" => Function::Decode,
-                _ => return Function::Other,
-            };
-            // mutant: range-ours
-            if is_ours(function) { which } else { Function::Other }
-        })
-    })
-}
 
 /// The ID whose time this is, in a query in which calls have their layouts.
 ///
@@ -214,24 +167,4 @@ unsafe fn beside(column: *mut Var, other: *mut Var, number: i16) -> *mut Var {
         (*copy).varattnosyn = number;
         copy
     }
-}
-
-/// The ID as a `bigint`.
-pub fn as_bigint(id: *mut Var) -> *mut Node {
-    // SAFETY: a column. The copy belongs to who asks.
-    unsafe {
-        let id = pg_sys::copyObjectImpl(id.cast()).cast::<Var>();
-        if (*id).vartype == INT8OID {
-            return id.cast();
-        }
-        let form = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-        pg_sys::makeRelabelType(id.cast(), INT8OID, -1, Oid::INVALID, form).cast()
-    }
-}
-
-/// A constant text.
-pub fn text(value: &str) -> Option<*mut Node> {
-    let value = value.into_datum()?;
-    // SAFETY: the value is a text, in the memory of the query.
-    Some(unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, value, false, false) }.cast())
 }

@@ -8,7 +8,8 @@
 //! `ORDER BY snowflake_timestamp(id)` becomes the order of the ID, which is one of those that it allows.
 
 use super::functions::ours;
-use super::time_of::{TimeOf, as_bigint, text, time_of};
+use super::id::{TimeOf, as_bigint, text};
+use super::time_of::time_of;
 use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
 use pgrx::pg_sys::{
