@@ -70,7 +70,16 @@ BEGIN
     RETURN NEXT format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', name, target, differs);
     RETURN NEXT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK ((%s) IS FALSE) NOT VALID', target, name || '_is_time', differs);
     RETURN NEXT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name || '_is_time');
-    RETURN NEXT format('ALTER TABLE %s DROP COLUMN %I, ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) VIRTUAL', target, name, full_type, expression);
+    -- psql goes on after an error.
+    RETURN NEXT format('DO %L', format('BEGIN
+        LOCK TABLE %1$s IN ACCESS EXCLUSIVE MODE;
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid OPERATOR(pg_catalog.=) %2$s::pg_catalog.oid
+            AND conname OPERATOR(pg_catalog.=) %3$L::pg_catalog.name AND convalidated) THEN
+            RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'',
+                MESSAGE = ''values of the column may differ from the time of the ID'', HINT = ''Run the commands before this one.'';
+        END IF;
+        ALTER TABLE %1$s DROP COLUMN %4$I, ADD COLUMN %4$I %5$s GENERATED ALWAYS AS (%6$s) VIRTUAL;
+        END', target, target::oid, name || '_is_time', name, full_type, expression));
 END
 $$;
 COMMENT ON FUNCTION snowflake_replace_time(regclass, name, interval, text) IS

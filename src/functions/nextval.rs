@@ -67,7 +67,7 @@ fn snowflake_nextval_tagged(tag: i64) -> i64 {
     id
 }
 
-/// As COPY calls it.
+/// [`snowflake_nextval_tagged`], as COPY calls it.
 #[pg_extern(sql = false)]
 fn snowflake_nextval_tagged_in_copy(_not_from_sql: Internal, tag: i64) -> i64 {
     snowflake_nextval_tagged(tag)

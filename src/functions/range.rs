@@ -90,8 +90,11 @@ fn snowflake_time_format(layout: Option<&[u8]>, of_type: Option<pg_sys::Oid>) ->
     let layout = layout_or_default(layout);
     must_sort(&layout);
     let tick = format!("(%I >> {})", layout.min_id(1).trailing_zeros());
-    let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}", layout.tick_ms()) };
-    let time = format!("to_timestamp(({since_epoch} + {}) / 1000.0)", layout.epoch());
+    let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}::bigint", layout.tick_ms()) };
+    // Exact in its types, so that it means the same under every search_path.
+    let epoch =
+        i32::try_from(layout.epoch()).map_or_else(|_| layout.epoch().to_string(), |epoch| format!("{epoch}::bigint"));
+    let time = format!("to_timestamp(({since_epoch} + {epoch})::double precision / 1000::double precision)");
     match of_type.unwrap_or(pg_sys::TIMESTAMPTZOID) {
         pg_sys::TIMESTAMPTZOID => time,
         pg_sys::TIMESTAMPOID => format!("{time} AT TIME ZONE 'UTC'"),

@@ -224,6 +224,8 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     client.batch_execute(refuse).expect("a constraint");
     assert_eq!(error(&mut client, "INSERT INTO visits VALUES (1, 1, now())").code().code(), "23514");
     assert_eq!(error(&mut client, check).code().code(), "23514");
+    // As psql goes on after an error.
+    assert_eq!(error(&mut client, replace).code().code(), "55000");
     client.batch_execute("UPDATE visits SET created_at = created_at - interval '3 s' WHERE n = 77").expect("a mend");
     assert_eq!(value(&mut client, count), "0");
     client.batch_execute(check).expect("no row that differs");

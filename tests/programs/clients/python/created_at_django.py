@@ -13,7 +13,7 @@ class Order(models.Model):
     n = models.IntegerField()
     # recipe
     created_at = models.GeneratedField(
-        expression=RawSQL("to_timestamp(((id >> 22) + 1288834974657) / 1000.0)", []),
+        expression=RawSQL("to_timestamp(((id >> 22) + 1288834974657)::double precision / 1000::double precision)", []),
         output_field=models.DateTimeField(),
         db_persist=False,
     )

@@ -16,7 +16,8 @@ class Order(Base):
     n: Mapped[int]
     # recipe
     created_at: Mapped[datetime] = mapped_column(
-        DateTime(True), Computed("to_timestamp(((id >> 22) + 1288834974657) / 1000.0)", persisted=False)
+        DateTime(True),
+        Computed("to_timestamp(((id >> 22) + 1288834974657)::double precision / 1000::double precision)", persisted=False),
     )
     # end
 
