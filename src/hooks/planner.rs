@@ -51,7 +51,7 @@ unsafe extern "C-unwind" fn plan(
     let next = NEXT_HOOK.get().copied().flatten().unwrap_or(standard_planner);
     // SAFETY: PostgreSQL has passed all of this to a planner, which may modify the query.
     unsafe {
-        change(query.cast(), std::ptr::null_mut());
+        change(query.cast(), parameters.cast());
         #[cfg(not(feature = "pg19"))]
         return next(query, text, cursor_options, parameters);
         #[cfg(feature = "pg19")]
@@ -59,8 +59,8 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Changes a query or an expression in place; never stops early. Without `#[pg_guard]`, as [`plan`].
-unsafe extern "C-unwind" fn change(node: *mut Node, context: *mut c_void) -> bool {
+/// Changes a query or an expression in place, given the parameters; never stops early. Without `#[pg_guard]`, as [`plan`].
+unsafe extern "C-unwind" fn change(node: *mut Node, parameters: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
@@ -69,8 +69,8 @@ unsafe extern "C-unwind" fn change(node: *mut Node, context: *mut c_void) -> boo
         match (*node).type_ {
             NodeTag::T_Query => {
                 // The walker also visits its sub-queries. Conditions come afterwards, since they name layouts.
-                query_tree_walker(node.cast(), change, context, 0);
-                time_range::apply(node.cast());
+                query_tree_walker(node.cast(), change, parameters, 0);
+                time_range::apply(node.cast(), parameters.is_null());
                 return false;
             }
             NodeTag::T_FuncExpr => {
@@ -81,6 +81,6 @@ unsafe extern "C-unwind" fn change(node: *mut Node, context: *mut c_void) -> boo
             }
             _ => {}
         }
-        expression_tree_walker(node, change, context)
+        expression_tree_walker(node, change, parameters)
     }
 }

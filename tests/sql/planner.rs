@@ -140,7 +140,27 @@ fn a_range_of_time_is_sent_to_a_foreign_server() {
         condition(&mut client, "snowflake_timestamp(id) >= '2026-01-01Z'"),
         "SELECT id FROM public.events WHERE ((id >= 2006515713438646272::bigint))"
     );
-    // What is only known when the query runs is sent if it comes from a sub-query.
+    // What is only known when the query runs is sent as a parameter.
+    let sent = "SELECT id FROM public.events WHERE ((id >= $1::bigint))";
+    let natural = "snowflake_timestamp(id) >= now() - interval '1 hour'";
+    assert_eq!(condition(&mut client, natural), sent);
+    client
+        .batch_execute(
+            "CREATE VIEW seen AS SELECT id, snowflake_timestamp(id) AS created_at FROM events;
+             SET plan_cache_mode = force_generic_plan; PREPARE since AS SELECT id FROM seen WHERE created_at >= $1;
+             CREATE TABLE parts (id bigint) PARTITION BY RANGE (id);
+             CREATE FOREIGN TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (maxvalue) SERVER far OPTIONS (table_name 'events')",
+        )
+        .expect("a prepared statement, and partitions");
+    let remote = |client: &mut Client, query: &str| {
+        let shown = plan(client, &format!("EXPLAIN (VERBOSE, COSTS OFF) {query}"));
+        shown.lines().find_map(|line| line.trim().strip_prefix("Remote SQL: ")).expect("a remote query").to_owned()
+    };
+    assert_eq!(remote(&mut client, "EXECUTE since('2026-01-01Z')"), sent);
+    assert_eq!(remote(&mut client, &format!("SELECT id FROM parts WHERE {natural}")), sent);
+    let local = "SELECT (SELECT count(*) FROM events WHERE snowflake_timestamp(id) > at) FROM (VALUES (now())) v (at)";
+    assert!(remote(&mut client, local).contains("WHERE ((id >= $1::bigint))"));
+    // So it is if it comes from a sub-query.
     assert_eq!(
         condition(&mut client, "id >= (SELECT snowflake_min_id(now() - interval '1 hour'))"),
         "SELECT id FROM public.events WHERE ((id >= $1::bigint))"

@@ -63,6 +63,14 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
             "SELECT * FROM orders o JOIN seen ON created_at > snowflake_timestamp(o.id) WHERE o.item = '5'",
             "Index Cond: (id >= snowflake_first_id(snowflake_timestamp(o.id, 'flat'::text), false, 'flat'::text))",
         ),
+        (
+            "SELECT * FROM seen WHERE (created_at, id) < ('2026-01-01 00:00:10Z', 5) ORDER BY created_at DESC, id DESC",
+            "Index Cond: (id <= '2006515755385880575'::bigint)",
+        ),
+        (
+            "SELECT * FROM seen WHERE (now(), item) <= (created_at, '')",
+            "Index Cond: (id >= snowflake_first_id(now(), true",
+        ),
         ("SELECT * FROM seen ORDER BY created_at DESC LIMIT 5", "Index Scan Backward using orders_pkey"),
         ("SELECT created_at FROM seen ORDER BY created_at, id LIMIT 5", "Index Only Scan using orders_pkey"),
     ] {
@@ -196,6 +204,12 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
         .expect("a column");
     let rounded = shown(&mut client, "SELECT * FROM orders WHERE second > now()");
     assert!(!rounded.contains("first_id"), "{rounded}");
+    let refused = error(&mut client, "SELECT snowflake_add_time('typed')");
+    let message = "a virtual column cannot use a key of type snowflake";
+    assert_eq!((refused.code().code(), refused.message()), ("0A000", message));
+    value(&mut client, "SELECT snowflake_add_time('typed', stored => true)");
+    let used = shown(&mut client, "SELECT * FROM typed WHERE created_at > now()");
+    assert!(used.contains("Index Cond: ((id)::bigint >= snowflake_first_id(now(), false"), "{used}");
     for (table, key) in [("without", ""), ("two", ", PRIMARY KEY (id, n)"), ("narrow", ", PRIMARY KEY (n)")] {
         client.batch_execute(&format!("CREATE TABLE {table} (id bigint, n integer{key})")).expect("a table");
         let refused = error(&mut client, &format!("SELECT snowflake_add_time('{table}')"));

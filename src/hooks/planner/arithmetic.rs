@@ -4,12 +4,10 @@
 //! precision`: until the year 2242, `to_timestamp()` gives the same microsecond. A column of type `timestamp` has it `AT
 //! TIME ZONE 'UTC'`, and one of milliseconds or finer, such as `timestamp(3)`, a conversion that changes nothing.
 
-use super::id::{TimeOf, text};
+use super::id::{TimeOf, column, text};
 use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
-use pgrx::pg_sys::{
-    self, Const, FLOAT8OID, FuncExpr, INT4OID, INT8OID, NUMERICOID, Node, NodeTag, OpExpr, TEXTOID, Var,
-};
+use pgrx::pg_sys::{self, Const, FLOAT8OID, FuncExpr, INT4OID, INT8OID, NUMERICOID, Node, NodeTag, OpExpr, TEXTOID};
 use pgrx::{FromDatum, direct_function_call};
 use snowflake_core::display_time;
 use snowflake_core::id::layout::Layout;
@@ -51,9 +49,9 @@ pub unsafe fn time_of(node: *mut Node) -> Option<TimeOf> {
             None => (since, 1),
         };
         let [id, shift] = called(tick, &[pg_sys::F_INT8SHR])?;
-        let id = cast::<Var>(id, NodeTag::T_Var).filter(|&id| (*id).vartype == INT8OID)?;
+        let id = column(id)?;
         let layout = layout(u32::try_from(whole(shift)?).ok()?, unit, whole(epoch)?)?;
-        Some(TimeOf { id, layout: text(&layout)?, in_utc: in_utc.is_some() })
+        Some(TimeOf { id, layout: text(&layout)?, in_utc: in_utc.is_some(), is_foreign: false })
     }
 }
 

@@ -1,7 +1,8 @@
 //! IDs in expressions.
 
+use crate::hooks::tree::cast;
 use pgrx::IntoDatum;
-use pgrx::pg_sys::{self, INT8OID, Node, Oid, TEXTOID, Var};
+use pgrx::pg_sys::{self, INT8OID, Node, NodeTag, Oid, RelabelType, TEXTOID, Var};
 
 /// An ID whose time an expression is.
 #[derive(Clone, Copy)]
@@ -12,6 +13,21 @@ pub struct TimeOf {
     pub layout: *mut Node,
     /// Whether the time is a `timestamp`, in UTC.
     pub in_utc: bool,
+    /// Whether rows may come from a foreign server.
+    pub is_foreign: bool,
+}
+
+/// The column that an expression of an ID is, as it is or as a `bigint`.
+///
+/// # Safety
+///
+/// An expression.
+pub unsafe fn column(node: *mut Node) -> Option<*mut Var> {
+    // SAFETY: a node is of the type that its tag names.
+    unsafe {
+        let node = cast::<RelabelType>(node, NodeTag::T_RelabelType).map_or(node, |same| (*same).arg.cast());
+        cast(node, NodeTag::T_Var)
+    }
 }
 
 /// The ID as a `bigint`.

@@ -7,9 +7,7 @@ use super::time_index::has_index_by_time;
 use crate::config::layout_cache;
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
-use pgrx::pg_sys::{
-    self, FieldSelect, FuncExpr, Node, NodeTag, Query, RTEKind, RangeTblEntry, RelabelType, TargetEntry, Var,
-};
+use pgrx::pg_sys::{self, FieldSelect, FuncExpr, Node, NodeTag, Query, RTEKind, RangeTblEntry, TargetEntry, Var};
 use pgrx::{FromDatum, PgList};
 use snowflake_core::id::layout::Layout;
 use std::ffi::CStr;
@@ -23,10 +21,11 @@ pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
     // SAFETY: a node is of the type that its tag names.
     unsafe {
         if let Some(time) = computed(node) {
-            let is_indexed = entry_of(time.id, query)
-                .is_some_and(|entry| (*entry).rtekind == RTEKind::RTE_RELATION && has_index_by_time(entry, None));
+            let table = entry_of(time.id, query).filter(|&entry| (*entry).rtekind == RTEKind::RTE_RELATION);
+            let is_indexed = table.is_some_and(|table| has_index_by_time(table, None));
+            let is_foreign = table.is_some_and(|table| is_foreign(table));
             // mutant: range-indexed
-            return Some(time).filter(|_| !is_indexed);
+            return Some(TimeOf { is_foreign, ..time }).filter(|_| !is_indexed);
         }
         let column = cast::<Var>(node, NodeTag::T_Var)?;
         let entry = entry_of(column, query)?;
@@ -76,12 +75,8 @@ unsafe fn called(call: *mut FuncExpr, function: Function) -> Option<TimeOf> {
         }
         let arguments = PgList::<Node>::from_pg((*call).args);
         let (id, layout) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
-        let id = match cast::<RelabelType>(id, NodeTag::T_RelabelType) {
-            Some(relabelled) => (*relabelled).arg.cast(),
-            None => id,
-        };
-        let id = cast(id, NodeTag::T_Var)?;
-        sorts_by_time(layout).then_some(TimeOf { id, layout, in_utc: false })
+        let id = super::id::column(id)?;
+        sorts_by_time(layout).then_some(TimeOf { id, layout, in_utc: false, is_foreign: false })
     }
 }
 
@@ -119,9 +114,9 @@ unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
         let targets =
             || nodes((*inner).targetList).map(|node| node.cast::<TargetEntry>()).filter(|&target| !(*target).resjunk);
         let time = targets().find(|&target| (*target).resno == (*column).varattno)?;
-        let TimeOf { id, layout, in_utc } = time_of((*time).expr.cast(), inner)?;
-        let target = targets().find(|&target| pg_sys::equal((*target).expr.cast(), id.cast()))?;
-        Some(TimeOf { id: beside(column, id, (*target).resno), layout, in_utc })
+        let time = time_of((*time).expr.cast(), inner)?;
+        let target = targets().find(|&target| pg_sys::equal((*target).expr.cast(), time.id.cast()))?;
+        Some(TimeOf { id: beside(column, time.id, (*target).resno), ..time })
     }
 }
 
@@ -132,8 +127,29 @@ unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry) -> Option<TimeO
         let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
         let expression = expression_of(&*table, (*column).varattno);
         pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
-        let TimeOf { id, layout, in_utc } = computed(expression?)?;
-        Some(TimeOf { id: beside(column, id, (*id).varattno), layout, in_utc })
+        let time = computed(expression?)?;
+        let id = beside(column, time.id, (*time.id).varattno);
+        Some(TimeOf { id, is_foreign: is_foreign(entry), ..time })
+    }
+}
+
+/// Whether a table is foreign, or has a partition that is.
+unsafe fn is_foreign(entry: *mut RangeTblEntry) -> bool {
+    // SAFETY: the statement has a lock on its tables. The partitions are as many OIDs.
+    unsafe {
+        match relation_kind((*entry).relkind) {
+            b'f' => true,
+            b'p' => {
+                let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
+                let partitions = &*pg_sys::RelationGetPartitionDesc(table, true);
+                let count = usize::try_from(partitions.nparts).unwrap_or(0);
+                let has_foreign =
+                    (0..count).any(|n| relation_kind(pg_sys::get_rel_relkind(*partitions.oids.add(n))) == b'f');
+                pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
+                has_foreign
+            }
+            _ => false,
+        }
     }
 }
 

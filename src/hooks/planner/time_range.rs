@@ -13,12 +13,12 @@ use super::time_of::time_of;
 use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
 use pgrx::pg_sys::{
-    self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, SortGroupClause, TIMESTAMPOID,
-    TIMESTAMPTZOID, TargetEntry,
+    self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, RowCompareExpr, SortGroupClause,
+    TIMESTAMPOID, TIMESTAMPTZOID, TargetEntry,
 };
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgList};
-use std::ffi::CStr;
+use std::ffi::c_int;
 
 /// `datetime_ops` of B-trees, which compares times of each type with each other (pg_opfamily.dat).
 const DATETIME: Oid = Oid::from_u32(434);
@@ -30,36 +30,44 @@ const GREATER: Oid = Oid::from_u32(413);
 const AT_MOST: Oid = Oid::from_u32(414);
 const AT_LEAST: Oid = Oid::from_u32(415);
 
+/// What is planned.
+#[derive(Clone, Copy)]
+struct Planned {
+    query: *mut Query,
+    /// Whether the plan is for all values of its parameters.
+    is_generic: bool,
+}
+
 /// Changes the conditions of a query, and its order; not those of its sub-queries.
 #[pg_guard]
-pub unsafe extern "C-unwind" fn apply(query: *mut Query) {
+pub unsafe extern "C-unwind" fn apply(query: *mut Query, is_generic: bool) {
     if !gucs::time_ranges() {
         return;
     }
     // SAFETY: a query that may be modified. Its conditions are expressions of it.
     unsafe {
-        join_tree((*query).jointree.cast(), query);
+        join_tree((*query).jointree.cast(), Planned { query, is_generic });
         order(query);
     }
 }
 
 /// The conditions of a part of FROM, and of WHERE.
-unsafe fn join_tree(node: *mut Node, query: *mut Query) {
+unsafe fn join_tree(node: *mut Node, planned: Planned) {
     // SAFETY: a node, or null, of the type that its tag names.
     unsafe {
         if let Some(from) = cast::<pg_sys::FromExpr>(node, NodeTag::T_FromExpr) {
-            nodes((*from).fromlist).for_each(|part| join_tree(part, query));
-            (*from).quals = condition((*from).quals, query);
+            nodes((*from).fromlist).for_each(|part| join_tree(part, planned));
+            (*from).quals = condition((*from).quals, planned);
         } else if let Some(join) = cast::<pg_sys::JoinExpr>(node, NodeTag::T_JoinExpr) {
-            join_tree((*join).larg, query);
-            join_tree((*join).rarg, query);
-            (*join).quals = condition((*join).quals, query);
+            join_tree((*join).larg, planned);
+            join_tree((*join).rarg, planned);
+            (*join).quals = condition((*join).quals, planned);
         }
     }
 }
 
 /// A condition that is true for the same rows.
-unsafe fn condition(node: *mut Node, query: *mut Query) -> *mut Node {
+unsafe fn condition(node: *mut Node, planned: Planned) -> *mut Node {
     // SAFETY: as above.
     unsafe {
         if let Some(both) = cast::<pg_sys::BoolExpr>(node, NodeTag::T_BoolExpr) {
@@ -67,50 +75,97 @@ unsafe fn condition(node: *mut Node, query: *mut Query) -> *mut Node {
             // mutant: range-not
             if (*both).boolop != BoolExprType::NOT_EXPR {
                 let mut parts = PgList::<Node>::new();
-                nodes((*both).args).for_each(|part| parts.push(condition(part, query)));
+                nodes((*both).args).for_each(|part| parts.push(condition(part, planned)));
                 (*both).args = parts.into_pg();
             }
             return node;
         }
-        cast(node, NodeTag::T_OpExpr).and_then(|comparison| range(comparison, query)).unwrap_or(node)
+        let range = if let Some(comparison) = cast(node, NodeTag::T_OpExpr) {
+            range(comparison, planned)
+        } else {
+            cast(node, NodeTag::T_RowCompareExpr).and_then(|comparison| range_of_rows(comparison, planned))
+        };
+        range.unwrap_or(node)
     }
 }
 
 /// The range of IDs of a comparison with a time.
-unsafe fn range(comparison: *mut OpExpr, query: *mut Query) -> Option<*mut Node> {
+unsafe fn range(comparison: *mut OpExpr, planned: Planned) -> Option<*mut Node> {
     // SAFETY: the arguments of an operator are a list of expressions.
     unsafe {
         let arguments = PgList::<Node>::from_pg((*comparison).args);
         let (left, right) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
+        let (id, strategy, time) = compared((*comparison).opno, left, right, planned)?;
+        match strategy {
+            1 => bound(planned, id, End::Last, time, false),
+            2 => bound(planned, id, End::Last, time, true),
+            4 => bound(planned, id, End::First, time, true),
+            5 => bound(planned, id, End::First, time, false),
+            _ if pg_sys::contain_subplans(time) => None,
+            _ => {
+                let first = bound(planned, id, End::First, time, true)?;
+                let time = pg_sys::copyObjectImpl(time.cast()).cast();
+                Some(both(first, bound(planned, id, End::Last, time, true)?))
+            }
+        }
+    }
+}
+
+/// The range of IDs of a comparison of rows that begin with a time, as the next page has: `(created_at, id) < ($1, $2)`.
+/// What decides between rows of one tick remains to be checked.
+unsafe fn range_of_rows(comparison: *mut RowCompareExpr, planned: Planned) -> Option<*mut Node> {
+    // SAFETY: lists of operators, and of as many expressions.
+    unsafe {
+        let first = |list| nodes(list).next();
+        let operator = PgList::<Oid>::from_pg((*comparison).opnos).get_oid(0)?;
+        let (id, strategy, time) =
+            compared(operator, first((*comparison).largs)?, first((*comparison).rargs)?, planned)?;
+        if pg_sys::contain_subplans(time) {
+            return None;
+        }
+        let time = pg_sys::copyObjectImpl(time.cast()).cast();
+        let range = match strategy {
+            // mutant: range-rows
+            1 | 2 => bound(planned, id, End::Last, time, true),
+            _ => bound(planned, id, End::First, time, true),
+        };
+        Some(both(range?, comparison.cast()))
+    }
+}
+
+/// The ID whose time is compared, how (1 to 5: <, <=, =, >= and >), and with what.
+unsafe fn compared(
+    operator: Oid,
+    left: *mut Node,
+    right: *mut Node,
+    planned: Planned,
+) -> Option<(TimeOf, c_int, *mut Node)> {
+    // SAFETY: expressions of the query, compared by this operator.
+    unsafe {
         if !is_time(left) && !is_time(right) {
             return None;
         }
-        // 1 to 5: <, <=, =, >= and >.
-        let strategy = pg_sys::get_op_opfamily_strategy((*comparison).opno, DATETIME);
+        let strategy = pg_sys::get_op_opfamily_strategy(operator, DATETIME);
         if strategy == 0 {
             return None;
         }
-        let of_left = time_of(left, query).map(|id| (id, strategy, right));
-        let (id, strategy, time) = of_left.or_else(|| time_of(right, query).map(|id| (id, 6 - strategy, left)))?;
+        let of_left = time_of(left, planned.query).map(|id| (id, strategy, right));
+        let (id, strategy, time) =
+            of_left.or_else(|| time_of(right, planned.query).map(|id| (id, 6 - strategy, left)))?;
         // mutant: range-volatile
         if pg_sys::contain_volatile_functions(time) {
             return None;
         }
-        let time = with_time_zone(time, id.in_utc)?;
-        match strategy {
-            1 => bound(id, AT_MOST, c"snowflake_last_id", time, false),
-            2 => bound(id, AT_MOST, c"snowflake_last_id", time, true),
-            4 => bound(id, AT_LEAST, c"snowflake_first_id", time, true),
-            5 => bound(id, AT_LEAST, c"snowflake_first_id", time, false),
-            _ if pg_sys::contain_subplans(time) => None,
-            _ => {
-                let mut both = PgList::<Node>::new();
-                both.push(bound(id, AT_LEAST, c"snowflake_first_id", time, true)?);
-                both.push(bound(id, AT_MOST, c"snowflake_last_id", pg_sys::copyObjectImpl(time.cast()).cast(), true)?);
-                Some(pg_sys::makeBoolExpr(BoolExprType::AND_EXPR, both.into_pg(), -1).cast())
-            }
-        }
+        Some((id, strategy, with_time_zone(time, id.in_utc)?))
     }
+}
+
+fn both(one: *mut Node, other: *mut Node) -> *mut Node {
+    let mut both = PgList::<Node>::new();
+    both.push(one);
+    both.push(other);
+    // SAFETY: conditions.
+    unsafe { pg_sys::makeBoolExpr(BoolExprType::AND_EXPR, both.into_pg(), -1).cast() }
 }
 
 /// Whether an expression can be the time of an ID, by its type: asked for each comparison of each query.
@@ -146,18 +201,65 @@ unsafe fn with_time_zone(time: *mut Node, in_utc: bool) -> Option<*mut Node> {
     }
 }
 
+/// An end of a range of IDs.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
 /// A comparison of an ID with the first or the last one of a time.
-unsafe fn bound(id: TimeOf, operator: Oid, function: &CStr, time: *mut Node, inclusive: bool) -> Option<*mut Node> {
+unsafe fn bound(planned: Planned, id: TimeOf, end: End, time: *mut Node, inclusive: bool) -> Option<*mut Node> {
+    let (operator, function) = match end {
+        End::First => (AT_LEAST, c"snowflake_first_id"),
+        End::Last => (AT_MOST, c"snowflake_last_id"),
+    };
     let inclusive = inclusive.into_datum()?;
     // SAFETY: a boolean; a node that may be copied; an operator and its arguments.
     unsafe {
         let inclusive = pg_sys::makeConst(BOOLOID, -1, Oid::INVALID, 1, inclusive, false, true).cast();
         let layout = pg_sys::copyObjectImpl(id.layout.cast()).cast();
-        let bound = call(ours(function)?, INT8OID, vec![time, inclusive, layout]);
+        let mut bound = call(ours(function)?, INT8OID, vec![time, inclusive, layout]);
+        if id.is_foreign && !is_known(time, planned.is_generic) && !pg_sys::contain_vars_of_level(time, 0) {
+            bound = sub_query(bound);
+            (*planned.query).hasSubLinks = true;
+        }
         let id = as_bigint(id.id);
         Some(
             pg_sys::make_opclause(operator, BOOLOID, false, id.cast(), bound.cast(), Oid::INVALID, Oid::INVALID).cast(),
         )
+    }
+}
+
+/// Whether the planner will know the value: a call of ours would not be sent to a foreign server.
+unsafe fn is_known(time: *mut Node, is_generic: bool) -> bool {
+    // SAFETY: an expression.
+    unsafe {
+        if pg_sys::contain_mutable_functions(time) || pg_sys::contain_subplans(time) {
+            return false;
+        }
+        let time = pg_sys::eval_const_expressions(std::ptr::null_mut(), time);
+        // mutant: range-generic
+        !is_generic || (*time).type_ == NodeTag::T_Const
+    }
+}
+
+/// `(SELECT expression)`, whose value is sent to a foreign server.
+unsafe fn sub_query(expression: *mut Node) -> *mut Node {
+    // SAFETY: nodes as the parser makes them. The expression has no column of the query around it.
+    unsafe {
+        pg_sys::IncrementVarSublevelsUp(expression, 1, 0);
+        let mut targets = PgList::<TargetEntry>::new();
+        targets.push(pg_sys::makeTargetEntry(expression.cast(), 1, c"bound".as_ptr().cast_mut(), false));
+        let mut query = PgBox::<Query>::alloc_node(NodeTag::T_Query);
+        query.commandType = pg_sys::CmdType::CMD_SELECT;
+        query.canSetTag = true;
+        query.targetList = targets.into_pg();
+        query.jointree = PgBox::<pg_sys::FromExpr>::alloc_node(NodeTag::T_FromExpr).into_pg();
+        let mut link = PgBox::<pg_sys::SubLink>::alloc_node(NodeTag::T_SubLink);
+        link.subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;
+        link.subselect = query.into_pg().cast();
+        link.into_pg().cast()
     }
 }
 

@@ -127,7 +127,7 @@ fn compared(random: &mut Rng, row: &str) -> String {
 fn condition(random: &mut Rng, of_row: &str, row: &str) -> String {
     let compared = |random: &mut Rng| compared(random, row);
     let operator = ["<", "<=", "=", ">=", ">", "<>"][random.usize(..6)];
-    match random.u8(0..9) {
+    match random.u8(0..10) {
         0 => format!("{of_row} BETWEEN {} AND {}", compared(random), compared(random)),
         1 => format!("{of_row} NOT BETWEEN {} AND {}", compared(random), compared(random)),
         2 => format!("NOT ({of_row} {operator} {})", compared(random)),
@@ -135,6 +135,10 @@ fn condition(random: &mut Rng, of_row: &str, row: &str) -> String {
         4 => format!("({} OR {})", condition(random, of_row, row), condition(random, of_row, row)),
         5 => format!("{} AND {}", condition(random, of_row, row), condition(random, of_row, row)),
         6 => format!("{} {operator} {of_row}", compared(random)),
+        7 => {
+            let n = ["NULL".to_owned(), random.u32(0..60).to_string()][usize::from(random.u8(0..5) > 0)].clone();
+            format!("({of_row}, {row}.n) {operator} ({}, {n})", compared(random))
+        }
         _ => format!("{of_row} {operator} {}", compared(random)),
     }
 }
@@ -168,7 +172,7 @@ fn query(random: &mut Rng) -> String {
         6 => format!("DELETE FROM t{n} t WHERE {} RETURNING *", condition(random, &time, "t")),
         7 => format!("SELECT {time} FROM s{n} t ORDER BY {time} {direction} LIMIT {}", random.u32(1..50)),
         8 => format!(
-            "SELECT * FROM s{n} t, LATERAL (SELECT max(other) AS other FROM t{n}) o WHERE {}",
+            "SELECT * FROM s{n} t, LATERAL (SELECT max(other) AS other, max(n) AS n FROM t{n}) o WHERE {}",
             condition(random, &time, "o")
         ),
         _ => format!("SELECT * FROM t{n} t WHERE {}", condition(random, &time, "t")),
