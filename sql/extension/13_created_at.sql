@@ -14,17 +14,20 @@ COMMENT ON FUNCTION snowflake_time_expression(name, text, regtype) IS
 CREATE FUNCTION snowflake_key_of(target regclass, stored boolean) RETURNS name
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    key name := (SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-        WHERE indrelid = target AND indisprimary AND indnkeyatts = 1 AND atttypid = 'bigint'::regtype);
+    ours oid := (SELECT t.oid FROM pg_extension JOIN pg_type t ON typnamespace = extnamespace WHERE extname = 'snowflake_pg' AND typname = 'snowflake');
+    key name;
+    of_type oid;
 BEGIN
-    IF key IS NULL THEN
+    SELECT attname, atttypid INTO key, of_type FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+        WHERE indrelid = target AND indisprimary AND indnkeyatts = 1 AND atttypid IN ('bigint'::regtype, ours);
+    IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
             MESSAGE = format('relation %s has no primary key of one bigint column', target),
             HINT = 'Add the column by ALTER TABLE, with the expression of snowflake_time_expression().';
-    END IF;
-    IF NOT stored AND current_setting('server_version_num')::integer < 180000 THEN
+    ELSIF NOT stored AND (current_setting('server_version_num')::integer < 180000 OR of_type = ours) THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = 'virtual columns came with PostgreSQL 18',
+            MESSAGE = CASE of_type WHEN ours THEN 'a virtual column cannot use a key of type snowflake'
+                ELSE 'virtual columns came with PostgreSQL 18' END,
             HINT = 'A view can have the column. snowflake_add_time() with stored => true rewrites the table, and each row takes 8 bytes more.';
     END IF;
     RETURN key;

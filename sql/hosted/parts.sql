@@ -12,6 +12,7 @@ SET search_path = pg_catalog, pg_temp;
 \ir layouts.sql
 \ir decode.sql
 \ir time_ranges.sql
+\ir created_at.sql
 \ir partitions.sql
 \ir text.sql
 \ir position.sql

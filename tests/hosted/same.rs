@@ -213,6 +213,9 @@ fn calls() -> Vec<String> {
         for interval in INTERVALS {
             add(format!("snowflake_interval('{interval}', {layout})"));
         }
+        for of_type in ["", ", 'timestamptz'", ", 'timestamp'", ", 'date'"] {
+            add(format!("snowflake_time_expression('Order ID', {layout}{of_type})"));
+        }
     }
     // Those without a layout, and NULLs.
     for id in IDS {
@@ -304,6 +307,14 @@ fn calls() -> Vec<String> {
         add(format!("snowflake_from_uuid('{uuid}')"));
     }
     for call in [
+        "time_expression('id')",
+        "time_expression(NULL)",
+        "add_time('\"a b\".plain')",
+        "add_time('keyed', 'at')",
+        "add_time('keyed', 'at', stored => true, layout => 'none')",
+        "add_time('keyed', stored => true, of_type => 'timestamp')",
+        "add_time('keyed', stored => true)",
+        "add_time('pg_class', stored => true)",
         "nextvals(0)",
         "nextvals(1000001)",
         "nextblock(0)",
@@ -360,7 +371,7 @@ fn every_call_gives_the_same_in_both_editions() {
         client.batch_execute(tables).expect("tables");
         // As a role without rights, which may call all that is for everybody.
         let role = "CREATE ROLE anybody; GRANT EXECUTE ON FUNCTION snowflake_advance TO anybody; SET ROLE anybody; \
-                    CREATE TEMP TABLE mine ()";
+                    CREATE TEMP TABLE mine (); CREATE TEMP TABLE keyed (id bigint PRIMARY KEY)";
         client.batch_execute(&format!("{role}; SET timezone = 'Asia/Kolkata'")).expect("a role");
     }
     for call in &calls {
@@ -409,7 +420,6 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
 const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_clock() void",
     "snowflake_accept_mark(boolean) timestamp with time zone",
-    "snowflake_add_time(regclass,name,boolean,text,regtype) void",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
     "snowflake_create_operator_class(name,text,text,name) void",
     "snowflake_first_id(timestamp with time zone,boolean,text) bigint",
@@ -419,7 +429,6 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
     "snowflake_server() snowflake_server",
     "snowflake_stats_reset() void",
-    "snowflake_time_expression(name,text,regtype) text",
 ];
 
 /// What the extension has as parameters.
