@@ -108,7 +108,9 @@ unsafe fn common_table(query: *mut Query, name: *const std::ffi::c_char) -> Opti
 unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
     // SAFETY: the columns of a sub-query are its targets, in their order, each an expression of it.
     unsafe {
-        if !(*inner).setOperations.is_null() {
+        // In a row of a grouping set, one of the two can be NULL without the other.
+        // mutant: range-grouping
+        if !(*inner).setOperations.is_null() || !(*inner).groupingSets.is_null() {
             return None;
         }
         let targets =
