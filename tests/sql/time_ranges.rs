@@ -98,6 +98,10 @@ fn what_the_time_does_not_order_stays_as_it_was_written() {
         // These do not sort by time, as a bigint.
         "SELECT * FROM orders WHERE snowflake_timestamp(id, 'instagram') > now()",
         "SELECT * FROM orders WHERE snowflake_timestamp(id, 'js') > now() AND id IN (1)",
+        // Joins that can hash.
+        "SELECT * FROM seen a JOIN seen b ON a.created_at = b.created_at",
+        "SELECT * FROM seen a FULL JOIN seen b ON a.created_at = b.created_at",
+        "SELECT * FROM typed t WHERE NOT EXISTS (SELECT FROM seen WHERE created_at = snowflake_timestamp(t.id))",
         // A row of the total of an ID has no time.
         "SELECT * FROM (SELECT id, created_at FROM seen GROUP BY ROLLUP (id, created_at)) s WHERE created_at > now()",
         "SELECT snowflake_timestamp(id) > now() FROM orders",

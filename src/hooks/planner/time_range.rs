@@ -11,14 +11,14 @@ use super::functions::ours;
 use super::id::{TimeOf, as_bigint, text};
 use super::time_of::time_of;
 use crate::config::gucs;
-use crate::hooks::tree::{cast, nodes};
+use crate::hooks::tree::{cast, expression_tree_walker, nodes};
 use pgrx::pg_sys::{
     self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, RowCompareExpr, SortGroupClause,
     TIMESTAMPOID, TIMESTAMPTZOID, TargetEntry,
 };
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgList};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 /// `datetime_ops` of B-trees, which compares times of each type with each other (pg_opfamily.dat).
 const DATETIME: Oid = Oid::from_u32(434);
@@ -101,7 +101,9 @@ unsafe fn range(comparison: *mut OpExpr, planned: Planned) -> Option<*mut Node> 
             2 => bound(planned, id, End::Last, time, true),
             4 => bound(planned, id, End::First, time, true),
             5 => bound(planned, id, End::First, time, false),
-            _ if pg_sys::contain_subplans(time) => None,
+            // Each row would have its range: no hash join, no merge join, and so no FULL JOIN.
+            // mutant: range-join
+            _ if pg_sys::contain_subplans(time) || names_column(time, std::ptr::null_mut()) => None,
             _ => {
                 let first = bound(planned, id, End::First, time, true)?;
                 let time = pg_sys::copyObjectImpl(time.cast()).cast();
@@ -166,6 +168,13 @@ fn both(one: *mut Node, other: *mut Node) -> *mut Node {
     both.push(other);
     // SAFETY: conditions.
     unsafe { pg_sys::makeBoolExpr(BoolExprType::AND_EXPR, both.into_pg(), -1).cast() }
+}
+
+/// Whether an expression has a column, of this query or of one around it.
+#[pg_guard]
+unsafe extern "C-unwind" fn names_column(node: *mut Node, context: *mut c_void) -> bool {
+    // SAFETY: an expression without sub-queries, or null.
+    !node.is_null() && unsafe { (*node).type_ == NodeTag::T_Var || expression_tree_walker(node, names_column, context) }
 }
 
 /// Whether an expression can be the time of an ID, by its type: asked for each comparison of each query.
