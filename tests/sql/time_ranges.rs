@@ -98,6 +98,10 @@ fn what_the_time_does_not_order_stays_as_it_was_written() {
         // These do not sort by time, as a bigint.
         "SELECT * FROM orders WHERE snowflake_timestamp(id, 'instagram') > now()",
         "SELECT * FROM orders WHERE snowflake_timestamp(id, 'js') > now() AND id IN (1)",
+        // No layout has these.
+        "SELECT * FROM orders WHERE to_timestamp(((id >> 22) * 60000 + 5) / 1000.0) > now()",
+        "SELECT * FROM orders WHERE to_timestamp(((id >> 60) + 5) / 1000.0) > now()",
+        "SELECT * FROM orders WHERE to_timestamp(((id >> 22) + 999999999999999) / 1000.0) > now()",
         // Joins that can hash.
         "SELECT * FROM seen a JOIN seen b ON a.created_at = b.created_at",
         "SELECT * FROM seen a FULL JOIN seen b ON a.created_at = b.created_at",

@@ -48,7 +48,9 @@ unsafe fn computed(node: *mut Node) -> Option<TimeOf> {
     // SAFETY: as above.
     unsafe {
         if let Some(call) = cast::<FuncExpr>(node, NodeTag::T_FuncExpr) {
-            return called(call, Function::Timestamp).or_else(|| arithmetic::time_of(node));
+            // No layout has some shifts, units and epochs.
+            let calculated = || arithmetic::time_of(node).filter(|time| sorts_by_time(time.layout));
+            return called(call, Function::Timestamp).or_else(calculated);
         }
         let field = cast::<FieldSelect>(node, NodeTag::T_FieldSelect)?;
         // `issued_at` is the first one.
