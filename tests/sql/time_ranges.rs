@@ -286,6 +286,7 @@ fn an_index_by_the_time_is_used_as_long_as_it_is_there() {
             "using visits_by",
         ),
         ("(seen)", "seen > now()", "Index Cond: (seen > now())"),
+        ("(page) WHERE seen > '2026-01-01Z'", "seen > '2026-01-02Z'", "using visits_by"),
         ("(id)", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
     ] {
         client.batch_execute(&format!("CREATE INDEX visits_by ON visits {index}")).expect("an index");
