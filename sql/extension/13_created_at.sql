@@ -59,9 +59,13 @@ DECLARE
     ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
     expression text;
     differs text;
+    checks name;
     of_type regtype;
     full_type text;
 BEGIN
+    IF within IS NULL OR within < '0' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'within must be an interval of at least 0';
+    END IF;
     SELECT atttypid, format_type(atttypid, atttypmod) INTO of_type, full_type
         FROM pg_attribute WHERE attrelid = target AND attname = name AND attnum > 0 AND NOT attisdropped;
     IF NOT FOUND THEN
@@ -71,9 +75,10 @@ BEGIN
         INTO expression USING target, layout, of_type;
     differs := format('%1$I IS NULL OR %1$I - (%2$s) NOT BETWEEN -%3$L::interval AND %3$L::interval', name, expression, within);
     RETURN NEXT format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', name, target, differs);
-    RETURN NEXT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK ((%s) IS FALSE) NOT VALID', target, name || '_is_time', differs);
-    RETURN NEXT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, name || '_is_time');
-    -- psql goes on after an error.
+    -- Another condition has another name. psql goes on after an error, and to a constraint of an earlier run.
+    checks := 'is_time_' || to_hex(hashtextextended(differs, 0));
+    RETURN NEXT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK ((%s) IS FALSE) NOT VALID', target, checks, differs);
+    RETURN NEXT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, checks);
     RETURN NEXT format('DO %L', format('BEGIN
         LOCK TABLE %1$s IN ACCESS EXCLUSIVE MODE;
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid OPERATOR(pg_catalog.=) %2$s::pg_catalog.oid
@@ -82,7 +87,7 @@ BEGIN
                 MESSAGE = ''values of the column may differ from the time of the ID'', HINT = ''Run the commands before this one.'';
         END IF;
         ALTER TABLE %1$s DROP COLUMN %4$I, ADD COLUMN %4$I %5$s GENERATED ALWAYS AS (%6$s) VIRTUAL;
-        END', target, target::oid, name || '_is_time', name, full_type, expression));
+        END', target, target::oid, checks, name, full_type, expression));
 END
 $$;
 COMMENT ON FUNCTION snowflake_replace_time(regclass, name, interval, text) IS

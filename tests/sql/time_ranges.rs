@@ -245,6 +245,15 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     let commands: Vec<String> = commands.iter().map(|row| row.get(0)).collect();
     let [count, refuse, check, replace] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!(value(&mut client, count), "1");
+    // A larger bound, of which all is done but the last, is not this one.
+    let within = |bound: &str| format!("SELECT snowflake_replace_time('visits', 'created_at', {bound})");
+    for command in client.query(&within("'1 day'"), &[]).expect("commands").iter().take(3) {
+        client.batch_execute(command.get(0)).expect("a constraint");
+    }
+    assert_eq!(error(&mut client, replace).code().code(), "55000");
+    for bound in ["NULL", "'-2 s'"] {
+        assert_eq!(error(&mut client, &within(bound)).code().code(), "22023");
+    }
     client.batch_execute(refuse).expect("a constraint");
     assert_eq!(error(&mut client, "INSERT INTO visits VALUES (1, 1, now())").code().code(), "23514");
     assert_eq!(error(&mut client, check).code().code(), "23514");
