@@ -162,10 +162,11 @@ unsafe fn expression_of(table: &pg_sys::RelationData, number: i16) -> Option<*mu
     // SAFETY: a table has a description, and as many columns and defaults as it says.
     unsafe {
         let facts = (*table.rd_att).constr.as_ref().filter(|_| number > 0)?;
-        // A child table can have stored the results of another expression.
+        // A child table can have stored the results of another expression, and a foreign server anything.
+        let is_foreign = relation_kind((*table.rd_rel).relkind) == b'f';
         match relation_kind(pg_sys::get_attgenerated(table.rd_id, number)) {
             b'v' => {}
-            b's' if !(*table.rd_rel).relhassubclass => {}
+            b's' if !(*table.rd_rel).relhassubclass && !is_foreign => {}
             _ => return None,
         }
         let defaults = std::slice::from_raw_parts(facts.defval, facts.num_defval.into());
