@@ -2,7 +2,7 @@ import json
 from datetime import timedelta
 
 import django
-from django.db import connection, models
+from django.db import models
 from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
@@ -24,12 +24,11 @@ class Order(models.Model):
         db_table = "orders"
 
 
-hour = timezone.now() - timedelta(hours=1)
-since = Order.objects.filter(created_at__gte=hour).order_by("-created_at")
-found = {"since": [order.n for order in since][::-1], "until": [order.n for order in Order.objects.filter(created_at__lt=hour)]}
-with connection.cursor() as cursor:
-    cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
-plans = [since.explain()]
-Order.objects.create(n=4)
-assert Order.objects.latest("created_at").n == 4
-print(json.dumps({"found": found, "plans": plans}))
+hour, day = (timezone.now() - timedelta(hours=hours) for hours in (1, 24))
+since = Order.objects.filter(created_at__gte=hour).order_by("-created_at")[:10]
+until = Order.objects.filter(created_at__gte=day, created_at__lt=hour)
+found = {"since": [order.n for order in since][::-1], "until": [order.n for order in until]}
+created = Order.objects.create(n=4).created_at
+latest = Order.objects.latest("created_at").n
+page = [order.n for order in Order.objects.order_by("-created_at", "-id")[1:2]]
+print(json.dumps(found | {"created": round(created.timestamp() * 1000), "latest": latest, "page": page}))

@@ -2,7 +2,6 @@ import json
 from datetime import datetime, timedelta, timezone
 
 from sqlalchemy import BigInteger, Computed, DateTime, create_engine, select, text
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 
@@ -22,18 +21,16 @@ class Order(Base):
     # end
 
 
-hour = datetime.now(timezone.utc) - timedelta(hours=1)
+hour, day = (datetime.now(timezone.utc) - timedelta(hours=hours) for hours in (1, 24))
+latest_first = select(Order).order_by(Order.created_at.desc())
 with Session(create_engine("postgresql+psycopg://")) as session:
-    since = select(Order).where(Order.created_at >= hour).order_by(Order.created_at.desc())
-    found = {
-        "since": [order.n for order in session.scalars(since)][::-1],
-        "until": [order.n for order in session.scalars(select(Order).where(Order.created_at < hour))],
-    }
-    session.execute(text("SET enable_seqscan = off"))
-    session.execute(text("SET enable_bitmapscan = off"))
-    query = since.limit(5).compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})
-    plans = ["\n".join(session.scalars(text(f"EXPLAIN {query}")))]
-    session.add(Order(n=4))
+    since = session.scalars(latest_first.where(Order.created_at >= hour).limit(10))
+    until = session.scalars(select(Order).where(Order.created_at >= day, Order.created_at < hour))
+    found = {"since": [order.n for order in since][::-1], "until": [order.n for order in until]}
+    order = Order(n=4)
+    session.add(order)
     session.commit()
-    assert session.scalars(select(Order).order_by(Order.created_at.desc())).first().n == 4
-print(json.dumps({"found": found, "plans": plans}))
+    created = round(order.created_at.timestamp() * 1000)
+    latest = session.scalars(latest_first.limit(1)).one().n
+    page = [order.n for order in session.scalars(latest_first.order_by(Order.id.desc()).offset(1).limit(1))]
+print(json.dumps(found | {"created": created, "latest": latest, "page": page}))
