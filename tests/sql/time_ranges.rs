@@ -35,6 +35,7 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
     for (query, planned) in [
         ("SELECT * FROM orders WHERE snowflake_timestamp(id) >= '2026-01-01 00:15:48Z'", constant),
         ("SELECT * FROM orders WHERE '2026-01-01 00:15:48Z' <= snowflake_timestamp(id)", constant),
+        ("SELECT * FROM orders WHERE NOT (snowflake_timestamp(id) < '2026-01-01 00:15:48Z')", constant),
         ("SELECT * FROM orders WHERE (snowflake_decode(id)).issued_at >= '2026-01-01 00:15:48Z'", constant),
         ("SELECT * FROM orders WHERE snowflake_timestamp(id, 'flat') >= '2026-01-01 00:15:48Z'", constant),
         ("SELECT * FROM seen WHERE created_at >= '2026-01-01 00:15:48Z' AND item <> ''", constant),

@@ -3,7 +3,7 @@
 //! `snowflake_timestamp(id) >= t` becomes `id >= snowflake_first_id(t, true, 'flat')`, and so do `>`, `<`, `<=`, `=` and
 //! BETWEEN. The two are true for the same IDs, so that nothing is checked twice, and the planner expects as many rows as
 //! it does of any range of a column. Only where a query asks whether a condition is true: in WHERE and in ON, below AND and
-//! OR. Where there is no such ID, the bound is NULL, and the condition is not true.
+//! OR, and NOT of one. Where there is no such ID, the bound is NULL, and the condition is not true.
 //!
 //! `ORDER BY snowflake_timestamp(id)` becomes the order of the ID, which is one of those that it allows.
 
@@ -77,11 +77,15 @@ unsafe fn condition(node: *mut Node, planned: Planned) -> *mut Node {
                 let mut parts = PgList::<Node>::new();
                 nodes((*both).args).for_each(|part| parts.push(condition(part, planned)));
                 (*both).args = parts.into_pg();
+                return node;
             }
-            return node;
+            let comparison = nodes((*both).args).next().and_then(|not| cast::<OpExpr>(not, NodeTag::T_OpExpr));
+            // True where the opposite comparison is.
+            let range = |not: *mut OpExpr| range(not, pg_sys::get_negator((*not).opno), planned);
+            return comparison.and_then(range).unwrap_or(node);
         }
-        let range = if let Some(comparison) = cast(node, NodeTag::T_OpExpr) {
-            range(comparison, planned)
+        let range = if let Some(comparison) = cast::<OpExpr>(node, NodeTag::T_OpExpr) {
+            range(comparison, (*comparison).opno, planned)
         } else {
             cast(node, NodeTag::T_RowCompareExpr).and_then(|comparison| range_of_rows(comparison, planned))
         };
@@ -89,13 +93,13 @@ unsafe fn condition(node: *mut Node, planned: Planned) -> *mut Node {
     }
 }
 
-/// The range of IDs of a comparison with a time.
-unsafe fn range(comparison: *mut OpExpr, planned: Planned) -> Option<*mut Node> {
+/// The range of IDs of a comparison with a time, as if it were by this operator.
+unsafe fn range(comparison: *mut OpExpr, operator: Oid, planned: Planned) -> Option<*mut Node> {
     // SAFETY: the arguments of an operator are a list of expressions.
     unsafe {
         let arguments = PgList::<Node>::from_pg((*comparison).args);
         let (left, right) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
-        let (id, strategy, time) = compared((*comparison).opno, left, right, planned)?;
+        let (id, strategy, time) = compared(operator, left, right, planned)?;
         match strategy {
             1 => bound(planned, id, End::Last, time, false),
             2 => bound(planned, id, End::Last, time, true),
