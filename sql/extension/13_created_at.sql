@@ -62,14 +62,23 @@ DECLARE
     checks name;
     of_type regtype;
     full_type text;
+    rounds boolean;
+    is_inherited boolean;
 BEGIN
     IF within IS NULL OR within < '0' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'within must be an interval of at least 0';
     END IF;
-    SELECT atttypid, format_type(atttypid, atttypmod) INTO of_type, full_type
+    SELECT atttypid, format_type(atttypid, atttypmod), atttypmod BETWEEN 0 AND 2, attinhcount > 0 INTO of_type, full_type, rounds, is_inherited
         FROM pg_attribute WHERE attrelid = target AND attname = name AND attnum > 0 AND NOT attisdropped;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column %I of relation %s does not exist', name, target);
+    ELSIF is_inherited THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('column %I of relation %s is inherited', name, target),
+            HINT = 'Replace it in the parent table.';
+    ELSIF rounds THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('column %I of relation %s rounds its times', name, target),
+            DETAIL = 'Conditions on a column that rounds do not use the key.',
+            HINT = 'Let it have milliseconds first: ALTER TABLE ... ALTER COLUMN ... TYPE timestamptz(3).';
     END IF;
     EXECUTE format('SELECT %1$s.snowflake_time_expression(%1$s.snowflake_key_of($1, false), $2, $3)', ours)
         INTO expression USING target, layout, of_type;
@@ -77,7 +86,13 @@ BEGIN
     RETURN NEXT format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', name, target, differs);
     -- Another condition has another name. psql goes on after an error, and to a constraint of an earlier run.
     checks := 'is_time_' || to_hex(hashtextextended(differs, 0));
-    RETURN NEXT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK ((%s) IS FALSE) NOT VALID', target, checks, differs);
+    RETURN NEXT format('DO %L', format('BEGIN
+        IF EXISTS (SELECT FROM %1$s WHERE %2$s) THEN
+            RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'',
+                MESSAGE = ''values of the column differ from the time of the ID'', HINT = ''The command before this one counts them.'';
+        END IF;
+        ALTER TABLE %1$s ADD CONSTRAINT %3$I CHECK ((%2$s) IS FALSE) NOT VALID;
+        END', target, differs, checks));
     RETURN NEXT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, checks);
     RETURN NEXT format('DO %L', format('BEGIN
         LOCK TABLE %1$s IN ACCESS EXCLUSIVE MODE;

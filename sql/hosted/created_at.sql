@@ -7,6 +7,10 @@ DECLARE
     expression text;
 BEGIN
     PERFORM ids.snowflake_must_sort(f);
+    IF f.least_id < 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'IDs of this layout can be negative',
+            HINT = 'Use snowflake_timestamp(id, layout) instead.';
+    END IF;
     expression := format(CASE WHEN f.tick_ms = 1 THEN '(%I >> %s)' ELSE '(%I >> %s) * %s::bigint' END, key, f.timestamp_shift, f.tick_ms);
     -- Exact in its types, so that it means the same under every search_path.
     expression := format('to_timestamp((%s + %s)::double precision / 1000::double precision)',

@@ -89,6 +89,12 @@ fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Opti
 fn snowflake_time_format(layout: Option<&[u8]>, of_type: Option<pg_sys::Oid>) -> String {
     let layout = layout_or_default(layout);
     must_sort(&layout);
+    if i64::try_from(layout.max_id()).is_err() {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "IDs of this layout can be negative")
+                .set_hint("Use snowflake_timestamp(id, layout) instead."),
+        )
+    }
     let tick = format!("(%I >> {})", layout.min_id(1).trailing_zeros());
     let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}::bigint", layout.tick_ms()) };
     // Exact in its types, so that it means the same under every search_path.

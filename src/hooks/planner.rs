@@ -6,9 +6,11 @@ mod id;
 mod layout_constant;
 mod time_index;
 mod time_of;
+mod time_order;
 mod time_range;
 
 use super::tree::{expression_tree_walker, query_tree_walker};
+use crate::config::gucs;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::{FuncExpr, Node, NodeTag, ParamListInfo, PlannedStmt, Query};
 use pgrx::prelude::*;
@@ -70,7 +72,10 @@ unsafe extern "C-unwind" fn change(node: *mut Node, parameters: *mut c_void) -> 
             NodeTag::T_Query => {
                 // The walker also visits its sub-queries. Conditions come afterwards, since they name layouts.
                 query_tree_walker(node.cast(), change, parameters, 0);
-                time_range::apply(node.cast(), parameters.is_null());
+                if gucs::time_ranges() {
+                    time_range::apply(node.cast(), parameters.is_null());
+                    time_order::apply(node.cast());
+                }
                 return false;
             }
             NodeTag::T_FuncExpr => {

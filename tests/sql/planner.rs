@@ -60,7 +60,11 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
             "((id >= '2006515713438646272'::bigint) AND (id < snowflake_min_id(at, 'flat'::text)))",
         ),
         // Wherever a query has one.
-        ("(SELECT max(snowflake_timestamp(i.id)) FROM ids i)", "max(snowflake_timestamp(i.id, 'flat'::text))"),
+        ("(SELECT max(snowflake_timestamp(i.id)) FROM ids i)", "snowflake_timestamp(max(i.id), 'flat'::text)"),
+        (
+            "(SELECT avg(snowflake_timestamp(i.id) - at) FROM ids i)",
+            "avg((snowflake_timestamp(i.id, 'flat'::text) - i.at))",
+        ),
     ];
     let functions = "SELECT string_agg(DISTINCT p.proname, ' ') FROM pg_proc p JOIN pg_proc w USING (pronamespace, proname)
         WHERE p.proname LIKE 'snowflake%' AND w.proargtypes::text = concat_ws(' ', p.proargtypes::text, 'text'::regtype::oid)";

@@ -13,6 +13,7 @@ const TABLES: &str = "CREATE EXTENSION snowflake_pg;
     CREATE TABLE typed (id snowflake PRIMARY KEY, order_id bigint);
     INSERT INTO typed SELECT id, id FROM orders;
     CREATE VIEW seen AS SELECT *, snowflake_timestamp(id) AS created_at FROM orders;
+    CREATE VIEW computed AS SELECT id, to_timestamp(((id >> 22) + 1288834974657) / 1000.0) AS created_at FROM orders;
     ANALYZE orders, typed";
 
 fn database() -> (Database, Client) {
@@ -72,6 +73,11 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
             "SELECT * FROM seen WHERE (now(), item) <= (created_at, '')",
             "Index Cond: (id >= snowflake_first_id(now(), true",
         ),
+        (
+            "SELECT max(created_at), min(snowflake_timestamp(id)) FROM seen",
+            "Index Only Scan Backward using orders_pkey",
+        ),
+        ("SELECT max(created_at) FROM computed", "Index Only Scan Backward using orders_pkey"),
         ("SELECT * FROM seen ORDER BY created_at DESC LIMIT 5", "Index Scan Backward using orders_pkey"),
         ("SELECT created_at FROM seen ORDER BY created_at, id LIMIT 5", "Index Only Scan using orders_pkey"),
     ] {
@@ -191,6 +197,17 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
     );
     assert!(used.contains("Backward") && !used.contains("Sort"), "{used}");
     let kind = if stored { "STORED" } else { "VIRTUAL" };
+    if postgresql() == 15 {
+        client
+            .batch_execute(
+                "CREATE TABLE parts (LIKE orders INCLUDING GENERATED INCLUDING INDEXES) PARTITION BY RANGE (id);
+                 CREATE TABLE part PARTITION OF parts DEFAULT",
+            )
+            .expect("partitions");
+        assert!(
+            shown(&mut client, "SELECT * FROM parts WHERE created_at > now()").contains("(id >= snowflake_first_id(")
+        );
+    }
     // From PostgreSQL 16 on, a child can have another expression. Of virtual columns, a query uses the one of the table that
     // it names.
     if postgresql() > 15 {
@@ -255,13 +272,17 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     for bound in ["NULL", "'-2 s'"] {
         assert_eq!(error(&mut client, &within(bound)).code().code(), "22023");
     }
-    client.batch_execute(refuse).expect("a constraint");
-    assert_eq!(error(&mut client, "INSERT INTO visits VALUES (1, 1, now())").code().code(), "23514");
-    assert_eq!(error(&mut client, check).code().code(), "23514");
-    // As psql goes on after an error.
-    assert_eq!(error(&mut client, replace).code().code(), "55000");
+    // psql goes on after an error, and rows can still be inserted.
+    for command in [refuse, check, replace] {
+        let refused = error(&mut client, command).code().code().to_owned();
+        assert_eq!(refused, if command == check { "42704" } else { "55000" }, "{command}");
+    }
+    client.batch_execute("INSERT INTO visits VALUES (1, 1, now()); DELETE FROM visits WHERE id = 1").expect("a row");
     client.batch_execute("UPDATE visits SET created_at = created_at - interval '3 s' WHERE n = 77").expect("a mend");
     assert_eq!(value(&mut client, count), "0");
+    client.batch_execute(refuse).expect("a constraint");
+    assert_eq!(error(&mut client, "INSERT INTO visits VALUES (1, 1, now())").code().code(), "23514");
+    assert_eq!(error(&mut client, replace).code().code(), "55000");
     client.batch_execute(check).expect("no row that differs");
     client.batch_execute(replace).expect("another column");
     let same = "SELECT count(*) FROM visits WHERE created_at = snowflake_timestamp(id) AT TIME ZONE 'UTC'";
@@ -271,7 +292,18 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
         "SELECT * FROM visits WHERE created_at > '2026-01-01 00:30' ORDER BY created_at DESC LIMIT 5",
     );
     assert!(used.contains("Index Cond: (id >= '") && used.contains("Backward"), "{used}");
-    assert_eq!(error(&mut client, "SELECT snowflake_replace_time('visits', 'gone', '2 s')").code().code(), "42703");
+    client
+        .batch_execute(
+            "CREATE TABLE rounded (id bigint PRIMARY KEY, created_at timestamptz(0)); CREATE TABLE child () INHERITS (rounded);
+             ALTER TABLE child ADD PRIMARY KEY (id)",
+        )
+        .expect("tables");
+    for (table, column, code) in
+        [("visits", "gone", "42703"), ("rounded", "created_at", "0A000"), ("child", "created_at", "42809")]
+    {
+        let refused = error(&mut client, &format!("SELECT snowflake_replace_time('{table}', '{column}', '2 s')"));
+        assert_eq!(refused.code().code(), code, "{table}");
+    }
 }
 
 /// A range of IDs would use no such index.
@@ -298,6 +330,8 @@ fn an_index_by_the_time_is_used_as_long_as_it_is_there() {
         ("(seen)", "seen > now()", "Index Cond: (seen > now())"),
         ("(page) WHERE seen > '2026-01-01Z'", "seen > '2026-01-02Z'", "using visits_by"),
         ("(id)", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
+        ("(page) INCLUDE (seen)", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
+        ("((to_timestamp(page)))", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
     ] {
         client.batch_execute(&format!("CREATE INDEX visits_by ON visits {index}")).expect("an index");
         let shown = shown(&mut client, &format!("SELECT * FROM visits WHERE {condition}"));

@@ -4,11 +4,13 @@
 //! precision`: until the year 2242, `to_timestamp()` gives the same microsecond. A column of type `timestamp` has it `AT
 //! TIME ZONE 'UTC'`, and one of milliseconds or finer, such as `timestamp(3)`, a conversion that changes nothing.
 
-use super::id::{TimeOf, column, text};
+use super::id::{TimeOf, call, column, text};
 use crate::config::gucs;
 use crate::hooks::tree::{cast, nodes};
-use pgrx::pg_sys::{self, Const, FLOAT8OID, FuncExpr, INT4OID, INT8OID, NUMERICOID, Node, NodeTag, OpExpr, TEXTOID};
-use pgrx::{FromDatum, direct_function_call};
+use pgrx::pg_sys::{
+    self, Const, FLOAT8OID, FuncExpr, INT4OID, INT8OID, NUMERICOID, Node, NodeTag, Oid, OpExpr, TEXTOID, TIMESTAMPTZOID,
+};
+use pgrx::{FromDatum, IntoDatum, direct_function_call};
 use snowflake_core::display_time;
 use snowflake_core::id::layout::Layout;
 
@@ -51,8 +53,27 @@ pub unsafe fn time_of(node: *mut Node) -> Option<TimeOf> {
         let [id, shift] = called(tick, &[pg_sys::F_INT8SHR])?;
         let id = column(id)?;
         let layout = layout(u32::try_from(whole(shift)?).ok()?, unit, whole(epoch)?)?;
-        Some(TimeOf { id, layout: text(&layout)?, in_utc: in_utc.is_some(), is_foreign: false })
+        Some(TimeOf { id, layout: text(&layout)?, in_utc: in_utc.is_some(), is_called: false, is_foreign: false })
     }
+}
+
+/// The time of an ID, as such an expression.
+pub fn time_at(id: *mut Node, layout: &Layout) -> Option<*mut Node> {
+    let call = |function: u32, returns, arguments| call(Oid::from(function), returns, arguments);
+    let shift = layout.min_id(1).trailing_zeros().cast_signed();
+    let [unit, epoch] = [layout.tick_ms(), layout.epoch()].map(|ms| number_node(INT8OID, 8, ms.cast_signed()));
+    let tick = call(pg_sys::F_INT8SHR, INT8OID, vec![id, number_node(INT4OID, 4, shift)?]);
+    let since_epoch = call(pg_sys::F_INT8MUL, INT8OID, vec![tick, unit?]);
+    let ms = call(pg_sys::F_INT8PL, INT8OID, vec![since_epoch, epoch?]);
+    let ms = call(pg_sys::F_FLOAT8_INT8, FLOAT8OID, vec![ms]);
+    let seconds = call(pg_sys::F_FLOAT8DIV, FLOAT8OID, vec![ms, number_node(FLOAT8OID, 8, 1000.0)?]);
+    Some(call(pg_sys::F_TO_TIMESTAMP_FLOAT8, TIMESTAMPTZOID, vec![seconds]))
+}
+
+fn number_node(of_type: Oid, length: i32, value: impl IntoDatum) -> Option<*mut Node> {
+    let value = value.into_datum()?;
+    // SAFETY: the value is of the type, which is passed by value.
+    Some(unsafe { pg_sys::makeConst(of_type, -1, Oid::INVALID, length, value, false, true) }.cast())
 }
 
 /// A layout of 63 bits in which the time is above these bits: the one in force, if that is one.

@@ -62,9 +62,9 @@ pub fn is_ours(function: Oid) -> bool {
     extension != Oid::INVALID && owner == extension
 }
 
-/// The function of this extension with this name, of which there is one, if PUBLIC may execute it: a plan is kept when
-/// its session changes its role.
-pub fn ours(name: &CStr) -> Option<Oid> {
+/// The function of this extension with this name and so many arguments, of which there is one, if PUBLIC may execute it: a
+/// plan is kept when its session changes its role.
+pub fn ours(name: &CStr, arguments: i16) -> Option<Oid> {
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
     // SAFETY: the cache has this first key. Its rows have the fixed columns of this type, and are released when their
     // OIDs have been copied.
@@ -72,11 +72,9 @@ pub fn ours(name: &CStr) -> Option<Oid> {
         let none = pg_sys::Datum::null();
         let list = pg_sys::SearchSysCacheList(cache, 1, name.as_ptr().into(), none, none);
         let members = (*list).members.as_slice(usize::try_from((*list).n_members).unwrap_or(0));
-        let oids = members.iter().map(|&member| {
-            let row = pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast::<pg_sys::FormData_pg_proc>();
-            (*row).oid
-        });
-        let oids = oids.collect();
+        let rows = members.iter().map(|&member| pg_sys::GETSTRUCT(&raw mut (*member).tuple).cast());
+        let rows = rows.map(|row: *mut pg_sys::FormData_pg_proc| &*row).filter(|row| row.pronargs == arguments);
+        let oids = rows.map(|row| row.oid).collect();
         pg_sys::ReleaseCatCacheList(list);
         oids
     };
@@ -96,11 +94,6 @@ pub enum Function {
 
 thread_local! {
     static FUNCTIONS: Known<Function> = const { Known::new() };
-}
-
-/// Whether a function gives a time, such as that of an ID.
-pub fn is_time_function(function: Oid) -> bool {
-    function == Oid::from(pg_sys::F_TO_TIMESTAMP_FLOAT8) || which(function) != Function::Other
 }
 
 /// Whether this is `snowflake_timestamp` or `snowflake_decode`.

@@ -1,8 +1,13 @@
 //! IDs in expressions.
 
+use crate::config::layout_cache;
 use crate::hooks::tree::cast;
-use pgrx::IntoDatum;
 use pgrx::pg_sys::{self, INT8OID, Node, NodeTag, Oid, RelabelType, TEXTOID, Var};
+use pgrx::{FromDatum, IntoDatum, PgList};
+use snowflake_core::id::layout::Layout;
+
+/// `datetime_ops` of B-trees, which compares times of each type with each other (pg_opfamily.dat).
+pub const DATETIME: Oid = Oid::from_u32(434);
 
 /// An ID whose time an expression is.
 #[derive(Clone, Copy)]
@@ -13,6 +18,8 @@ pub struct TimeOf {
     pub layout: *mut Node,
     /// Whether the time is a `timestamp`, in UTC.
     pub in_utc: bool,
+    /// Whether a function of ours gives it, which refuses what is no ID.
+    pub is_called: bool,
     /// Whether rows may come from a foreign server.
     pub is_foreign: bool,
 }
@@ -43,9 +50,36 @@ pub fn as_bigint(id: *mut Var) -> *mut Node {
     }
 }
 
+/// The layout that this constant names.
+///
+/// # Safety
+///
+/// An expression of type text.
+pub unsafe fn layout_of(layout: *mut Node) -> Option<Layout> {
+    // SAFETY: as the caller's.
+    let text = unsafe {
+        cast::<pg_sys::Const>(layout, NodeTag::T_Const)
+            .and_then(|layout| <&[u8]>::from_datum((*layout).constvalue, (*layout).constisnull))
+    };
+    layout_cache::by_text(text?).ok()
+}
+
 /// A constant text.
 pub fn text(value: &str) -> Option<*mut Node> {
     let value = value.into_datum()?;
     // SAFETY: the value is a text, in the memory of the query.
     Some(unsafe { pg_sys::makeConst(TEXTOID, -1, pg_sys::DEFAULT_COLLATION_OID, -1, value, false, false) }.cast())
+}
+
+/// A call of a function with these arguments.
+pub fn call(function: Oid, returns: Oid, arguments: Vec<*mut Node>) -> *mut Node {
+    let mut list = PgList::<Node>::new();
+    arguments.into_iter().for_each(|argument| list.push(argument));
+    let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+    // SAFETY: a call as the function is declared.
+    unsafe {
+        let call =
+            pg_sys::makeFuncExpr(function, returns, list.into_pg(), Oid::INVALID, pg_sys::DEFAULT_COLLATION_OID, form);
+        call.cast()
+    }
 }

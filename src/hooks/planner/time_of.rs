@@ -2,13 +2,12 @@
 
 use super::arithmetic;
 use super::functions::{Function, which};
-use super::id::TimeOf;
+use super::id::{TimeOf, layout_of};
 use super::time_index::has_index_by_time;
-use crate::config::layout_cache;
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
+use pgrx::PgList;
 use pgrx::pg_sys::{self, FieldSelect, FuncExpr, Node, NodeTag, Query, RTEKind, RangeTblEntry, TargetEntry, Var};
-use pgrx::{FromDatum, PgList};
 use snowflake_core::id::layout::Layout;
 use std::ffi::CStr;
 
@@ -78,20 +77,16 @@ unsafe fn called(call: *mut FuncExpr, function: Function) -> Option<TimeOf> {
         let arguments = PgList::<Node>::from_pg((*call).args);
         let (id, layout) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
         let id = super::id::column(id)?;
-        sorts_by_time(layout).then_some(TimeOf { id, layout, in_utc: false, is_foreign: false })
+        sorts_by_time(layout).then_some(TimeOf { id, layout, in_utc: false, is_called: true, is_foreign: false })
     }
 }
 
 /// Whether this is the constant of a layout whose IDs, as `bigint`, are ordered by time.
 unsafe fn sorts_by_time(layout: *mut Node) -> bool {
-    // SAFETY: a node of the type that its tag names; the constant is of type text.
-    let text = unsafe {
-        cast::<pg_sys::Const>(layout, NodeTag::T_Const)
-            .and_then(|layout| <&[u8]>::from_datum((*layout).constvalue, (*layout).constisnull))
-    };
     // mutant: range-layout
-    let sorts = |layout: &Layout| layout.sorts_by_time() && i64::try_from(layout.max_id()).is_ok();
-    text.and_then(|text| layout_cache::by_text(text).ok()).is_some_and(|layout| sorts(&layout))
+    let sorts = |layout: Layout| layout.sorts_by_time() && i64::try_from(layout.max_id()).is_ok();
+    // SAFETY: an expression of type text.
+    unsafe { layout_of(layout) }.is_some_and(sorts)
 }
 
 /// The query of a common table expression; `None` if it refers to itself, or writes.
@@ -162,11 +157,12 @@ unsafe fn expression_of(table: &pg_sys::RelationData, number: i16) -> Option<*mu
     // SAFETY: a table has a description, and as many columns and defaults as it says.
     unsafe {
         let facts = (*table.rd_att).constr.as_ref().filter(|_| number > 0)?;
-        // A child table can have stored the results of another expression, and a foreign server anything.
+        // From PostgreSQL 16 on, a child table can have stored the results of another expression; a foreign server anything.
+        let has_others = !cfg!(feature = "pg15") && (*table.rd_rel).relhassubclass;
         let is_foreign = relation_kind((*table.rd_rel).relkind) == b'f';
         match relation_kind(pg_sys::get_attgenerated(table.rd_id, number)) {
             b'v' => {}
-            b's' if !(*table.rd_rel).relhassubclass && !is_foreign => {}
+            b's' if !has_others && !is_foreign => {}
             _ => return None,
         }
         let defaults = std::slice::from_raw_parts(facts.defval, facts.num_defval.into());

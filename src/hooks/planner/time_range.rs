@@ -4,29 +4,20 @@
 //! BETWEEN. The two are true for the same IDs, so that nothing is checked twice, and the planner expects as many rows as
 //! it does of any range of a column. Only where a query asks whether a condition is true: in WHERE and in ON, below AND and
 //! OR, and NOT of one. Where there is no such ID, the bound is NULL, and the condition is not true.
-//!
-//! `ORDER BY snowflake_timestamp(id)` becomes the order of the ID, which is one of those that it allows.
 
 use super::functions::ours;
-use super::id::{TimeOf, as_bigint, text};
+use super::id::{DATETIME, TimeOf, as_bigint, call, text};
 use super::time_of::time_of;
-use crate::config::gucs;
 use crate::hooks::tree::{cast, expression_tree_walker, nodes};
 use pgrx::pg_sys::{
-    self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, RowCompareExpr, SortGroupClause,
-    TIMESTAMPOID, TIMESTAMPTZOID, TargetEntry,
+    self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, RowCompareExpr, TIMESTAMPOID,
+    TIMESTAMPTZOID, TargetEntry,
 };
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgList};
 use std::ffi::{c_int, c_void};
 
-/// `datetime_ops` of B-trees, which compares times of each type with each other (pg_opfamily.dat).
-const DATETIME: Oid = Oid::from_u32(434);
-
 /// The operators of `bigint` (pg_operator.dat).
-const EQUAL: Oid = Oid::from_u32(410);
-const LESS: Oid = Oid::from_u32(412);
-const GREATER: Oid = Oid::from_u32(413);
 const AT_MOST: Oid = Oid::from_u32(414);
 const AT_LEAST: Oid = Oid::from_u32(415);
 
@@ -38,16 +29,12 @@ struct Planned {
     is_generic: bool,
 }
 
-/// Changes the conditions of a query, and its order; not those of its sub-queries.
+/// Changes the conditions of a query; not those of its sub-queries.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn apply(query: *mut Query, is_generic: bool) {
-    if !gucs::time_ranges() {
-        return;
-    }
     // SAFETY: a query that may be modified. Its conditions are expressions of it.
     unsafe {
         join_tree((*query).jointree.cast(), Planned { query, is_generic });
-        order(query);
     }
 }
 
@@ -232,7 +219,7 @@ unsafe fn bound(planned: Planned, id: TimeOf, end: End, time: *mut Node, inclusi
     unsafe {
         let inclusive = pg_sys::makeConst(BOOLOID, -1, Oid::INVALID, 1, inclusive, false, true).cast();
         let layout = pg_sys::copyObjectImpl(id.layout.cast()).cast();
-        let mut bound = call(ours(function)?, INT8OID, vec![time, inclusive, layout]);
+        let mut bound = call(ours(function, 3)?, INT8OID, vec![time, inclusive, layout]);
         if id.is_foreign && !is_known(time, planned.is_generic) && !pg_sys::contain_vars_of_level(time, 0) {
             bound = sub_query(bound);
             (*planned.query).hasSubLinks = true;
@@ -273,82 +260,5 @@ unsafe fn sub_query(expression: *mut Node) -> *mut Node {
         link.subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;
         link.subselect = query.into_pg().cast();
         link.into_pg().cast()
-    }
-}
-
-fn call(function: Oid, returns: Oid, arguments: Vec<*mut Node>) -> *mut Node {
-    let mut list = PgList::<Node>::new();
-    arguments.into_iter().for_each(|argument| list.push(argument));
-    let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-    // SAFETY: a call as the function is declared.
-    unsafe {
-        let call =
-            pg_sys::makeFuncExpr(function, returns, list.into_pg(), Oid::INVALID, pg_sys::DEFAULT_COLLATION_OID, form);
-        call.cast()
-    }
-}
-
-/// Orders by the ID instead of its time, where nothing else orders the rows of a tick.
-unsafe fn order(query: *mut Query) {
-    // SAFETY: lists of such nodes.
-    unsafe {
-        let is_plain = (*query).groupClause.is_null()
-            && (*query).groupingSets.is_null()
-            && (*query).distinctClause.is_null()
-            && (*query).setOperations.is_null()
-            && (*query).windowClause.is_null()
-            && !(*query).hasAggs
-            && !(*query).hasTargetSRFs
-            // mutant: range-ties
-            && (*query).limitOption != pg_sys::LimitOption::LIMIT_OPTION_WITH_TIES;
-        if (*query).sortClause.is_null() || !is_plain {
-            return;
-        }
-        let clauses: Vec<_> = nodes((*query).sortClause).map(|node| node.cast::<SortGroupClause>()).collect();
-        for (n, &clause) in clauses.iter().enumerate() {
-            let target = pg_sys::get_sortgroupclause_tle(clause, (*query).targetList);
-            let strategy = pg_sys::get_op_opfamily_strategy((*clause).sortop, DATETIME);
-            let id = if strategy == 0 { None } else { time_of((*target).expr.cast(), query) };
-            let Some(id) = id else { continue };
-            let id = as_bigint(id.id);
-            let sortop = if strategy == 1 { LESS } else { GREATER };
-            // The ID itself, in the same direction, may come next.
-            let is_last = clauses.get(n + 1).is_none_or(|&next| {
-                let target = pg_sys::get_sortgroupclause_tle(next, (*query).targetList);
-                (*next).sortop == sortop
-                    && (*next).nulls_first == (*clause).nulls_first
-                    && pg_sys::equal((*target).expr.cast(), id.cast())
-            });
-            // mutant: range-order
-            if is_last {
-                order_by(query, clause, target, id, sortop);
-            }
-            return;
-        }
-    }
-}
-
-/// Makes an item of ORDER BY one of this ID.
-unsafe fn order_by(
-    query: *mut Query,
-    clause: *mut SortGroupClause,
-    target: *mut TargetEntry,
-    id: *mut Node,
-    sortop: Oid,
-) {
-    // SAFETY: as above.
-    unsafe {
-        if (*target).resjunk {
-            (*target).expr = id.cast();
-        } else {
-            let mut targets = PgList::<TargetEntry>::from_pg((*query).targetList);
-            let number = i16::try_from(targets.len() + 1).unwrap_or(i16::MAX);
-            let target = pg_sys::makeTargetEntry(id.cast(), number, std::ptr::null_mut(), true);
-            targets.push(target);
-            (*query).targetList = targets.into_pg();
-            (*clause).tleSortGroupRef = pg_sys::assignSortGroupRef(target, (*query).targetList);
-        }
-        (*clause).eqop = EQUAL;
-        (*clause).sortop = sortop;
     }
 }

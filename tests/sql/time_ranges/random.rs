@@ -171,6 +171,11 @@ fn query(random: &mut Rng) -> String {
         ),
         6 => format!("DELETE FROM t{n} t WHERE {} RETURNING *", condition(random, &time, "t")),
         7 => format!("SELECT {time} FROM s{n} t ORDER BY {time} {direction} LIMIT {}", random.u32(1..50)),
+        8 if random.bool() => format!(
+            "SELECT count(*), max({time}), min({time}) FILTER (WHERE n > 5) FROM t{n} t WHERE {} GROUP BY n % {}",
+            condition(random, &time, "t"),
+            random.u32(1..4)
+        ),
         8 => format!(
             "SELECT * FROM s{n} t, LATERAL (SELECT max(other) AS other, max(n) AS n FROM t{n}) o WHERE {}",
             condition(random, &time, "o")
