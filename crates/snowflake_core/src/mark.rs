@@ -236,6 +236,10 @@ impl<'a, S: Storage> Mark<'a, S> {
         let previous_life = last.map_or(0, |last| last.previous_life);
         let life = self.state.life.load(Relaxed);
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
+        let same_worker = last.is_none_or(|last| last.identity.worker == identity.worker);
+        assert!(same_worker, "the mark of a worker would be replaced by another's, {}", identity.worker);
+        let covered = self.settings.layout.time_of(generator.covered_until());
+        assert!(mark >= covered, "I1: the mark would fall to {mark}, and IDs can be issued up to {covered}");
         // mutant: publish-after-persist
         self.persist(last.as_ref(), record)?;
         self.publish(needed(), now, mark);
@@ -306,6 +310,7 @@ impl<'a, S: Storage> Mark<'a, S> {
 
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         let counts = self.storage.write_wal(worker, mark)?;
+        assert!(counts >= mark, "I1: WAL has a mark of {counts} after {mark} was written there");
         self.state.in_wal.store(counts, Relaxed);
         Ok(())
     }
@@ -329,6 +334,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         last_life: Option<LastLife>,
     ) -> Result<Inode, S::Error> {
         let (life, previous_life) = (self.storage.new_life(), last_life.map_or(0, |last| last.life.number));
+        assert!(life != 0 && life != previous_life, "a life with the number {life} after {previous_life}");
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
@@ -361,6 +367,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let written = if adds { self.storage.add_record(&record) } else { self.storage.replace_record(&record) }?;
         state.write_failed.store(false, Relaxed);
         state.revision.store(revision, Relaxed);
+        state.flushed.store(record.mark, Relaxed);
         state.life.store(record.life, Relaxed);
         state.others.store(record.others.highest(), Relaxed);
         state.keep_write_ms(self.storage.monotonic_ms().saturating_sub(began_ms));
@@ -370,6 +377,8 @@ impl<'a, S: Storage> Mark<'a, S> {
     /// Lets the generator use a durable mark.
     fn publish(&self, needed: Tick, now: UnixMs, mark: UnixMs) {
         let layout = &self.settings.layout;
+        let flushed = self.state.flushed.load(Relaxed);
+        assert!(mark <= flushed, "I1: a mark of {mark} would be used, and {flushed} is durable");
         let needed = layout.time_of(needed);
         self.state.set_extension(self.extension(needed, mark.saturating_sub(needed)));
         let soft_limit = reservation::soft_limit(now, needed, mark);

@@ -259,6 +259,8 @@ impl Client {
     }
 
     fn use_lease(&mut self, io: &impl Io, lease: DurableLease) {
+        let is_shorter = |last: DurableLease| last.worker == lease.worker && last.granted_until > lease.granted_until;
+        assert!(!self.lease.is_some_and(is_shorter), "I3: a lease would become shorter, {}", lease.granted_until);
         let left_ms = lease.granted_until.saturating_sub(self.latest(io));
         self.term_ms = left_ms.clamp(1000, io.lease_ms());
         self.lease = Some(lease);

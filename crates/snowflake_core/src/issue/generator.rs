@@ -154,6 +154,7 @@ impl Generator {
     /// Allows every tick before `end`, which the durable mark must cover by now, and asks for an extension from the
     /// tick `soft_limit` on. To be called under a lock.
     pub fn cover(&self, soft_limit: Tick, end: Tick) {
+        assert!(self.is_started(), "I2: a mark for a generator that has not been told where to begin");
         let end = end << self.sequence_bits;
         self.limit.fetch_max(end, Ordering::Release);
         self.soft_limit.fetch_max((soft_limit << self.sequence_bits).min(end), Ordering::Release);
@@ -170,6 +171,8 @@ impl Generator {
     /// Raises the state, so that all new IDs are in later ticks than this one, which the durable mark must cover by
     /// now.
     pub fn advance(&self, past: Tick) {
+        let covered = self.covered_until();
+        assert!(past < covered, "I1: an advance to tick {past}, and the mark covers {covered}");
         // The history first: earlier ticks are not entered any more, and nothing is taken of those entered.
         self.history.raise_floor(past);
         let position = past << self.sequence_bits | self.sequence_mask;
@@ -360,6 +363,9 @@ impl Generator {
         // mutant: close-after-claim
         let Ok(span) = self.try_claim(state, first, want) else { return Outcome::Contended };
         if opens {
+            // The limit does not fall. A position that is not returned is not issued.
+            let limit = self.limit.load(Ordering::Relaxed);
+            assert!(span.last < limit, "I1: position {} was taken, and the limit is {limit}", span.last);
             self.close(state, first, policy);
         }
         let lead = tick.saturating_sub(now);

@@ -132,6 +132,9 @@ impl<S: Storage> Mark<'_, S> {
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
         let first = plan.first_tick(&layout);
         let Plan { identity, record, last_life, point, .. } = plan;
+        let known = record.map_or(0, |record| record.mark_of(identity.worker));
+        let begin = layout.time_of(first);
+        assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
         let wanted = self.mark_for(first, now)?;
         self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);

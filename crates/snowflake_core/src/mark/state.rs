@@ -22,6 +22,8 @@ pub struct MarkState {
     directory: [AtomicU64; 2],
     /// The revision of the record that was written last.
     pub(super) revision: AtomicU64,
+    /// Its mark, which is durable.
+    pub(super) flushed: AtomicU64,
     /// The number of its life.
     pub(super) life: AtomicU64,
     /// The highest mark of another worker in it.

@@ -316,3 +316,25 @@ fn borrowed_ids_are_those_ahead_of_the_clock() {
         assert_eq!(generator.counts().borrowed, borrowed, "at {now}");
     }
 }
+
+#[test]
+#[should_panic = "I1: an advance to tick 110, and the mark covers 110"]
+fn an_advance_past_the_mark_fails_and_raises_nothing() {
+    let generator = started(100, 110);
+    generator.advance(109);
+    generator.advance(110);
+}
+
+#[test]
+#[should_panic = "I2: a mark for a generator that has not been told where to begin"]
+fn a_mark_that_comes_before_the_start_fails() {
+    Generator::new(BITS).cover(100, 110);
+}
+
+#[test]
+#[should_panic = "I1: position 443 was taken, and the limit is 440"]
+fn a_position_above_the_mark_is_not_returned() {
+    let generator = started(100, 110);
+    generator.soft_limit.store(u64::MAX, Ordering::Relaxed);
+    let _ = step(&generator, 110, 4);
+}
