@@ -89,6 +89,8 @@ suite/core: setup
 	@tools/timed 'the core, and random schedules' cargo test --locked --package snowflake_core
 	@echo "==> Exploring leases of workers: every order of crashes, lost answers, late requests, copies and restores"
 	@tools/timed 'the model of leases' cargo test --locked --package lease_model
+	@echo "==> Exploring the mark: every order of crashes, writes, lost WAL, promotions, rewinds and changes of the configuration"
+	@tools/timed 'the model of the mark' cargo test --locked --package mark_model
 	@echo "==> Simulating a fleet: a day of crashes, failovers, wrong clocks and leases"
 	@tools/timed 'the simulated fleet' cargo test --locked --package fleet_simulation
 
@@ -161,6 +163,11 @@ suite/faults: ready
 suite/model: setup
 	@echo "==> Exploring leases of workers: larger worlds"
 	SNOWFLAKE_PG_TESTS=full cargo test --locked --package lease_model
+
+## larger worlds of the durable mark (three minutes)
+suite/mark: setup
+	@echo "==> Exploring the mark: larger worlds"
+	SNOWFLAKE_PG_TESTS=full cargo test --locked --package mark_model
 
 ## checks are removed from the code, and a test notices (90 minutes; MUTANTS="parts of names")
 suite/mutants: setup

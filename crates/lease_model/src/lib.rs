@@ -49,7 +49,7 @@
 //! - [`rules`]: each rule of the protocol can be switched off, to see what goes wrong without it.
 //! - [`world`]: how much there is of everything; [`world::Beyond`] is what no rule helps against.
 //! - [`promises`]: what must hold in every state, and what must be seen in some.
-//! - [`forget`], [`tokens`]: make one state of many, so that all can be explored; [`explore`] does it.
+//! - [`forget`], [`tokens`]: make one state of many, so that all can be explored; [`model_explorer`] does it.
 //! - [`story`]: tells a sequence of steps in sentences.
 //!
 //! A server issues everything below its mark as soon as it extends the mark. Whoever issues less has less to repeat,
@@ -58,7 +58,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod explore;
 pub mod forget;
 pub mod model;
 pub mod promises;

@@ -74,16 +74,8 @@ pub enum Rule {
 }
 
 impl Display for Rule {
-    /// Its name as words of a test's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = format!("{self:?}");
-        for (at, letter) in name.char_indices() {
-            if letter.is_uppercase() && at > 0 {
-                f.write_str("_")?;
-            }
-            write!(f, "{}", letter.to_ascii_lowercase())?;
-        }
-        Ok(())
+        f.write_str(&model_explorer::words(self))
     }
 }
 

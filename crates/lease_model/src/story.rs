@@ -5,10 +5,12 @@ use crate::registry::Answer;
 use crate::state::{Memory, Request, Server, State};
 use crate::step::{Fate, Step, Way};
 use crate::world::{Beyond, World};
+use model_explorer::Told;
 
-/// The sentences, one for each step.
-pub fn tell(path: Vec<(State, Option<Step>)>, world: &World) -> Vec<String> {
-    path.into_iter().filter_map(|(state, step)| step.map(|step| sentence(&state, step, world))).collect()
+impl Told for World {
+    fn tell(&self, state: &State, step: Step) -> String {
+        sentence(state, step, self)
+    }
 }
 
 fn name(server: usize) -> &'static str {

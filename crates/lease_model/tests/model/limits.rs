@@ -3,11 +3,11 @@
 use crate::promise::{IMAGES, RESTORED};
 use crate::rules::goes_wrong;
 use crate::trial;
-use lease_model::explore::{self, Findings};
 use lease_model::promises::{GIVEN_AWAY, UNIQUENESS};
 use lease_model::rules::{Off, Rule};
 use lease_model::world::{Beyond, World};
 use libtest_mimic::Trial;
+use model_explorer::Findings;
 
 const LIMITS: &[(&str, World)] = &[
     ("a_disk_that_goes_back_in_the_same_boot_can_repeat_ids", IMAGES.with(Beyond::RolledBackDisk)),
@@ -27,15 +27,15 @@ pub fn trials() -> Vec<Trial> {
     let limits = LIMITS.iter().map(|(name, world)| trial(*name, || goes_wrong(world)));
     let noticed = trial("a_disk_that_goes_back_past_a_renewal_is_noticed_where_the_registry_is_reached", || {
         let world = World { end: 3, alone: false, ..IMAGES }.with(Beyond::RolledBackPastRenewal);
-        let findings = explore::all(&world);
+        let findings = model_explorer::all(&world);
         assert!(findings.broken.is_empty(), "{:?}", findings.broken);
         format!("{} states in {:.1} s", findings.states, findings.took.as_secs_f64())
     });
     let lost = World { end: 3, ..RESTORED }.with(Beyond::UnnoticedRestore);
     let told = trial("a_server_whose_worker_was_lost_and_given_away_issues_nothing_once_it_is_told", move || {
-        let findings = explore::all(&lost);
+        let findings = model_explorer::all(&lost);
         assert!(is_broken(&findings, UNIQUENESS) && !is_broken(&findings, GIVEN_AWAY), "{:?}", findings.broken);
-        let without = explore::all(&World { off: Off::only(Rule::StopsWhenGivenAway), ..lost });
+        let without = model_explorer::all(&World { off: Off::only(Rule::StopsWhenGivenAway), ..lost });
         assert!(is_broken(&without, GIVEN_AWAY), "without the rule");
         format!("{} states in {:.1} s", findings.states, findings.took.as_secs_f64())
     });

@@ -1,7 +1,6 @@
 //! What holds in every state, whatever happens that the protocol promises to stand.
 
 use crate::{Bounds, bounds, trial};
-use lease_model::explore;
 use lease_model::world::World;
 use libtest_mimic::Trial;
 
@@ -72,7 +71,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn hold(world: &World) -> String {
-    let findings = explore::all(world);
+    let findings = model_explorer::all(world);
     for (property, steps) in &findings.broken {
         println!("\nNOT TRUE: {property}\n  {}", steps.join("\n  "));
     }

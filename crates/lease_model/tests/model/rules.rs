@@ -4,7 +4,7 @@ use crate::promise::{
     EARLY, IMAGES, LATE, LATE_AND_RESTORED, LATE_ONCE, LATE_TWICE_AND_RESTORED, RESTORED, TWO_WORKERS,
 };
 use crate::{Bounds, bounds, trial};
-use lease_model::explore;
+use lease_model::promises::UNIQUENESS;
 use lease_model::rules::Rule;
 use lease_model::world::{Beyond, World};
 use libtest_mimic::Trial;
@@ -65,7 +65,7 @@ pub fn trials() -> Vec<Trial> {
 /// Shows how a timestamp comes to be issued twice.
 pub fn goes_wrong(world: &World) -> String {
     let began = Instant::now();
-    let (states, steps) = explore::duplicate(world);
+    let (states, steps) = model_explorer::shortest_way(world, UNIQUENESS);
     let steps = steps.expect("a timestamp that is issued twice");
     format!("after {states} states in {:.1} s\n  {}", began.elapsed().as_secs_f64(), steps.join("\n  "))
 }
@@ -78,7 +78,7 @@ fn stays_right(rule: Rule) -> String {
     let fits = |world: &World| rule != Rule::LeaseBesideMark || world.late < 2;
     let worlds = short.into_iter().chain(large.into_iter().filter(|world| bounds() == Bounds::Full && fits(world)));
     let states = worlds.map(|world| {
-        let findings = explore::all(&World { is_symmetric: true, ..world.without(rule) });
+        let findings = model_explorer::all(&World { is_symmetric: true, ..world.without(rule) });
         assert!(findings.broken.is_empty(), "{:?}", findings.broken);
         format!("\n  {} states in {:.1} s", findings.states, findings.took.as_secs_f64())
     });

@@ -1,0 +1,123 @@
+//! What a start finds, as the core's start table takes it.
+
+use crate::rules::Rule;
+use crate::state::{InPage, Life, Page, Record, State};
+use crate::world::World;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::life::{self, LastLife};
+use snowflake_core::mark::record::{self, OtherMarks};
+use snowflake_core::mark::start_table::{MarkConflict, StartContext, StartPoint, decide};
+use snowflake_core::mark::wal_page::InWal;
+use snowflake_core::server::identity::{Identity, Inode};
+use std::sync::LazyLock;
+
+/// Two layouts with ticks of a millisecond, from 1970 on.
+static LAYOUTS: LazyLock<[Layout; 2]> =
+    LazyLock::new(|| ["t50 w1 s12 epoch=0", "t49 w1 s13 epoch=0"].map(|layout| layout.parse().expect("a layout")));
+
+/// What decides where a server begins.
+pub struct Found {
+    pub record: Option<record::Record>,
+    pub identity: Identity,
+    pub context: StartContext,
+}
+
+impl Found {
+    /// What a server finds whose clock shows `now`.
+    pub fn new(state: &State, server: usize, now: u8, world: &World) -> Self {
+        let at = &state.servers[server];
+        let directory = &state.directories[at.directory];
+        let record = directory.record.map(|record| as_core(&record, world));
+        let mut identity = Identity {
+            system_identifier: 1,
+            timeline: at.timeline.into(),
+            directory: inode(directory.inode),
+            worker: at.worker.into(),
+            layout: LAYOUTS[usize::from(at.layout)],
+        };
+        if let Some(record) = &record {
+            if !world.keeps(Rule::SameLayout) {
+                identity.layout = record.identity.layout;
+            }
+            if !world.keeps(Rule::RecordNamesDirectory) {
+                identity.directory = record.identity.directory;
+            }
+            if !world.keeps(Rule::RecordNamesTimeline) {
+                identity.timeline = record.identity.timeline;
+            }
+        }
+        let own = |life: &Life| life.is_own || !world.keeps(Rule::CopiedLifeSaysNothing);
+        let at_directory = if world.keeps(Rule::RecordNamesDirectory) { directory.inode } else { 0 };
+        let last_life = at.life.filter(own).map(|life| as_last(life, at_directory));
+        // Without the life, whatever is there is taken for the last record.
+        let believed = |record: &record::Record| LastLife {
+            life: life::Life {
+                number: record.life,
+                revision: record.revision - 1,
+                worker: record.identity.worker,
+                wal_mark: 1,
+            },
+            elsewhere: false,
+        };
+        let last_life = if world.keeps(Rule::LifeInDataDirectory) { last_life } else { record.as_ref().map(believed) };
+        let context = StartContext {
+            now: now.into(),
+            start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin.into() } else { 0 },
+            wal: Some(in_wal(&at.page, at.worker, world)),
+            was_standby: at.is_promoted,
+            last_life,
+            lease: None,
+        };
+        Self { record, identity, context }
+    }
+
+    /// What the core's start table says.
+    pub fn decide(&self) -> Result<StartPoint, MarkConflict> {
+        decide(self.record.as_ref(), &self.identity, &self.context)
+    }
+}
+
+fn inode(number: u8) -> Inode {
+    Inode { number: number.into(), born_ns: number.into() }
+}
+
+/// A record as the core has it.
+pub fn as_core(record: &Record, world: &World) -> record::Record {
+    let other = 1 - u64::from(record.worker);
+    let others = [(other, record.other.into())].into_iter().filter(|&(_, mark)| mark > 0);
+    let layout = LAYOUTS[usize::from(record.layout)];
+    record::Record {
+        revision: record.revision,
+        life: record.life.into(),
+        previous_life: if world.keeps(Rule::RecordNamesLifeBefore) { record.previous_life.into() } else { 0 },
+        mark: record.mark.into(),
+        logged: if world.keeps(Rule::RecordNamesWal) { record.logged.into() } else { 0 },
+        identity: Identity {
+            system_identifier: 1,
+            timeline: record.timeline.into(),
+            directory: inode(record.directory),
+            worker: record.worker.into(),
+            layout,
+        },
+        others: OtherMarks::new(others, 0),
+    }
+}
+
+/// A life as a start reads it, beside the directory with this inode; 0 is any.
+pub fn as_last(life: Life, directory: u8) -> LastLife {
+    let Life { number, revision, worker, wal_mark, .. } = life;
+    let known = life::Life { number: number.into(), revision, worker: worker.into(), wal_mark: wal_mark.into() };
+    LastLife { life: known, elsewhere: directory != 0 && life.directory != directory }
+}
+
+fn in_wal(page: &Page, worker: u8, world: &World) -> InWal {
+    let layout = page.layout.map(|layout| LAYOUTS[usize::from(layout)]);
+    let layout = layout.filter(|_| world.keeps(Rule::SameLayout));
+    let says = |mark, is_unknown| InWal { mark, is_unknown, common: 0, layout };
+    match page.workers[usize::from(worker)] {
+        InPage::Unwritten => says(None, false),
+        InPage::Unknown => says(None, true),
+        InPage::Mark(mark) if world.keeps(Rule::WalCounts) => says(Some(mark.into()), false),
+        InPage::Mark(_) => says(Some(1), false),
+    }
+}

@@ -1,0 +1,163 @@
+//! The model, as the model checker wants it.
+
+use crate::names::normalize;
+use crate::promises;
+use crate::state::{Directory, Image, Life, Memory, SERVERS, SHARED, Server, State, Time, WORKERS};
+use crate::step::{Step, next_setting, steps};
+use crate::world::World;
+use stateright::{Model, Property};
+
+/// What the clock shows first.
+pub const FIRST: Time = 1;
+
+impl Model for World {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        let mut state = State {
+            now: FIRST,
+            servers: [Server::default(); SERVERS],
+            directories: [Directory::default(); SERVERS + 1],
+            issued: [0; WORKERS],
+            lives: 0,
+            timelines: 1,
+            budget: self.budget,
+            broken: Default::default(),
+        };
+        for (inode, directory) in (1..).zip(&mut state.directories) {
+            directory.inode = inode;
+        }
+        let directory = if self.is_shared { SHARED } else { 0 };
+        state.servers[0] = Server { timeline: 1, wal_mark: self.wal_mark, directory, ..Server::default() };
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Step>) {
+        if !state.broken.uniqueness {
+            steps(state, self, actions);
+        }
+    }
+
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut state = *last;
+        state.happen(step, self);
+        normalize(&mut state);
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        promises::all(self)
+    }
+}
+
+impl State {
+    fn happen(&mut self, step: Step, world: &World) {
+        match step {
+            Step::Tick => self.now += 1,
+            Step::Begin { server, now } => self.begin(server, now, world),
+            Step::Write { server } => self.write(server, world),
+            Step::Issue { server } => self.issue(server),
+            Step::Extend { server } => self.extend(server, world),
+            Step::Stop { server } => self.stop(server),
+            Step::Crash { server } => {
+                self.budget.ends -= 1;
+                self.end(server);
+            }
+            Step::Backup { from, to } => self.back_up(from, to),
+            Step::Receive { server } => self.receive(server),
+            Step::Promote { server } => self.promote(server),
+            Step::Detach { server } => {
+                self.budget.promotions -= 1;
+                let primary = self.servers[server].follows.take();
+                primary.into_iter().for_each(|primary| self.servers[primary].is_superseded = true);
+            }
+            Step::Image { server } => {
+                self.budget.images -= 1;
+                let at = &mut self.servers[server];
+                at.image = Some(Image { timeline: at.timeline, page: at.page, life: at.life });
+            }
+            Step::PutBack { server, is_own } => self.put_back(server, is_own),
+            Step::Rewind { server, to } => self.rewind(server, to),
+            Step::SetWorker { server } => self.change(server, |at| at.worker = 1 - at.worker),
+            Step::SetLayout { server } => self.change(server, |at| at.layout = 1 - at.layout),
+            Step::SetWalMark { server } => self.change(server, |at| at.wal_mark = next_setting(at.wal_mark)),
+            Step::SetDirectory { server } => {
+                self.change(server, |at| at.directory = if at.directory == SHARED { server } else { SHARED });
+            }
+        }
+    }
+
+    /// The process of a server ends.
+    pub fn end(&mut self, server: usize) {
+        let at = &mut self.servers[server];
+        at.memory = Memory::Down;
+        at.is_promoted = false;
+    }
+
+    fn change(&mut self, server: usize, change: impl FnOnce(&mut Server)) {
+        self.budget.changes -= 1;
+        let at = &mut self.servers[server];
+        at.is_disturbed = true;
+        change(at);
+    }
+
+    fn back_up(&mut self, from: usize, to: usize) {
+        self.budget.backups -= 1;
+        let source = self.servers[from];
+        let life = source.life.map(|life| Life { is_own: false, ..life });
+        let directory = if source.directory == from { to } else { source.directory };
+        if directory == to {
+            self.directories[to].record = self.directories[from].record;
+        }
+        self.servers[to] = Server {
+            life,
+            directory,
+            follows: Some(source.follows.unwrap_or(from)),
+            is_promoted: false,
+            is_superseded: false,
+            is_disturbed: true,
+            memory: Memory::Down,
+            image: None,
+            ..source
+        };
+    }
+
+    fn receive(&mut self, server: usize) {
+        let Some(primary) = self.servers[server].follows else { return };
+        let Server { page, timeline, .. } = self.servers[primary];
+        let at = &mut self.servers[server];
+        (at.page, at.timeline) = (page, timeline);
+    }
+
+    fn promote(&mut self, server: usize) {
+        self.budget.promotions -= 1;
+        self.timelines += 1;
+        let timeline = self.timelines;
+        let at = &mut self.servers[server];
+        let primary = at.follows.take();
+        (at.timeline, at.is_promoted) = (timeline, true);
+        if let Some(primary) = primary {
+            self.servers[primary].is_superseded = true;
+        }
+    }
+
+    fn put_back(&mut self, server: usize, is_own: bool) {
+        let at = &mut self.servers[server];
+        let Some(Image { timeline, page, life }) = at.image.take() else { return };
+        (at.timeline, at.page, at.is_disturbed) = (timeline, page, true);
+        at.life = life.map(|life| Life { is_own: life.is_own && is_own, ..life });
+    }
+
+    fn rewind(&mut self, server: usize, to: usize) {
+        self.budget.rewinds -= 1;
+        let source = self.servers[to];
+        if source.directory == to && self.servers[server].directory == server {
+            self.directories[server].record = self.directories[to].record;
+        }
+        let at = &mut self.servers[server];
+        at.life = source.life.map(|life| Life { is_own: false, ..life });
+        (at.page, at.timeline) = (source.page, source.timeline);
+        (at.follows, at.is_superseded, at.is_disturbed) = (Some(to), false, true);
+    }
+}

@@ -1,0 +1,220 @@
+//! What servers, their directories and their WAL remember.
+
+/// A timestamp, and what a right clock shows.
+pub type Time = u8;
+
+/// A worker ID.
+pub type Worker = u8;
+
+/// The most servers that a world has room for.
+pub const SERVERS: usize = 3;
+
+/// The most workers.
+pub const WORKERS: usize = 2;
+
+/// The state directory outside all data directories.
+pub const SHARED: usize = SERVERS;
+
+/// The record in a state directory. Either of the two slots counts, so a write that is cut off has not happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Record {
+    pub revision: u64,
+    pub life: u8,
+    pub previous_life: u8,
+    pub mark: Time,
+    pub logged: Time,
+    pub timeline: u8,
+    pub directory: u8,
+    pub worker: Worker,
+    pub layout: u8,
+    /// The mark of the other worker.
+    pub other: Time,
+}
+
+/// What a data directory knows of the record that it wrote last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Life {
+    pub number: u8,
+    pub revision: u64,
+    pub worker: Worker,
+    pub wal_mark: Time,
+    pub directory: u8,
+    /// Whether this data directory wrote it. A copy says nothing.
+    pub is_own: bool,
+}
+
+/// What a page in WAL says of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum InPage {
+    /// Nothing.
+    #[default]
+    Unwritten,
+    /// The worker issues IDs without marks in WAL.
+    Unknown,
+    Mark(Time),
+}
+
+/// The page with the marks, as far as a data directory has WAL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Page {
+    pub workers: [InPage; WORKERS],
+    /// The layout of the server that wrote last.
+    pub layout: Option<u8>,
+}
+
+/// A state directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Directory {
+    /// 0 if there is none.
+    pub inode: u8,
+    pub record: Option<Record>,
+}
+
+/// `snowflake_pg.wal_mark`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WalMark {
+    Off,
+    #[default]
+    Prefer,
+    Require,
+}
+
+/// A server with its data directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// 0 if there is no such server.
+    pub timeline: u8,
+    pub page: Page,
+    pub life: Option<Life>,
+    pub worker: Worker,
+    pub layout: u8,
+    pub wal_mark: WalMark,
+    /// The number of its state directory.
+    pub directory: usize,
+    /// The primary of a standby.
+    pub follows: Option<usize>,
+    /// Whether this process is a promoted standby.
+    pub is_promoted: bool,
+    /// Whether a standby of this server was promoted: it may only come back after pg_rewind.
+    pub is_superseded: bool,
+    /// Whether anything but crashes, stops and starts has happened to it.
+    pub is_disturbed: bool,
+    pub memory: Memory,
+    /// An earlier state of the data directory, without the state directory.
+    pub image: Option<Image>,
+}
+
+/// A backup of a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Image {
+    pub timeline: u8,
+    pub page: Page,
+    pub life: Option<Life>,
+}
+
+/// The shared memory of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// The generator has not been started.
+    #[default]
+    Down,
+    /// It waits until the clock shows this time: no mark is certain.
+    Waiting(Time),
+    Starting(Start),
+    Running(Running),
+}
+
+/// A start of which something is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Start {
+    pub first: Time,
+    pub mark: Time,
+    pub in_wal: Time,
+    pub known: Time,
+    pub write: Write,
+}
+
+/// What is written next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Write {
+    Wal,
+    /// Nothing, but a standby must have the mark in WAL.
+    Standby,
+    Record,
+    /// Of a start: the life in the data directory.
+    Life(Life),
+    /// Of a start without marks in WAL, which says so.
+    Disown(Life),
+    /// The mark is used.
+    Publish,
+}
+
+/// A generator that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Running {
+    /// The next timestamp.
+    pub next: Time,
+    /// Everything below may be issued.
+    pub covered: Time,
+    /// How far timestamps are ahead of the clock.
+    pub lag: Time,
+    pub in_wal: Time,
+    pub life: u8,
+    pub revision: u64,
+    pub directory: u8,
+    /// A further mark, and what is written next of it.
+    pub extension: Option<(Time, Write)>,
+}
+
+/// Everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub now: Time,
+    pub servers: [Server; SERVERS],
+    pub directories: [Directory; SERVERS + 1],
+    /// For each worker, a bit for each timestamp that was issued.
+    pub issued: [u64; WORKERS],
+    /// The number of the last life.
+    pub lives: u8,
+    pub timelines: u8,
+    pub budget: Budget,
+    pub broken: Broken,
+}
+
+/// How often things can still happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Budget {
+    /// Crashes and planned stops.
+    pub ends: u8,
+    pub backups: u8,
+    pub promotions: u8,
+    pub rewinds: u8,
+    pub changes: u8,
+    pub images: u8,
+}
+
+/// What does not hold any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Broken {
+    pub uniqueness: bool,
+    pub i1: bool,
+    pub i2: bool,
+    pub alarm: bool,
+}
+
+impl Record {
+    /// Every timestamp that a worker is known to have issued is below this.
+    pub fn mark_of(&self, worker: Worker) -> Time {
+        if worker == self.worker { self.mark } else { self.other }
+    }
+}
+
+impl Page {
+    /// The mark that counts for a worker; 0 if there is none.
+    pub fn highest(&self, worker: Worker) -> Time {
+        match self.workers[usize::from(worker)] {
+            InPage::Mark(mark) => mark,
+            InPage::Unwritten | InPage::Unknown => 0,
+        }
+    }
+}

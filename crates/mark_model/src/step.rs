@@ -1,0 +1,193 @@
+//! What can happen.
+
+use crate::server::extended;
+use crate::state::{Memory, SERVERS, State, WORKERS, WalMark, Worker};
+use crate::world::{Beyond, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The clock advances.
+    Tick,
+    /// A server that is down looks for its mark, with this clock.
+    Begin {
+        server: usize,
+        now: u8,
+    },
+    /// A server writes what comes next.
+    Write {
+        server: usize,
+    },
+    /// A server issues all timestamps that its clock and its mark allow.
+    Issue {
+        server: usize,
+    },
+    /// A server extends its mark.
+    Extend {
+        server: usize,
+    },
+    /// A planned stop.
+    Stop {
+        server: usize,
+    },
+    /// A server dies.
+    Crash {
+        server: usize,
+    },
+    /// A new server from a base backup of a running or a stopped one, which becomes its primary.
+    Backup {
+        from: usize,
+        to: usize,
+    },
+    /// A standby receives WAL.
+    Receive {
+        server: usize,
+    },
+    /// A standby of a primary that is down is promoted.
+    Promote {
+        server: usize,
+    },
+    /// A copy of a server that is down starts beside it, as no standby.
+    Detach {
+        server: usize,
+    },
+    /// A backup of a data directory is made, and later put back, over the files or in their place.
+    Image {
+        server: usize,
+    },
+    PutBack {
+        server: usize,
+        is_own: bool,
+    },
+    /// pg_rewind makes a superseded primary a standby of this server.
+    Rewind {
+        server: usize,
+        to: usize,
+    },
+    /// The configuration changes while the server is down.
+    SetWorker {
+        server: usize,
+    },
+    SetLayout {
+        server: usize,
+    },
+    SetWalMark {
+        server: usize,
+    },
+    SetDirectory {
+        server: usize,
+    },
+}
+
+/// Everything that can happen next.
+pub fn steps(state: &State, world: &World, steps: &mut Vec<Step>) {
+    if state.now < world.end {
+        steps.push(Step::Tick);
+    }
+    for server in (0..SERVERS).filter(|&server| state.servers[server].timeline > 0) {
+        local(state, world, server, steps);
+        of_fleet(state, world, server, steps);
+    }
+}
+
+fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
+    let at = &state.servers[server];
+    let is_locked = (0..SERVERS).any(|other| {
+        let other = &state.servers[other];
+        other.directory == at.directory && other.memory != Memory::Down
+    });
+    let may_run = at.follows.is_none() && (!at.is_superseded || world.beyond == Beyond::OldPrimary);
+    match at.memory {
+        Memory::Down if may_run && !is_locked => begin(state, world, server, steps),
+        Memory::Waiting(_) if may_run => begin(state, world, server, steps),
+        Memory::Down | Memory::Waiting(_) => {}
+        Memory::Starting(start) if state.can_write(server, start.write, start.in_wal, world) => {
+            steps.push(Step::Write { server });
+        }
+        Memory::Starting(_) => {}
+        Memory::Running(running) => {
+            if running.next < running.covered && running.next <= state.now + running.lag {
+                steps.push(Step::Issue { server });
+            }
+            match running.extension {
+                Some((_, write)) if state.can_write(server, write, running.in_wal, world) => {
+                    steps.push(Step::Write { server });
+                }
+                Some(_) => {}
+                None if extended(&running, state, world) > running.covered => steps.push(Step::Extend { server }),
+                None => {}
+            }
+            if running.extension.is_none() && state.budget.ends > 0 {
+                steps.push(Step::Stop { server });
+            }
+        }
+    }
+    if at.memory != Memory::Down && state.budget.ends > 0 {
+        steps.push(Step::Crash { server });
+    }
+    if at.memory == Memory::Down && at.follows.is_none() && state.budget.changes > 0 {
+        if WORKERS > 1 {
+            steps.push(Step::SetWorker { server });
+        }
+        steps.extend([Step::SetLayout { server }, Step::SetWalMark { server }, Step::SetDirectory { server }]);
+    }
+}
+
+fn begin(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
+    let clocks = if world.wrong_clocks { 1..=world.end } else { state.now..=state.now };
+    steps.extend(clocks.map(|now| Step::Begin { server, now }));
+}
+
+fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
+    let at = &state.servers[server];
+    if state.budget.backups > 0
+        && let Some(to) = (0..SERVERS).find(|&to| state.servers[to].timeline == 0)
+    {
+        steps.push(Step::Backup { from: server, to });
+    }
+    if let Some(primary) = at.follows {
+        let primary = &state.servers[primary];
+        if (primary.page, primary.timeline) != (at.page, at.timeline) && !primary.is_superseded {
+            steps.push(Step::Receive { server });
+        }
+        if state.budget.promotions > 0 && may_be_promoted(state, world, server, at.worker) {
+            steps.push(Step::Promote { server });
+        }
+    }
+    if at.follows.is_some() && state.budget.promotions > 0 && may_be_promoted(state, world, server, at.worker) {
+        steps.push(Step::Detach { server });
+    }
+    if at.image.is_none() && state.budget.images > 0 && at.life.is_some() {
+        steps.push(Step::Image { server });
+    }
+    if at.image.is_some() && at.memory == Memory::Down {
+        steps.extend([true, false].map(|is_own| Step::PutBack { server, is_own }));
+    }
+    if at.is_superseded && state.budget.rewinds > 0 {
+        let primaries = (0..SERVERS).filter(|&to| {
+            let to = &state.servers[to];
+            to.timeline > at.timeline && to.follows.is_none() && !to.is_superseded
+        });
+        steps.extend(primaries.map(|to| Step::Rewind { server, to }));
+    }
+}
+
+/// Whether a standby's primary is down, and what it had not sent is within the start margin.
+fn may_be_promoted(state: &State, world: &World, server: usize, worker: Worker) -> bool {
+    let at = &state.servers[server];
+    let Some(primary) = at.follows else { return false };
+    let primary = &state.servers[primary];
+    let issued = u64::BITS - state.issued[usize::from(worker)].leading_zeros();
+    let is_covered = at.page == primary.page
+        || issued <= u32::from(state.now + world.margin) && !world.wrong_clocks
+        || primary.wal_mark == WalMark::Require
+        || world.beyond == Beyond::LostWhileAhead;
+    primary.memory == Memory::Down && is_covered || world.beyond == Beyond::OldPrimary
+}
+
+/// The setting after this one.
+pub fn next_setting(wal_mark: WalMark) -> WalMark {
+    match wal_mark {
+        WalMark::Off | WalMark::Require => WalMark::Prefer,
+        WalMark::Prefer => WalMark::Off,
+    }
+}

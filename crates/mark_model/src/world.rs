@@ -1,0 +1,82 @@
+//! What is explored: how much there is of everything, what can happen, and which rule is off.
+
+use crate::rules::Rule;
+use crate::state::{Budget, Time, WalMark};
+
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    /// The last time that the clock shows.
+    pub end: Time,
+    /// How far the mark is ahead of the clock.
+    pub reserve: Time,
+    /// The start margin.
+    pub margin: Time,
+    pub wal_mark: WalMark,
+    /// How often things happen at most.
+    pub budget: Budget,
+    /// Whether the state directory is outside of data directories, and shared by servers that take turns.
+    pub is_shared: bool,
+    /// Whether a start can find a clock that shows anything. Then no start may rely on the clock alone, and a standby has
+    /// the WAL of its primary when it is promoted.
+    pub wrong_clocks: bool,
+    /// What the mark does not promise to stand.
+    pub beyond: Beyond,
+    pub off: Option<Rule>,
+}
+
+/// What no rule helps against (docs/guarantees.md, "Limits").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beyond {
+    /// Nothing of that.
+    #[default]
+    Nothing,
+    /// A primary is lost with marks that it had not sent, while it was further ahead of its clock than the start margin.
+    LostWhileAhead,
+    /// A primary continues, or comes back as it was, beside its promoted standby.
+    OldPrimary,
+}
+
+impl World {
+    /// One server that crashes, stops and starts.
+    pub const ALONE: Self = Self {
+        end: 4,
+        reserve: 1,
+        margin: 2,
+        wal_mark: WalMark::Prefer,
+        budget: Budget { ends: 3, backups: 0, promotions: 0, rewinds: 0, changes: 0, images: 0 },
+        is_shared: false,
+        wrong_clocks: false,
+        beyond: Beyond::Nothing,
+        off: None,
+    };
+
+    /// This world with `wal_mark = off`.
+    pub const fn off(self) -> Self {
+        Self { wal_mark: WalMark::Off, ..self }
+    }
+
+    /// This world with `wal_mark = require`.
+    pub const fn require(self) -> Self {
+        Self { wal_mark: WalMark::Require, ..self }
+    }
+
+    /// This world with a state directory outside of all data directories.
+    pub const fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
+    }
+
+    /// This world with a rule less.
+    pub const fn without(self, rule: Rule) -> Self {
+        Self { off: Some(rule), ..self }
+    }
+
+    /// This world, where something happens that no rule helps against.
+    pub const fn with(self, beyond: Beyond) -> Self {
+        Self { beyond, ..self }
+    }
+
+    /// Whether a rule is on.
+    pub fn keeps(&self, rule: Rule) -> bool {
+        self.off != Some(rule)
+    }
+}

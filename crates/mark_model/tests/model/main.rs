@@ -1,0 +1,53 @@
+//! Explores the model: what it promises, what each rule is for, and what no rule helps against.
+//!
+//! `make test` explores small worlds, and `make suite NAME=mark` larger ones, too. Each test prints what it has found, and
+//! in the end which rows of the start table were visited.
+
+mod limits;
+mod promise;
+mod rules;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+
+/// How large the worlds are that are explored.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Bounds {
+    /// As `make test` does.
+    Short,
+    /// As `make suite NAME=mark` does.
+    Full,
+}
+
+fn bounds() -> Bounds {
+    if std::env::var("SNOWFLAKE_PG_TESTS").is_ok_and(|tests| tests == "full") { Bounds::Full } else { Bounds::Short }
+}
+
+/// A test, which prints what its work returns.
+fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static) -> Trial {
+    let name = name.into();
+    Trial::test(name.clone(), move || {
+        let result = work();
+        println!("\n{}: {result}", name.replace('_', " "));
+        Ok(())
+    })
+}
+
+/// Rows of the start table that a world without a registry, and of one cluster, does not have.
+const OUTSIDE: [&str; 2] = ["Leased", "OtherCluster"];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = [promise::trials(), rules::trials(), limits::trials()].into_iter().flatten().collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let (visits, rows) = (mark_model::coverage::visits(), mark_model::coverage::rows());
+    for (row, visits) in &visits {
+        println!("{visits:>12} starts found {row}");
+    }
+    let missing: Vec<_> = rows.iter().filter(|&row| !visits.contains_key(*row) && !OUTSIDE.contains(row)).collect();
+    if arguments.filter.is_none() && !arguments.list && !missing.is_empty() {
+        println!("no start found {missing:?}");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}

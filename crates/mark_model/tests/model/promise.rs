@@ -1,0 +1,72 @@
+//! What holds in every state, whatever happens that the mark promises to stand.
+
+use crate::{Bounds, bounds, trial};
+use libtest_mimic::Trial;
+use mark_model::state::{Budget, WalMark};
+use mark_model::world::World;
+
+const NOTHING: Budget = World::ALONE.budget;
+const FAILOVER: Budget = Budget { ends: 2, backups: 1, promotions: 1, ..NOTHING };
+
+/// Clocks show anything, so that no start margin helps.
+pub const WRONG_CLOCKS: World = World { end: 3, wrong_clocks: true, ..World::ALONE };
+pub const FAILOVERS: World = World { end: 3, budget: FAILOVER, ..World::ALONE };
+pub const FAILOVERS_WRONG: World = World { budget: FAILOVER, ..WRONG_CLOCKS };
+pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, ..FAILOVER }, ..WRONG_CLOCKS };
+pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHING }, ..WRONG_CLOCKS };
+pub const IMAGES: World = World { budget: Budget { images: 1, ..FAILOVER }, ..WRONG_CLOCKS }.shared();
+
+const PROMISES: &[(&str, World, Bounds)] = &[
+    ("a_server_that_crashes_stops_and_starts_issues_nothing_twice", World::ALONE, Bounds::Short),
+    ("with_wal_mark_off_a_server_issues_nothing_twice", World::ALONE.off(), Bounds::Short),
+    ("a_server_with_any_clock_issues_nothing_twice", WRONG_CLOCKS, Bounds::Short),
+    ("a_failover_lets_nothing_be_issued_twice", FAILOVERS, Bounds::Short),
+    ("a_failover_with_wal_mark_require_lets_nothing_be_issued_twice", FAILOVERS.require(), Bounds::Short),
+    ("a_failover_with_wal_mark_off_lets_nothing_be_issued_twice", FAILOVERS_WRONG.off(), Bounds::Short),
+    ("a_failover_with_any_clock_lets_nothing_be_issued_twice", FAILOVERS_WRONG, Bounds::Short),
+    ("a_failover_of_a_directory_outside_lets_nothing_be_issued_twice", FAILOVERS_WRONG.shared(), Bounds::Short),
+    ("a_server_whose_configuration_changes_issues_nothing_twice", CHANGES, Bounds::Short),
+    ("a_server_whose_configuration_changes_without_wal_issues_nothing_twice", CHANGES.off(), Bounds::Short),
+    ("a_data_directory_that_goes_back_lets_nothing_be_issued_twice", IMAGES, Bounds::Short),
+    ("a_data_directory_that_goes_back_without_wal_lets_nothing_be_issued_twice", IMAGES.off(), Bounds::Short),
+    ("two_failovers_and_a_rewind_let_nothing_be_issued_twice", REWINDS, Bounds::Short),
+    ("two_failovers_of_a_directory_outside_let_nothing_be_issued_twice", REWINDS.shared(), Bounds::Short),
+    (
+        "many_crashes_let_nothing_be_issued_twice",
+        World { end: 6, budget: Budget { ends: 5, ..NOTHING }, ..World::ALONE },
+        Bounds::Short,
+    ),
+    (
+        "failovers_over_a_longer_time_let_nothing_be_issued_twice",
+        World { end: 5, budget: Budget { ends: 3, rewinds: 1, promotions: 2, ..FAILOVER }, ..World::ALONE },
+        Bounds::Full,
+    ),
+    (
+        "many_changes_of_the_configuration_let_nothing_be_issued_twice",
+        World { end: 4, budget: Budget { ends: 4, changes: 3, ..NOTHING }, ..World::ALONE },
+        Bounds::Full,
+    ),
+    (
+        "a_change_of_the_configuration_at_a_failover_lets_nothing_be_issued_twice",
+        World { budget: Budget { changes: 1, ..FAILOVER }, ..WRONG_CLOCKS },
+        Bounds::Full,
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let promises = PROMISES.iter().filter(|(_, _, from)| *from <= bounds());
+    promises.map(|(name, world, _)| trial(*name, || hold(world))).collect()
+}
+
+fn hold(world: &World) -> String {
+    let findings = model_explorer::all(world);
+    for (property, steps) in &findings.broken {
+        println!("\nNOT TRUE: {property}\n  {}", steps.join("\n  "));
+    }
+    assert!(findings.broken.is_empty(), "a promise does not hold");
+    // No standby may begin without marks in WAL, or without a standby of its own if that is required.
+    let may_be_unseen = world.wal_mark != WalMark::Prefer && world.budget.promotions > 0;
+    assert!(findings.unseen.is_empty() || may_be_unseen, "never seen: {:?}", findings.unseen);
+    let seen = findings.seen.iter().map(|property| format!("\n  seen: {property}")).collect::<String>();
+    format!("{} states in {:.1} s: each promise holds in all{seen}", findings.states, findings.took.as_secs_f64())
+}

@@ -1,0 +1,65 @@
+//! What each rule is for: what goes wrong without it.
+
+use crate::promise::{CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS};
+use crate::trial;
+use libtest_mimic::Trial;
+use mark_model::promises::UNIQUENESS;
+use mark_model::rules::Rule;
+use mark_model::state::Budget;
+use mark_model::world::World;
+use std::time::Instant;
+
+/// Rules without which something is issued twice, and where that is seen soonest.
+const NEEDED: &[(Rule, World)] = &[
+    (Rule::MarkBeforeIds, World::ALONE),
+    (Rule::BeginsAtMark, World::ALONE),
+    (Rule::StartMargin, FAILOVERS),
+    (Rule::LifeInDataDirectory, FAILOVERS),
+    (Rule::CopiedLifeSaysNothing, FAILOVERS_WRONG.off()),
+    (Rule::RecordNamesDirectory, FAILOVERS.off()),
+    (Rule::RecordNamesTimeline, REWINDS.off()),
+    (Rule::WalCounts, FAILOVERS),
+    (Rule::DisownedInWal, World { budget: Budget { changes: 1, ..FAILOVERS.budget }, ..FAILOVERS_WRONG }),
+    (Rule::SameLayout, CHANGES),
+    (Rule::WaitsForStandby, FAILOVERS_WRONG.require()),
+];
+
+/// Rules without which nothing is issued twice in small worlds: another rule stands in, at the price of a start margin.
+const NOT_SEEN: &[Rule] = &[
+    Rule::WalBeforeRecord,
+    Rule::WaitsForClock,
+    Rule::RecordNamesLifeBefore,
+    Rule::RecordNamesWal,
+    Rule::MarksOfOthers,
+    Rule::WalRises,
+    Rule::OwnRecordOnly,
+];
+
+pub fn trials() -> Vec<Trial> {
+    let needed = NEEDED.iter().map(|(rule, world)| {
+        trial(format!("without_the_rule_{rule}_a_timestamp_is_issued_twice"), || goes_wrong(&world.without(*rule)))
+    });
+    let others = NOT_SEEN.iter().map(|&rule| {
+        trial(format!("without_the_rule_{rule}_small_worlds_issue_nothing_twice"), move || stays_right(rule))
+    });
+    needed.chain(others).collect()
+}
+
+/// Shows how a timestamp comes to be issued twice.
+pub fn goes_wrong(world: &World) -> String {
+    let began = Instant::now();
+    let (states, steps) = model_explorer::shortest_way(world, UNIQUENESS);
+    let steps = steps.expect("a timestamp that is issued twice");
+    format!("after {states} states in {:.1} s\n  {}", began.elapsed().as_secs_f64(), steps.join("\n  "))
+}
+
+fn stays_right(rule: Rule) -> String {
+    let images = World { budget: Budget { images: 1, ..World::ALONE.budget }, ..IMAGES };
+    let worlds = [World::ALONE, FAILOVERS, FAILOVERS_WRONG.shared(), CHANGES, images];
+    let states = worlds.map(|world| {
+        let (states, steps) = model_explorer::shortest_way(&world.without(rule), UNIQUENESS);
+        assert_eq!(steps, None, "the rule is needed");
+        format!("\n  {states} states")
+    });
+    states.concat()
+}
