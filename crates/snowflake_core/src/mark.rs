@@ -270,15 +270,16 @@ impl<'a, S: Storage> Mark<'a, S> {
         }
         let limit = self.limit()?;
         let reserve_ms = reservation::reserve_ms(reserve_ahead_ms, max_borrow_ms, self.state.last_writes_ms());
-        let mark = layout.time_of(self.generator.covered_until());
+        let covered = layout.time_of(self.generator.covered_until());
         let next = self.extension(layout.time_of(tick), 0);
         let borrow_ms = if borrows_ticks { max_borrow_ms } else { 0 };
         let step_ms = reservation::step_ms(self.state.extension(), next, now, reserve_ahead_ms, borrow_ms);
-        let mark = reservation::next_mark(now, next.needed, mark, reserve_ms, step_ms);
+        let mark = reservation::next_mark(now, next.needed, covered, reserve_ms, step_ms);
         // In ticks of the layout, so not beyond its end.
         // mutant: mark-within-limit
         let mark = layout.time_of(layout.first_tick_from(mark)).min(limit);
-        if mark > next.needed { Ok(mark) } else { Err(Refusal::LeaseEnded.into()) }
+        // A grant can be lowered while a mark is written.
+        if mark > next.needed && mark >= covered { Ok(mark) } else { Err(Refusal::LeaseEnded.into()) }
     }
 
     /// The mark may not be above this time, which is the beginning of a tick.

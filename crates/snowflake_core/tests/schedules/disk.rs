@@ -16,6 +16,8 @@ pub struct Disk {
     /// A monotonic clock.
     pub elapsed: u64,
     pub works: bool,
+    /// The grant of the lease.
+    pub usable_until: UnixMs,
     /// Whether the server was promoted since it was started.
     pub was_standby: bool,
     /// How many writes succeed before the server dies.
@@ -45,6 +47,7 @@ impl Disk {
             layout,
             elapsed: 0,
             works: true,
+            usable_until: UnixMs::MAX,
             was_standby: false,
             writes_left: usize::MAX,
             record: None,
@@ -100,7 +103,7 @@ impl Storage for &mut Disk {
     }
 
     fn usable_until(&self) -> Result<UnixMs, Failure> {
-        Ok(UnixMs::MAX)
+        Ok(self.usable_until)
     }
 
     fn directory(&self) -> Result<Inode, Failure> {

@@ -31,6 +31,18 @@ fn a_record_of_another_life_or_an_older_one_is_neither_extended_nor_lowered() {
     }
 }
 
+/// As that of a server whose worker was given away while it wrote a mark.
+#[test]
+fn a_grant_below_what_may_be_issued_does_not_lower_the_mark() {
+    let mut server = running(WalMark::Off);
+    let (needed, record) = (server.generator.last_tick(), server.disk.record);
+    server.disk.usable_until = server.layout.time_of(server.generator.covered_until()) - 1;
+    let now = server.clock;
+    let extended = server.mark().extend(|| needed, now);
+    assert!(matches!(extended, Err(Failure::Refused(Refusal::LeaseEnded))), "{extended:?}");
+    assert_eq!(server.disk.record, record);
+}
+
 #[test]
 fn a_planned_stop_lowers_the_mark_to_just_above_the_last_id() {
     let mut server = running(WalMark::Off);
