@@ -173,6 +173,14 @@ fn a_range_of_time_is_sent_to_a_foreign_server() {
         .expect("a foreign table");
     let distant = remote(&mut client, "SELECT * FROM distant WHERE created_at > '2026-01-01Z'");
     assert!(distant.contains("created_at > ") && !distant.contains("id >="), "{distant}");
+    client
+        .batch_execute(&format!(
+            "CREATE TABLE spread (id bigint, created_at timestamptz GENERATED ALWAYS AS ({expression}) STORED) PARTITION BY RANGE (id);
+             CREATE FOREIGN TABLE spread_1 PARTITION OF spread DEFAULT SERVER far"
+        ))
+        .expect("a foreign partition");
+    let spread = remote(&mut client, "SELECT * FROM spread WHERE created_at > '2026-01-01Z'");
+    assert!(spread.contains("created_at > ") && !spread.contains("id >="), "{spread}");
     // So it is if it comes from a sub-query.
     assert_eq!(
         condition(&mut client, "id >= (SELECT snowflake_min_id(now() - interval '1 hour'))"),

@@ -124,7 +124,7 @@ unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry) -> Option<TimeO
     // SAFETY: the statement has a lock on its tables. The expression is copied before the table is closed.
     unsafe {
         let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
-        let expression = expression_of(&*table, (*column).varattno);
+        let expression = expression_of(table, (*column).varattno);
         pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
         let time = computed(expression?)?;
         let id = beside(column, time.id, (*time.id).varattno);
@@ -134,35 +134,52 @@ unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry) -> Option<TimeO
 
 /// Whether a table is foreign, or has a partition that is.
 unsafe fn is_foreign(entry: *mut RangeTblEntry) -> bool {
-    // SAFETY: the statement has a lock on its tables. The partitions are as many OIDs.
+    // SAFETY: the statement has a lock on its tables.
     unsafe {
+        let is_foreign = |kind: &u8| *kind == b'f';
         match relation_kind((*entry).relkind) {
-            b'f' => true,
             b'p' => {
                 let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
-                let partitions = &*pg_sys::RelationGetPartitionDesc(table, true);
-                let count = usize::try_from(partitions.nparts).unwrap_or(0);
-                let has_foreign =
-                    (0..count).any(|n| relation_kind(pg_sys::get_rel_relkind(*partitions.oids.add(n))) == b'f');
+                let has_foreign = kinds_of_partitions(table).iter().any(is_foreign);
                 pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
                 has_foreign
             }
-            _ => false,
+            kind => is_foreign(&kind),
+        }
+    }
+}
+
+/// What the partitions of a partitioned table are.
+unsafe fn kinds_of_partitions(table: pg_sys::Relation) -> Vec<u8> {
+    // SAFETY: the partitions are as many OIDs.
+    unsafe {
+        let partitions = &*pg_sys::RelationGetPartitionDesc(table, true);
+        let count = usize::try_from(partitions.nparts).unwrap_or(0);
+        (0..count).map(|n| relation_kind(pg_sys::get_rel_relkind(*partitions.oids.add(n)))).collect()
+    }
+}
+
+/// Whether a stored column has the result of the table's own expression in all rows: not in those of a foreign server and,
+/// from PostgreSQL 16 on, of a child table.
+unsafe fn computes_stored(table: pg_sys::Relation) -> bool {
+    // SAFETY: a table.
+    unsafe {
+        match relation_kind((*(*table).rd_rel).relkind) {
+            b'p' if cfg!(feature = "pg15") => kinds_of_partitions(table).iter().all(|&kind| kind == b'r'),
+            b'f' => false,
+            _ => !(*(*table).rd_rel).relhassubclass,
         }
     }
 }
 
 /// The expression of a generated column of which all rows of the table have the result.
-unsafe fn expression_of(table: &pg_sys::RelationData, number: i16) -> Option<*mut Node> {
+unsafe fn expression_of(table: pg_sys::Relation, number: i16) -> Option<*mut Node> {
     // SAFETY: a table has a description, and as many columns and defaults as it says.
     unsafe {
-        let facts = (*table.rd_att).constr.as_ref().filter(|_| number > 0)?;
-        // From PostgreSQL 16 on, a child table can have stored the results of another expression; a foreign server anything.
-        let has_others = !cfg!(feature = "pg15") && (*table.rd_rel).relhassubclass;
-        let is_foreign = relation_kind((*table.rd_rel).relkind) == b'f';
-        match relation_kind(pg_sys::get_attgenerated(table.rd_id, number)) {
+        let facts = (*(*table).rd_att).constr.as_ref().filter(|_| number > 0)?;
+        match relation_kind(pg_sys::get_attgenerated((*table).rd_id, number)) {
             b'v' => {}
-            b's' if !has_others && !is_foreign => {}
+            b's' if computes_stored(table) => {}
             _ => return None,
         }
         let defaults = std::slice::from_raw_parts(facts.defval, facts.num_defval.into());
