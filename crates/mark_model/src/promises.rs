@@ -19,7 +19,7 @@ const ALWAYS: &[(&str, Condition)] = &[
 ];
 
 const SOMETIMES: &[(&str, Condition)] = &[
-    ("IDs are issued in every time of the clock", |world, state| {
+    ("IDs are issued as long as the clock goes on after the start margin", |world, state| {
         state.issued[0].count_ones() >= u32::from(world.end) - u32::from(world.margin)
     }),
     ("a server starts twice, and issues IDs each time", |_, state| state.lives > 1 && state.issued[0].count_ones() > 2),

@@ -37,8 +37,6 @@ pub enum Rule {
     DisownedInWal,
     /// A start with another layout is refused.
     SameLayout,
-    /// A running server extends its mark only in the directory, and after the record, that it wrote last.
-    OwnRecordOnly,
     /// With `require`, nothing is issued before a standby has the mark.
     WaitsForStandby,
 }

@@ -141,7 +141,9 @@ impl State {
             directory: directory.inode,
             worker: at.worker,
             layout: at.layout,
-            other: previous.map_or(0, |record| record.mark_of(1 - at.worker)),
+            other: previous
+                .filter(|_| world.keeps(Rule::MarksOfOthers))
+                .map_or(0, |record| record.mark_of(1 - at.worker)),
         });
         Life {
             number: self.lives,
@@ -155,7 +157,7 @@ impl State {
 
     pub fn extend(&mut self, server: usize, world: &World) {
         let Memory::Running(mut running) = self.servers[server].memory else { return };
-        if self.own_record(server, &running, world).is_none() {
+        if self.own_record(server, &running).is_none() {
             return;
         }
         let mark = extended(&running, self, world);
@@ -177,7 +179,7 @@ impl State {
             }
             Write::Standby => Write::Record,
             Write::Record => {
-                let Some(record) = self.own_record(server, &running, world) else {
+                let Some(record) = self.own_record(server, &running) else {
                     running.extension = None;
                     self.servers[server].memory = Memory::Running(running);
                     return;
@@ -203,11 +205,11 @@ impl State {
     }
 
     /// The record that a running server has written last.
-    fn own_record(&self, server: usize, running: &Running, world: &World) -> Option<Record> {
+    fn own_record(&self, server: usize, running: &Running) -> Option<Record> {
         let directory = self.directories[self.servers[server].directory];
         directory.record.filter(|record| {
             let is_own = record.life == running.life && record.revision >= running.revision;
-            is_own && directory.inode == running.directory || !world.keeps(Rule::OwnRecordOnly)
+            is_own && directory.inode == running.directory
         })
     }
 

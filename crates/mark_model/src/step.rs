@@ -46,7 +46,7 @@ pub enum Step {
     Promote {
         server: usize,
     },
-    /// A copy of a server that is down starts beside it, as no standby.
+    /// A copy of a server that is down is made a server of its own. The original does not come back.
     Detach {
         server: usize,
     },

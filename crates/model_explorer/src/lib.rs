@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use libtest_mimic::Trial;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -63,6 +64,42 @@ pub fn shortest_way<M: Told>(model: &M, promise: &'static str) -> (usize, Option
     let checker = model.clone().checker().finish_when(until).spawn_bfs().join();
     let steps = checker.discovery(promise).map(|path| tell(model, path.into_vec()));
     (checker.unique_state_count(), steps)
+}
+
+/// The shortest way to where a promise is broken, as a text.
+///
+/// # Panics
+///
+/// If there is none.
+pub fn show_way<M: Told>(model: &M, promise: &'static str) -> String {
+    let began = Instant::now();
+    let (states, steps) = shortest_way(model, promise);
+    let steps = steps.expect("a broken promise");
+    format!("after {states} states in {:.1} s\n  {}", began.elapsed().as_secs_f64(), steps.join("\n  "))
+}
+
+/// Explores all states of a model, in which every promise must hold.
+///
+/// # Panics
+///
+/// If one does not, after it has shown how.
+pub fn hold<M: Told>(model: &M) -> Findings {
+    let findings = all(model);
+    for (property, steps) in &findings.broken {
+        println!("\nNOT TRUE: {property}\n  {}", steps.join("\n  "));
+    }
+    assert!(findings.broken.is_empty(), "a promise does not hold");
+    findings
+}
+
+/// A test, which prints what its work returns.
+pub fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static) -> Trial {
+    let name = name.into();
+    Trial::test(name.clone(), move || {
+        let result = work();
+        println!("\n{}: {result}", name.replace('_', " "));
+        Ok(())
+    })
 }
 
 fn tell<M: Told>(model: &M, path: Vec<(M::State, Option<M::Action>)>) -> Vec<String> {

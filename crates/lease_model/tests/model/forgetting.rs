@@ -2,11 +2,12 @@
 //! one.
 
 use crate::promise::{CRASHES, EARLY, IMAGES, LATE, LATE_AND_RESTORED, RESTORED, TWO_WORKERS};
-use crate::{Bounds, bounds, trial};
+use crate::{Bounds, bounds};
 use lease_model::model::reduce;
 use lease_model::state::State;
 use lease_model::world::World;
 use libtest_mimic::Trial;
+use model_explorer::trial;
 use stateright::Model;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -2,12 +2,12 @@
 
 use crate::promise::{IMAGES, RESTORED};
 use crate::rules::goes_wrong;
-use crate::trial;
 use lease_model::promises::{GIVEN_AWAY, UNIQUENESS};
 use lease_model::rules::{Off, Rule};
 use lease_model::world::{Beyond, World};
 use libtest_mimic::Trial;
 use model_explorer::Findings;
+use model_explorer::trial;
 
 const LIMITS: &[(&str, World)] = &[
     ("a_disk_that_goes_back_in_the_same_boot_can_repeat_ids", IMAGES.with(Beyond::RolledBackDisk)),

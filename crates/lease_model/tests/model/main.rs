@@ -8,7 +8,7 @@ mod limits;
 mod promise;
 mod rules;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Arguments;
 use std::process::ExitCode;
 
 /// How large the worlds are that are explored.
@@ -28,16 +28,6 @@ fn bounds() -> Bounds {
         Ok(_) => Bounds::All,
         Err(_) => Bounds::Short,
     }
-}
-
-/// A test, which prints what its work returns.
-fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static) -> Trial {
-    let name = name.into();
-    Trial::test(name.clone(), move || {
-        let result = work();
-        println!("\n{}: {result}", name.replace('_', " "));
-        Ok(())
-    })
 }
 
 fn main() -> ExitCode {

@@ -3,12 +3,12 @@
 use crate::promise::{
     EARLY, IMAGES, LATE, LATE_AND_RESTORED, LATE_ONCE, LATE_TWICE_AND_RESTORED, RESTORED, TWO_WORKERS,
 };
-use crate::{Bounds, bounds, trial};
+use crate::{Bounds, bounds};
 use lease_model::promises::UNIQUENESS;
 use lease_model::rules::Rule;
 use lease_model::world::{Beyond, World};
 use libtest_mimic::Trial;
-use std::time::Instant;
+use model_explorer::trial;
 
 const SHORT: World = World::CRASHES;
 /// A disk went back past a renewal in the same boot, and the registry is reached.
@@ -64,10 +64,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// Shows how a timestamp comes to be issued twice.
 pub fn goes_wrong(world: &World) -> String {
-    let began = Instant::now();
-    let (states, steps) = model_explorer::shortest_way(world, UNIQUENESS);
-    let steps = steps.expect("a timestamp that is issued twice");
-    format!("after {states} states in {:.1} s\n  {}", began.elapsed().as_secs_f64(), steps.join("\n  "))
+    model_explorer::show_way(world, UNIQUENESS)
 }
 
 fn stays_right(rule: Rule) -> String {

@@ -2,9 +2,9 @@
 
 use crate::promise::FAILOVERS;
 use crate::rules::goes_wrong;
-use crate::trial;
 use libtest_mimic::Trial;
 use mark_model::world::Beyond;
+use model_explorer::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![

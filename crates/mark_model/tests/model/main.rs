@@ -7,7 +7,7 @@ mod limits;
 mod promise;
 mod rules;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Arguments;
 use std::process::ExitCode;
 
 /// How large the worlds are that are explored.
@@ -21,16 +21,6 @@ enum Bounds {
 
 fn bounds() -> Bounds {
     if std::env::var("SNOWFLAKE_PG_TESTS").is_ok_and(|tests| tests == "full") { Bounds::Full } else { Bounds::Short }
-}
-
-/// A test, which prints what its work returns.
-fn trial(name: impl Into<String>, work: impl FnOnce() -> String + Send + 'static) -> Trial {
-    let name = name.into();
-    Trial::test(name.clone(), move || {
-        let result = work();
-        println!("\n{}: {result}", name.replace('_', " "));
-        Ok(())
-    })
 }
 
 /// Rows of the start table that a world without a registry, and of one cluster, does not have.

@@ -1,13 +1,12 @@
 //! What each rule is for: what goes wrong without it.
 
 use crate::promise::{CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS};
-use crate::trial;
 use libtest_mimic::Trial;
 use mark_model::promises::UNIQUENESS;
 use mark_model::rules::Rule;
 use mark_model::state::Budget;
 use mark_model::world::World;
-use std::time::Instant;
+use model_explorer::trial;
 
 /// Rules without which something is issued twice, and where that is seen soonest.
 const NEEDED: &[(Rule, World)] = &[
@@ -32,7 +31,6 @@ const NOT_SEEN: &[Rule] = &[
     Rule::RecordNamesWal,
     Rule::MarksOfOthers,
     Rule::WalRises,
-    Rule::OwnRecordOnly,
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -47,10 +45,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// Shows how a timestamp comes to be issued twice.
 pub fn goes_wrong(world: &World) -> String {
-    let began = Instant::now();
-    let (states, steps) = model_explorer::shortest_way(world, UNIQUENESS);
-    let steps = steps.expect("a timestamp that is issued twice");
-    format!("after {states} states in {:.1} s\n  {}", began.elapsed().as_secs_f64(), steps.join("\n  "))
+    model_explorer::show_way(world, UNIQUENESS)
 }
 
 fn stays_right(rule: Rule) -> String {
