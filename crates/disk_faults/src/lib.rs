@@ -3,11 +3,14 @@
 //! Loaded into a server's processes by `LD_PRELOAD`, this library replaces the functions of the C library that
 //! write and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable
 //! (see [`Flushed`]); everywhere else it only passes calls on. Two environment variables tell it where: [`DIRECTORY`]
-//! and [`HOME`].
+//! and [`HOME`]. If there is a [journal](disk_faults_protocol::Journal), it also has each write, flush, rename and removal of
+//! what belongs to the mark: see `journal.rs`.
 //!
 //! Servers with a clock of their own load it, too: see [`select`].
 
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
+
+mod journal;
 
 use disk_faults_protocol::{DIRECTORY, Flushed, HOME, Order, Store};
 use libc::{c_char, c_int, c_long, c_void, fd_set, off64_t, size_t, ssize_t, timespec, timeval};
@@ -54,8 +57,11 @@ pub unsafe extern "C" fn write(file: c_int, buffer: *const c_void, count: size_t
         return ssize_t::try_from(fail(libc::ENOSPC)).unwrap_or(-1);
     }
     // SAFETY: the caller's own arguments.
-    let written = unsafe { libc::syscall(libc::SYS_write, file, buffer, count) };
-    ssize_t::try_from(written).unwrap_or(-1)
+    let write = || ssize_t::try_from(unsafe { libc::syscall(libc::SYS_write, file, buffer, count) }).unwrap_or(-1);
+    // SAFETY: takes nothing but numbers.
+    let at = || unsafe { libc::lseek(file, 0, libc::SEEK_CUR) };
+    // SAFETY: the caller's own bytes.
+    unsafe { journal::write(file, at, buffer, write) }
 }
 
 /// As pwrite(2), by the name that programs with large files call it.
@@ -80,7 +86,20 @@ pub unsafe extern "C" fn pwrite64(file: c_int, buffer: *const c_void, count: siz
             _ => {}
         }
     }
-    ssize_t::try_from(write(count)).unwrap_or(-1)
+    let write = || ssize_t::try_from(write(count)).unwrap_or(-1);
+    // SAFETY: the caller's own bytes.
+    unsafe { journal::write(file, || offset, buffer, write) }
+}
+
+/// As pwrite(2), by the name that PostgreSQL calls it where every file may be large.
+///
+/// # Safety
+///
+/// As for [`pwrite64`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite(file: c_int, buffer: *const c_void, count: size_t, offset: off64_t) -> ssize_t {
+    // SAFETY: the caller's own arguments.
+    unsafe { pwrite64(file, buffer, count, offset) }
 }
 
 /// As fsync(2).
@@ -123,17 +142,17 @@ pub unsafe extern "C" fn select(
 fn flush(file: c_int, call: c_long) -> c_int {
     // SAFETY: the call takes nothing but a file.
     let really_flush = || c_int::try_from(unsafe { libc::syscall(call, file) }).unwrap_or(-1);
-    let Some((disk, location)) = location(file) else { return really_flush() };
+    let Some((disk, location)) = location(file) else { return journal::flush(file, really_flush) };
     match (disk.store.order(), location) {
         (Order::FailFileFlush, Location::Inside) | (Order::FailDirectoryFlush, Location::Itself) => {
-            return fail(libc::EIO);
+            return journal::flush(file, || fail(libc::EIO));
         }
         (Order::Slow(delay), Location::Inside | Location::Itself) => sleep(delay),
         _ => {}
     }
     // What was there when the flush began: something written meanwhile need not be durable after it.
     let flushed = Flushed::by_path(&open_file(file));
-    let result = really_flush();
+    let result = journal::flush(file, really_flush);
     match flushed {
         Ok(flushed) if result == 0 && disk.store.note_flush(&flushed).is_err() => fail(libc::EIO),
         Err(_) => fail(libc::EIO),

@@ -1,8 +1,12 @@
-//! What the library `disk_faults`, in the servers' processes, and the tests agree on: the order that a disk obeys, and
-//! the record of what was flushed, which is all that it still has after the power was cut.
+//! What the library `disk_faults`, in the servers' processes, and the tests agree on: the order that a disk obeys, the
+//! record of what was flushed, which is all that it still has after the power was cut, and the journal of what was done.
 //!
 //! A crate of its own since both link it. A program that linked `disk_faults` itself would have that library's `write`,
 //! `fsync` and `select` in place of the C library's.
+
+mod journal;
+
+pub use journal::{Event, Journal, Turn};
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -69,7 +73,7 @@ impl FromStr for Order {
 }
 
 /// A file or directory, told from one that was there before under the same number.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
 impl Key {
@@ -77,6 +81,17 @@ impl Key {
     pub fn new(metadata: &Metadata) -> io::Result<Self> {
         let born = metadata.created()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self(format!("{}-{}", metadata.ino(), born.as_nanos())))
+    }
+
+    /// The key of a file or directory that is only imagined.
+    pub fn imagined(number: u64, born_ns: u64) -> Self {
+        Self(format!("{number}-{born_ns}"))
+    }
+
+    /// The number of the inode, and when it was created, in nanoseconds since 1970.
+    pub fn inode(&self) -> Option<(u64, u64)> {
+        let (number, born_ns) = self.0.split_once('-')?;
+        Some((number.parse().ok()?, born_ns.parse().ok()?))
     }
 }
 
@@ -119,6 +134,11 @@ impl Store {
     /// The store in this directory, which must exist.
     pub fn new(home: PathBuf) -> Self {
         Self { home }
+    }
+
+    /// What was done to the server's files.
+    pub fn journal(&self) -> Journal {
+        Journal::new(&self.home)
     }
 
     /// Puts an order in force. The servers' user reads it.

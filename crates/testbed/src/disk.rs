@@ -2,7 +2,7 @@
 
 use crate::host::give_away;
 use crate::mark_in;
-use disk_faults_protocol::{DIRECTORY, HOME, Key, Order, Store};
+use disk_faults_protocol::{DIRECTORY, HOME, Journal, Key, Order, Store};
 use snowflake_core::UnixMs;
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,6 +44,11 @@ impl Disk {
     /// What the disk does now.
     pub fn order(&self) -> Order {
         self.store.order()
+    }
+
+    /// What is done to the files of the mark, if the test has begun this journal.
+    pub fn journal(&self) -> Journal {
+        self.store.journal()
     }
 
     /// The durable mark that would be left if the power were cut now.

@@ -9,9 +9,17 @@ use std::time::{Duration, Instant};
 impl Cluster {
     /// Kills every process of the server and then the postmaster, without a word to any.
     pub fn kill_all(&mut self) {
-        for &child in &self.processes()[1..] {
-            send(child, Signal::KILL);
+        self.kill_all_holding(());
+    }
+
+    /// Kills them while the caller holds something that they wait for, such as a turn to use the journal of the disk. A
+    /// process that has just been started may outlive the others for a moment, so it is dropped before this waits.
+    pub fn kill_all_holding<T>(&mut self, held: T) {
+        let processes = self.processes();
+        for &process in processes[1..].iter().chain(&processes[..1]) {
+            send(process, Signal::KILL);
         }
+        drop(held);
         self.stop(Signal::KILL);
     }
 

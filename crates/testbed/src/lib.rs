@@ -32,7 +32,7 @@ mod wal_page;
 
 pub use cluster::{Builder, Cluster, PATIENCE, RESERVE_AHEAD_MS};
 pub use disk::Disk;
-pub use disk_faults_protocol::Order;
+pub use disk_faults_protocol::{Event, Key, Order, Turn};
 pub use faults::Frozen;
 pub use host::{can_name_hosts, make_private_file, need_hosts};
 pub use installation::{
