@@ -251,6 +251,33 @@ mod tests {
         assert_eq!(WalPage::decode(&[&good[..], &[7; 100]].concat()), Some(page), "others may follow");
     }
 
+    /// Of each sector of a full page, a disk has the old or the new one. The page header is before the content.
+    #[test]
+    fn a_page_that_is_torn_between_any_sectors_is_the_old_one_or_the_new_one_or_none() {
+        let full = |mark| {
+            let mut page = WalPage::default();
+            (0..500).for_each(|worker| page.raise(worker, mark + worker, layout(), ROOM));
+            let mut bytes = vec![0; 8192];
+            let content = page.encode();
+            bytes[8192 - ROOM..][..content.len()].copy_from_slice(&content);
+            (page, bytes)
+        };
+        let [(old, old_bytes), (new, new_bytes)] = [100, 10_000].map(full);
+        let [mut olds, mut news] = [0, 0];
+        for sectors in 0..1_u32 << 16 {
+            let mut torn = old_bytes.clone();
+            for sector in (0..16).filter(|sector| sectors >> sector & 1 > 0) {
+                torn[sector * 512..][..512].copy_from_slice(&new_bytes[sector * 512..][..512]);
+            }
+            match WalPage::decode(&torn[8192 - ROOM..]) {
+                Some(page) if page == old => olds += 1,
+                Some(page) if page == new => news += 1,
+                page => assert_eq!(page, None, "{sectors:b}"),
+            }
+        }
+        assert_eq!((olds, news), (1, 1));
+    }
+
     /// The format is a promise to pages that exist.
     #[test]
     fn the_format_has_not_changed() {
