@@ -27,6 +27,7 @@ mod state_file;
 mod suite;
 mod unlogged;
 mod upgrades;
+mod writes;
 
 pub use suite::report;
 
@@ -35,6 +36,7 @@ pub fn cases() -> Vec<testbed::runner::Case> {
     suite::cases(&[
         processes::FAULTS,
         disk::FAULTS,
+        writes::FAULTS,
         state_file::FAULTS,
         clock::FAULTS,
         policies::FAULTS,

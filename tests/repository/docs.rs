@@ -321,8 +321,8 @@ fn the_document_on_guarantees_has_the_rows_of_the_fault_suite() {
     let mut listed = numbers(&document, "\n| ", " |");
     // Row 18 is in tests/programs/patroni, and row 33 is tests/mutants.
     assert!([18, 33].iter().all(|row| listed.remove(row)), "{listed:?}");
-    let sources = fs::read_dir(project().join("tests/faults")).expect("a directory");
-    let sources = sources.map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a source"));
+    let sources =
+        files(&project().join("tests/faults")).into_iter().map(|file| fs::read_to_string(file).expect("a source"));
     let tested: BTreeSet<u8> = sources.flat_map(|source| numbers(&source, " row: ", ",")).collect();
     assert!(!tested.is_empty());
     assert_eq!(listed, tested);

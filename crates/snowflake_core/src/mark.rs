@@ -344,6 +344,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
         // mutant: life-before-record
         self.storage.prepare_life(life, record.identity.directory)?;
+        // mutant: life-after-record
         let written = self.persist(previous, record)?;
         // mutant: life-copied-up
         if !written.same_inode(&record.identity.directory) {
@@ -364,6 +365,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let logged = if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 };
         let record = Record { revision, logged, ..record };
         let has_failed = state.write_failed.swap(true, Relaxed);
+        // mutant: failed-slot
         let adds = !has_failed && previous_revision > 0 && revision == previous_revision + 1;
         let written = if adds { self.storage.add_record(&record) } else { self.storage.replace_record(&record) }?;
         state.write_failed.store(false, Relaxed);
