@@ -55,7 +55,7 @@ fn the_manifests_of_kubernetes_are_valid_and_would_not_be_with_a_mistake() {
 }
 
 #[test]
-fn the_compose_file_is_valid_and_would_not_be_with_a_mistake() {
+fn the_compose_files_are_valid_and_would_not_be_with_a_mistake() {
     let validator = installed("check-jsonschema");
     let mistakes = [
         ["hostname: pg-0", "host_name: pg-0", "'host_name' was unexpected"],
@@ -63,6 +63,8 @@ fn the_compose_file_is_valid_and_would_not_be_with_a_mistake() {
     ];
     let arguments = ["--builtin-schema", "vendor.compose-spec"];
     assert_judged(&validator, &arguments, &example("compose/compose.yaml"), &mistakes);
+    let mistakes = [["profiles: [judge]", "profile: [judge]", "'profile' was unexpected"]];
+    assert_judged(&validator, &arguments, &project().join("contrib/chaos/compose.yaml"), &mistakes);
 }
 
 #[test]
@@ -111,14 +113,28 @@ fn the_dockerfile_is_valid_and_would_not_be_with_a_mistake() {
     assert_judged(&validator, &[], &example("docker/Dockerfile"), &mistakes);
 }
 
+/// The programs of `contrib/chaos`.
+fn chaos() -> Vec<PathBuf> {
+    let folders = ["", "commands", "faults"].map(|folder| project().join("contrib/chaos").join(folder));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+    let files = files.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+    let programs: Vec<_> = files.filter(|path| path.extension().is_none()).collect();
+    assert!(programs.len() > 20, "{programs:?}");
+    programs
+}
+
 #[test]
-fn the_scripts_of_tools_are_valid_and_would_not_be_with_a_mistake() {
+fn the_scripts_of_tools_and_contrib_are_valid_and_would_not_be_with_a_mistake() {
     let validator = installed("shellcheck");
     // What is sourced is judged by itself, and a function can be called by a variable.
     let arguments = ["--exclude=SC1091,SC2329"];
     for script in ["newer_debian", "test_versions", "timed", "setup", "arm64"] {
         let accepted = run(&validator, &arguments, &project().join("tools").join(script));
         assert!(accepted.is_ok(), "{script}: {accepted:?}");
+    }
+    for script in chaos() {
+        let accepted = run(&validator, &arguments, &script);
+        assert!(accepted.is_ok(), "{}: {accepted:?}", script.display());
     }
     let mistakes = [["mv \"$work/root\" \"$home\"", "mv $work/root \"$home\"", "SC2086"]];
     assert_judged(&validator, &arguments, &project().join("tools/postgresql"), &mistakes);
