@@ -140,6 +140,10 @@ suite/citus: build
 	@echo "==> Testing on Citus: every way to insert, on every kind of table"
 	$(programs) citus::
 
+## a fleet that is killed, frozen, cloned and cut off, and a judge (four minutes; SEED=2)
+suite/chaos: ready
+	SNOWFLAKE_PG_TESTS=full SNOWFLAKE_PG_SEED="$(SEED)" $(programs) chaos::
+
 ## every client of docs/clients.md, and its statements (two minutes; installs them)
 suite/clients: needs = clients all-clients
 
