@@ -32,4 +32,5 @@ pub mod shutdown;
 pub mod start;
 pub mod state_file;
 pub mod storage;
+pub mod trace;
 pub mod wal;

@@ -69,7 +69,7 @@ pub extern "C-unwind" fn _PG_init() {
         shared::reserve(|| {
             durable::directory_lock::open();
             durable::shutdown::prepare();
-            trusted_clock::first_jump_guard()
+            (trusted_clock::first_jump_guard(), durable::trace::open())
         });
         issue::writer::watch();
         durable::keeper::register(|| {

@@ -31,7 +31,7 @@ use snowflake_core::mark::MarkState;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use text::SharedText;
 use throttle::Throttle;
 use wait_queue::WaitQueue;
@@ -54,6 +54,8 @@ pub struct Shared {
     pub tick_queue: WaitQueue,
     /// Calls that wait for a clock that is further behind.
     pub clock_queue: WaitQueue,
+    /// The number of the next [event](crate::durable::trace).
+    pub next_event: AtomicU64,
     /// What is known of the mark. Written under the lock.
     pub mark: MarkState,
     /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
@@ -92,17 +94,20 @@ unsafe impl PGRXSharedMemory for Shared {}
 // SAFETY: no other library uses the name of this extension.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// Asks PostgreSQL for the memory. Only while preloading. Whenever it is set up, `jump_guard` is called for the first
-/// offset to trust.
-pub fn reserve(jump_guard: fn() -> ForwardJumpGuard) {
-    static FIRST_JUMP_GUARD: OnceCell<fn() -> ForwardJumpGuard> = OnceCell::new();
-    FIRST_JUMP_GUARD.get_or_init(|| jump_guard);
+/// What is known in the postmaster when shared memory is set up: the first offset to trust, and the number of the next
+/// event.
+type First = (ForwardJumpGuard, u64);
+
+/// Asks PostgreSQL for the memory. Only while preloading. Whenever it is set up, `first` is called.
+pub fn reserve(first: fn() -> First) {
+    static FIRST: OnceCell<fn() -> First> = OnceCell::new();
+    FIRST.get_or_init(|| first);
     writers::reserve();
-    pg_shmem_init!(SHARED = Shared::new(FIRST_JUMP_GUARD.get().expect("set above, in the postmaster")()));
+    pg_shmem_init!(SHARED = Shared::new(FIRST.get().expect("set above, in the postmaster")()));
 }
 
 impl Shared {
-    fn new(jump_guard: ForwardJumpGuard) -> Self {
+    fn new((jump_guard, next_event): First) -> Self {
         let new = Self {
             // Without a layout the generator is never started.
             generator: gucs::layout().map_or_else(
@@ -116,6 +121,7 @@ impl Shared {
             statistics: Statistics::new(),
             tick_queue: WaitQueue::new(),
             clock_queue: WaitQueue::new(),
+            next_event: AtomicU64::new(next_event),
             mark: MarkState::default(),
             wal_failure: SharedText::new(),
             wal_warnings: Throttle::default(),

@@ -1,7 +1,7 @@
 //! The [`Storage`] of the mark: the state directory, the data directory, and WAL.
 
 use crate::durable::state_file::StateDirectory;
-use crate::durable::{directory_lock, identity, lease, life_file, wal};
+use crate::durable::{directory_lock, identity, lease, life_file, trace, wal};
 use crate::errors::{IssueError, StateFileError, summary};
 use crate::postgres::clock;
 use crate::postgres::sleep::{self, WaitEvent};
@@ -13,6 +13,7 @@ use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::Storage;
 use snowflake_core::mark::life::{LastLife, Life};
 use snowflake_core::mark::record::Record;
+use snowflake_core::mark::trace::Event;
 use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 use snowflake_core::server::lease::LeaseStart;
@@ -135,5 +136,9 @@ impl Storage for Disk {
 
     fn sign(&mut self) {
         directory_lock::sign(&self.directory);
+    }
+
+    fn tell(&self, events: &[Event]) {
+        trace::tell(events);
     }
 }

@@ -20,6 +20,7 @@ use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::Storage;
 use snowflake_core::mark::record::OtherMarks;
 use snowflake_core::mark::start_table::{MarkConflict, above_start_margin, accept, decide};
+use snowflake_core::mark::trace::Event;
 use snowflake_core::server::identity::Identity;
 use snowflake_core::{UnixMs, display_time};
 use std::ffi::CStr;
@@ -64,6 +65,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, identity.layout)?;
+    server.storage.tell(&[Event::begins(&identity, now), Event::Accepts { mark }]);
     server.persist_first(record.as_ref(), mark, identity, others, last_life)?;
     drop(lock);
     let what = match conflict {
@@ -159,6 +161,7 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     }
     must_fit(mark, identity.layout)?;
     // The marks of other workers are lost, too.
+    server.storage.tell(&[Event::begins(&identity, now), Event::Resets { mark }]);
     server.persist_first(None, mark, identity, OtherMarks::all_at(mark), last_life)?;
     let near = now.saturating_add(gucs::max_borrow_ms());
     state.wait_after_reset(if mark > near { mark - gucs::max_borrow_ms() } else { 0 });

@@ -4,7 +4,7 @@
 //! PostgreSQL. [`take`] does the rest: the first call of a tick, a full tick, a mark to extend, a clock that is behind.
 
 use crate::config::{gucs, preload};
-use crate::durable::{extend, lease, mark, request, start};
+use crate::durable::{extend, lease, mark, request, start, trace};
 use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::issue::writer;
@@ -16,6 +16,7 @@ use once_cell::sync::OnceCell;
 use snowflake_core::id::layout::{Layout, Series};
 use snowflake_core::issue::generator::{Generator, Outcome, Snapshot, Span};
 use snowflake_core::issue::policy::Policy;
+use snowflake_core::mark::trace::Event;
 use snowflake_core::mark::{Need, need};
 use snowflake_core::{Position, Tick, UnixMs};
 use std::cell::Cell;
@@ -138,6 +139,7 @@ pub fn advance(past: Tick) -> Result<(), IssueError> {
     while past >= issuer.generator.covered_until() {
         issuer.extend(past, &mut budget)?;
     }
+    trace::tell(&[Event::Advances { past: issuer.layout.time_of(past) }]);
     issuer.generator.advance(past);
     Ok(())
 }

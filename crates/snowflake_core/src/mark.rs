@@ -19,6 +19,7 @@ pub mod start_table;
 mod state;
 pub mod state_file;
 mod stored_mark;
+pub mod trace;
 pub mod wal_page;
 
 pub use keeper::{KeeperSchedule, Work, is_due, period_ms};
@@ -32,6 +33,7 @@ use crate::mark::life::{LastLife, Life};
 use crate::mark::record::{OtherMarks, Record};
 use crate::mark::reservation::Extension;
 use crate::mark::start_table::MarkConflict;
+use crate::mark::trace::Event;
 use crate::mark::wal_page::InWal;
 use crate::server::identity::{Identity, Inode, Worker};
 use crate::server::lease::{self, LeaseStart};
@@ -169,6 +171,9 @@ pub trait Storage {
 
     /// Signs the lock on the directory: this server issues IDs, or waits for its clock.
     fn sign(&mut self);
+
+    /// Tells of events, one right after the other. Under the lock, unless they are of a start that is refused.
+    fn tell(&self, events: &[Event]);
 }
 
 /// The mark of a server. Callers that change it have the lock.
@@ -184,6 +189,8 @@ pub struct Mark<'a, S> {
     pub storage: S,
     /// When the write to WAL began, which the next write to disk completes.
     began_ms: Option<u64>,
+    /// Whether a start or an extension was told of, and not how it ended.
+    is_under_way: bool,
 }
 
 /// Whether a call needs a further mark.
@@ -211,19 +218,39 @@ pub fn need(generator: &Generator, tick: Tick) -> Need {
 impl<'a, S: Storage> Mark<'a, S> {
     /// The mark of a server.
     pub fn new(generator: &'a Generator, state: &'a MarkState, settings: MarkSettings, storage: S) -> Self {
-        Self { generator, state, settings, storage, began_ms: None }
+        Self { generator, state, settings, storage, began_ms: None, is_under_way: false }
     }
 
     /// Extends the mark past `tick()`.
     ///
     /// The mark goes to WAL, then to disk, and is used only then.
     pub fn extend(&mut self, tick: impl Fn() -> Tick, now: UnixMs) -> Result<(), S::Error> {
+        let extended = self.extend_past(tick, now);
+        self.tell_of_end(extended)
+    }
+
+    /// Tells of a failure, unless it came before anything was told.
+    fn tell_of_end<T>(&mut self, outcome: Result<T, S::Error>) -> Result<T, S::Error> {
+        if std::mem::take(&mut self.is_under_way) && outcome.is_err() {
+            self.storage.tell(&[Event::Failed {}]);
+        }
+        outcome
+    }
+
+    fn extend_past(&mut self, tick: impl Fn() -> Tick, now: UnixMs) -> Result<(), S::Error> {
         let generator = self.generator;
         let needed = || tick().max(generator.last_tick());
         let directory = self.check_directory()?;
         let identity = self.storage.identity(directory, self.storage.worker()?)?;
         let last = self.last_record()?;
         let mark = self.mark_for(needed(), now)?;
+        self.is_under_way = true;
+        self.storage.tell(&[Event::Extends {
+            issued: self.issued(),
+            mark,
+            limit: self.limit()?,
+            wal_mark: self.wal_mark(),
+        }]);
         self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
         // mutant: wanted-again
@@ -251,7 +278,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         if !self.generator.is_started() {
             return Ok(());
         }
-        let lowest = self.settings.layout.time_of(self.generator.last_tick() + 1);
+        let lowest = self.issued();
+        self.storage.tell(&[Event::Stops { issued: lowest }]);
         self.check_directory()?;
         // mutant: lower-own-mark
         if let Some(last) = self.last_record()?
@@ -260,6 +288,11 @@ impl<'a, S: Storage> Mark<'a, S> {
             self.persist(Some(&last), Record { mark: lowest, ..last })?;
         }
         Ok(())
+    }
+
+    /// Every timestamp that was issued is below this.
+    fn issued(&self) -> UnixMs {
+        self.settings.layout.time_of(self.generator.last_tick() + 1)
     }
 
     /// The mark that covers this tick, `reserve_ahead` ahead of the clock or more.
@@ -312,8 +345,13 @@ impl<'a, S: Storage> Mark<'a, S> {
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         let counts = self.storage.write_wal(worker, mark)?;
         assert!(counts >= mark, "I1: WAL has a mark of {counts} after {mark} was written there");
+        self.storage.tell(&[Event::Logged { worker, mark, counts }]);
         self.state.in_wal.store(counts, Relaxed);
         Ok(())
+    }
+
+    fn wal_mark(&self) -> u64 {
+        self.settings.wal_mark as u64
     }
 
     fn goes_through_wal(&self) -> bool {
@@ -351,6 +389,8 @@ impl<'a, S: Storage> Mark<'a, S> {
             self.storage.prepare_life(life, written)?;
         }
         self.storage.commit_life()?;
+        let Life { number, revision, worker, wal_mark } = life;
+        self.storage.tell(&[Event::Born { number, revision, wal_mark, worker }]);
         Ok(written)
     }
 
@@ -368,6 +408,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         // mutant: failed-slot
         let adds = !has_failed && previous_revision > 0 && revision == previous_revision + 1;
         let written = if adds { self.storage.add_record(&record) } else { self.storage.replace_record(&record) }?;
+        self.storage.tell(&[Event::recorded(&record)]);
         state.write_failed.store(false, Relaxed);
         state.revision.store(revision, Relaxed);
         state.flushed.store(record.mark, Relaxed);
@@ -385,6 +426,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let needed = layout.time_of(needed);
         self.state.set_extension(self.extension(needed, mark.saturating_sub(needed)));
         let soft_limit = reservation::soft_limit(now, needed, mark);
+        self.storage.tell(&[Event::Used { mark }]);
         self.generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
     }
 

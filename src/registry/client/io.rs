@@ -3,7 +3,7 @@
 use super::check_interrupts;
 use crate::config::gucs;
 use crate::durable::mark::{self, ServersMark};
-use crate::durable::{lease_file, start};
+use crate::durable::{lease_file, start, trace};
 use crate::errors::IssueError;
 use crate::postgres::failure::Failure;
 use crate::postgres::report::warning;
@@ -16,6 +16,7 @@ use crate::{trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::StoredMark;
+use snowflake_core::mark::trace::Event as Told;
 use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::server::identity::Worker;
 use snowflake_core::server::lease::{Lease, LeaseStart, Location, Token};
@@ -212,12 +213,14 @@ impl Io for ServerIo {
 
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart) {
         self.locked = None;
+        let (LeaseStart::Continued(begins) | LeaseStart::First(begins) | LeaseStart::At(begins)) = start;
+        trace::tell(&[Told::Granted { worker: lease.worker, begins, until: lease.granted_until }]);
         shared().lease.publish(lease.worker, start, lease.granted_until);
     }
 
     fn extend(&mut self, lease: &DurableLease) {
         self.locked = None;
-        shared().lease.grant(lease.granted_until);
+        grant(lease.granted_until);
     }
 
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs> {
@@ -226,7 +229,7 @@ impl Io for ServerIo {
             if let Some(_lock) = mark_lock::try_take() {
                 let granted_until = shared().lease.granted_until();
                 let lowered = mark::open().ok()?.lowest_grant(lease, granted_until).ok()??;
-                shared().lease.grant(lowered);
+                grant(lowered);
                 return Some(lowered);
             }
             sleep::pause(Duration::from_millis(1));
@@ -238,7 +241,7 @@ impl Io for ServerIo {
         // Without the lock, which a slow disk can hold for long: an extension looks at the grant again before it is written.
         let generator = &shared().generator;
         let covered = if generator.is_started() { self.layout.time_of(generator.covered_until()) } else { 0 };
-        shared().lease.grant(covered.max(lease.begins).min(shared().lease.granted_until()));
+        grant(covered.max(lease.begins).min(shared().lease.granted_until()));
     }
 
     fn show_superseded(&mut self, is_superseded: bool) {
@@ -366,4 +369,10 @@ impl Io for ServerIo {
             }
         }
     }
+}
+
+/// Allows timestamps below another time.
+fn grant(until: UnixMs) {
+    trace::tell(&[Told::GrantEnds { until }]);
+    shared().lease.grant(until);
 }

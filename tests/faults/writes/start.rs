@@ -9,6 +9,7 @@ use snowflake_core::mark::life::{self, LastLife, Life};
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::StartPoint;
 use snowflake_core::mark::state_file::{self, Damage};
+use snowflake_core::mark::trace::Event as Told;
 use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Refusal, Storage, WalMark};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
@@ -243,6 +244,8 @@ impl Storage for &mut Files {
     fn tell_of_wal(&mut self, _failure: Option<Failure>) {}
 
     fn sign(&mut self) {}
+
+    fn tell(&self, _events: &[Told]) {}
 }
 
 /// What a page has beside its header.

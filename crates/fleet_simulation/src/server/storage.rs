@@ -6,6 +6,7 @@ use crate::settings::{Rule, Way};
 use snowflake_core::UnixMs;
 use snowflake_core::mark::life::{LastLife, Life};
 use snowflake_core::mark::record::Record;
+use snowflake_core::mark::trace::Event;
 use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::mark::{Refusal, Storage};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
@@ -158,4 +159,6 @@ impl Storage for Disk<'_, '_> {
     }
 
     fn sign(&mut self) {}
+
+    fn tell(&self, _events: &[Event]) {}
 }

@@ -5,6 +5,7 @@ use crate::id::layout::Layout;
 use crate::mark::life::LastLife;
 use crate::mark::record::{OtherMarks, Record};
 use crate::mark::start_table::{StartContext, StartPoint, decide};
+use crate::mark::trace::{Event, decision};
 use crate::mark::wal_page::InWal;
 use crate::server::identity::{Identity, Worker};
 use crate::server::lease::{Lease, LeaseStart};
@@ -20,6 +21,7 @@ pub struct Plan {
     record: Option<Record>,
     last_life: Option<LastLife>,
     point: StartPoint,
+    told: [Event; 5],
 }
 
 impl Plan {
@@ -59,10 +61,20 @@ impl<S: Storage> Mark<'_, S> {
         let record = self.storage.read_record()?;
         let now = now(record.as_ref());
         let context = self.context(identity.worker, now, last_life, lease)?;
-        let mut point = decide(record.as_ref(), &identity, &context).map_err(|conflict| Refusal::Conflict {
-            conflict,
-            record: record.map(Box::new),
-            identity: Box::new(identity),
+        let decided = decide(record.as_ref(), &identity, &context);
+        let told = [
+            Event::begins(&identity, now),
+            Event::found_record(record.as_ref(), identity.worker),
+            Event::found_life(last_life),
+            Event::found_in_wal(&context.wal.unwrap_or_default()),
+            Event::decided(&decided, &context),
+        ];
+        let mut point = decided.map_err(|conflict| {
+            // A server that is refused asks again and again.
+            if self.state.refusal.swap(decision(&Err(conflict)), Relaxed) != decision(&Err(conflict)) {
+                self.storage.tell(&told);
+            }
+            Refusal::Conflict { conflict, record: record.map(Box::new), identity: Box::new(identity) }
         })?;
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let start_not_before = self.state.start_not_before.load(Relaxed);
@@ -75,7 +87,7 @@ impl<S: Storage> Mark<'_, S> {
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
         }
-        Ok(Plan { identity, now, record, last_life, point })
+        Ok(Plan { identity, now, record, last_life, point, told })
     }
 
     /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
@@ -119,6 +131,11 @@ impl<S: Storage> Mark<'_, S> {
     /// has passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so it waits again
     /// after a crash.
     pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
+        let begin = self.start_at(now);
+        self.tell_of_end(begin)
+    }
+
+    fn start_at(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
         let (plan, layout, state) = (self.plan(|_| now)?, self.settings.layout, self.state);
         if self.is_pending(&plan) {
             let until = state.not_before();
@@ -126,16 +143,27 @@ impl<S: Storage> Mark<'_, S> {
                 return Ok(Begin::Pending(until));
             }
             self.storage.sign();
+            self.storage.tell(&plan.told);
+            self.storage.tell(&[Event::Waits { until: plan.point.floor }]);
             state.start_not_before.store(plan.point.floor, Relaxed);
             return Ok(Begin::Waiting(plan.point));
         }
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
         let first = plan.first_tick(&layout);
-        let Plan { identity, record, last_life, point, .. } = plan;
+        let Plan { identity, record, last_life, point, told, .. } = plan;
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let begin = layout.time_of(first);
         assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
         let wanted = self.mark_for(first, now)?;
+        state.refusal.store(0, Relaxed);
+        self.is_under_way = true;
+        self.storage.tell(&told);
+        self.storage.tell(&[Event::Starts {
+            first: begin,
+            mark: wanted,
+            limit: self.limit()?,
+            wal_mark: self.wal_mark(),
+        }]);
         self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
         if mark <= layout.time_of(first) {
@@ -147,9 +175,9 @@ impl<S: Storage> Mark<'_, S> {
         // up.
         if !self.goes_through_wal() && !self.is_disowned_in_wal(identity.worker) {
             let written = self.persist_first(record.as_ref(), layout.time_of(first), identity, others, last_life)?;
-            self.storage.disown_in_wal(identity.worker)?;
+            self.disown(identity.worker)?;
             state.in_wal.store(0, Relaxed);
-            let begin = self.start(now)?;
+            let begin = self.start_at(now)?;
             let Begin::At { was_pending, was_copied_up, .. } = begin else { return Ok(begin) };
             return Ok(Begin::At {
                 point,
@@ -182,7 +210,13 @@ impl<S: Storage> Mark<'_, S> {
     pub fn remember_refusal(&mut self) -> Result<(), S::Error> {
         let worker = self.storage.worker()?;
         let is_unwritten = self.storage.read_wal(worker).is_ok_and(|wal| wal.is_unwritten());
-        if is_unwritten { self.storage.disown_in_wal(worker) } else { Ok(()) }
+        if is_unwritten { self.disown(worker) } else { Ok(()) }
+    }
+
+    fn disown(&mut self, worker: Worker) -> Result<(), S::Error> {
+        self.storage.disown_in_wal(worker)?;
+        self.storage.tell(&[Event::Disowned { worker }]);
+        Ok(())
     }
 
     /// Whether the server must wait: it has no certain mark and the start margin has not passed, or its mark was reset

@@ -32,6 +32,8 @@ pub struct MarkState {
     pub(super) write_failed: AtomicBool,
     /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none.
     pub(super) in_wal: AtomicU64,
+    /// The [`decision`](crate::mark::trace::decision) that was told last, if it was a refusal.
+    pub(super) refusal: AtomicU64,
     /// The mark in WAL before a start that failed, and the mark that this start wrote there; 0 for none.
     pub(super) unfinished_start: [AtomicU64; 2],
 }

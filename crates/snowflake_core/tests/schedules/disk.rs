@@ -4,6 +4,7 @@ use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::life::{LastLife, Life};
 use snowflake_core::mark::record::Record;
+use snowflake_core::mark::trace::Event;
 use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Refusal, Storage};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
@@ -173,4 +174,6 @@ impl Storage for &mut Disk {
     fn tell_of_wal(&mut self, _failure: Option<Failure>) {}
 
     fn sign(&mut self) {}
+
+    fn tell(&self, _events: &[Event]) {}
 }

@@ -1,0 +1,81 @@
+//! The file that tells what has happened to the mark: `snowflake_pg.trace` in the data directory. See
+//! [`snowflake_core::mark::trace`] for its bytes.
+//!
+//! Each event is written at once, so a server that is killed loses none. Nothing is flushed: after a power cut, the last
+//! ones can be missing. A write that fails is left out, and nobody is told: IDs do not depend on it. Not mapped: a page
+//! of a mapped file for which the disk has no room ends the process.
+
+use crate::config::gucs;
+use crate::durable::life_file;
+use crate::durable::replace::inode;
+use crate::errors::{StateFileError, StatePath, While};
+use crate::postgres::clock;
+use crate::shared::shared;
+use crate::worker;
+use rustix::fs::OFlags;
+use snowflake_core::mark::trace::{Entry, Event, file};
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+const NAME: &str = "snowflake_pg.trace";
+
+/// The file that the postmaster has opened, which all other processes inherit.
+static FILE: Mutex<Option<File>> = Mutex::new(None);
+
+/// Opens the file, and creates it if there is none. Returns the number of the next event. To be called in the
+/// postmaster, whenever shared memory is set up.
+pub fn open() -> u64 {
+    let mut file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    *file = None;
+    let Ok((opened, boot, next)) = open_file() else { return 1 };
+    write(&opened, next, &[boot]);
+    *file = Some(opened);
+    next + 1
+}
+
+/// Tells of events, one right after the other.
+pub fn tell(events: &[Event]) {
+    let file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(file) = file.as_ref() else { return };
+    let first = shared().next_event.fetch_add(events.len() as u64, Ordering::Relaxed);
+    write(file, first, events);
+}
+
+fn write(file: &File, first: u64, events: &[Event]) {
+    let at = clock::unix_ms();
+    for (number, &event) in (first..).zip(events) {
+        // The file says nothing then.
+        let _ = file.write_all_at(&Entry { number, at, event }.encode(), file::offset(number));
+    }
+}
+
+/// The file, the event of its opening, and the number of that event.
+fn open_file() -> Result<(File, Event, u64), StateFileError> {
+    let path = StatePath::data_directory(&gucs::data_directory()).file(NAME);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let opened = options.open(gucs::data_directory().join(NAME)).during("open file", &path)?;
+    let own = inode(&opened, "stat file", &path)?;
+    let mut bytes = Vec::new();
+    // Of a file that cannot be read, a new one is made.
+    let _ = (&opened).take(file::LENGTH as u64).read_to_end(&mut bytes);
+    let (server, copy_of) = match file::read_header(&bytes) {
+        Some((number, inode)) if inode == own => (number, 0),
+        known => {
+            let (new, copy_of) = (life_file::new_number(), known.map_or(0, |(number, _)| number));
+            if known.is_none() {
+                bytes.clear();
+                opened.set_len(0).during("write file", &path)?;
+            }
+            opened.write_all_at(&file::header(new, own), 0).during("write file", &path)?;
+            (new, copy_of)
+        }
+    };
+    let boot = Event::Boot { server, copy_of, is_standby: worker::starts_as_standby().into() };
+    let last = file::entries(&bytes).last().map_or(0, |entry| entry.number);
+    Ok((opened, boot, last + 1))
+}
