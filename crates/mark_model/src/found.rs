@@ -1,7 +1,7 @@
 //! What a start finds, as the core's start table takes it.
 
 use crate::rules::Rule;
-use crate::state::{InPage, Life, Page, Record, State};
+use crate::state::{InPage, Life, Record, Server, State, Time};
 use crate::world::World;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::life::{self, LastLife};
@@ -24,13 +24,13 @@ pub struct Found {
 
 impl Found {
     /// What a server finds whose clock shows `now`.
-    pub fn new(state: &State, server: usize, now: u8, world: &World) -> Self {
+    pub fn new(state: &State, server: usize, now: Time, world: &World) -> Self {
         let at = &state.servers[server];
         let directory = &state.directories[at.directory];
         let record = directory.record.map(|record| as_core(&record, world));
         let mut identity = Identity {
-            system_identifier: 1,
-            timeline: at.timeline.into(),
+            system_identifier: at.cluster.into(),
+            timeline: at.timeline,
             directory: inode(directory.inode),
             worker: at.worker.into(),
             layout: LAYOUTS[usize::from(at.layout)],
@@ -61,12 +61,12 @@ impl Found {
         };
         let last_life = if world.keeps(Rule::LifeInDataDirectory) { last_life } else { record.as_ref().map(believed) };
         let context = StartContext {
-            now: now.into(),
-            start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin.into() } else { 0 },
-            wal: Some(in_wal(&at.page, at.worker, world)),
+            now: now,
+            start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin } else { 0 },
+            wal: Some(in_wal(at, world)),
             was_standby: at.is_promoted,
             last_life,
-            lease: None,
+            lease: world.lease,
         };
         Self { record, identity, context }
     }
@@ -77,24 +77,24 @@ impl Found {
     }
 }
 
-fn inode(number: u8) -> Inode {
-    Inode { number: number.into(), born_ns: number.into() }
+fn inode(number: u64) -> Inode {
+    Inode { number, born_ns: number }
 }
 
 /// A record as the core has it.
 pub fn as_core(record: &Record, world: &World) -> record::Record {
     let other = 1 - u64::from(record.worker);
-    let others = [(other, record.other.into())].into_iter().filter(|&(_, mark)| mark > 0);
+    let others = [(other, record.other)].into_iter().filter(|&(_, mark)| mark > 0);
     let layout = LAYOUTS[usize::from(record.layout)];
     record::Record {
         revision: record.revision,
-        life: record.life.into(),
-        previous_life: if world.keeps(Rule::RecordNamesLifeBefore) { record.previous_life.into() } else { 0 },
-        mark: record.mark.into(),
-        logged: if world.keeps(Rule::RecordNamesWal) { record.logged.into() } else { 0 },
+        life: record.life,
+        previous_life: if world.keeps(Rule::RecordNamesLifeBefore) { record.previous_life } else { 0 },
+        mark: record.mark,
+        logged: if world.keeps(Rule::RecordNamesWal) { record.logged } else { 0 },
         identity: Identity {
-            system_identifier: 1,
-            timeline: record.timeline.into(),
+            system_identifier: record.cluster.into(),
+            timeline: record.timeline,
             directory: inode(record.directory),
             worker: record.worker.into(),
             layout,
@@ -104,20 +104,25 @@ pub fn as_core(record: &Record, world: &World) -> record::Record {
 }
 
 /// A life as a start reads it, beside the directory with this inode; 0 is any.
-pub fn as_last(life: Life, directory: u8) -> LastLife {
+pub fn as_last(life: Life, directory: u64) -> LastLife {
     let Life { number, revision, worker, wal_mark, .. } = life;
-    let known = life::Life { number: number.into(), revision, worker: worker.into(), wal_mark: wal_mark.into() };
+    let known = life::Life { number: number, revision, worker: worker.into(), wal_mark: wal_mark };
     LastLife { life: known, elsewhere: directory != 0 && life.directory != directory }
 }
 
-fn in_wal(page: &Page, worker: u8, world: &World) -> InWal {
+fn in_wal(at: &Server, world: &World) -> InWal {
+    let page = &at.page;
     let layout = page.layout.map(|layout| LAYOUTS[usize::from(layout)]);
     let layout = layout.filter(|_| world.keeps(Rule::SameLayout));
     let says = |mark, is_unknown| InWal { mark, is_unknown, common: 0, layout };
-    match page.workers[usize::from(worker)] {
+    // Without what a start of this process has written, which then failed.
+    match page.workers[usize::from(at.worker)] {
+        InPage::Mark(mark) if at.unfinished.is_some_and(|(_, written)| mark == written) => {
+            says(at.unfinished.map(|(before, _)| before).filter(|&before| before > 0), false)
+        }
         InPage::Unwritten => says(None, false),
         InPage::Unknown => says(None, true),
-        InPage::Mark(mark) if world.keeps(Rule::WalCounts) => says(Some(mark.into()), false),
+        InPage::Mark(mark) if world.keeps(Rule::WalCounts) => says(Some(mark), false),
         InPage::Mark(_) => says(Some(1), false),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::names::normalize;
 use crate::promises;
-use crate::state::{Directory, Image, Life, Memory, SERVERS, SHARED, Server, State, Time, WORKERS};
+use crate::state::{Directory, Image, Life, Memory, SERVERS, SHARED, Server, State, Time};
 use crate::step::{Step, next_setting, steps};
 use crate::world::World;
 use stateright::{Model, Property};
@@ -19,7 +19,7 @@ impl Model for World {
             now: FIRST,
             servers: [Server::default(); SERVERS],
             directories: [Directory::default(); SERVERS + 1],
-            issued: [0; WORKERS],
+            issued: Default::default(),
             lives: 0,
             timelines: 1,
             budget: self.budget,
@@ -52,13 +52,22 @@ impl Model for World {
 }
 
 impl State {
-    fn happen(&mut self, step: Step, world: &World) {
+    pub fn happen(&mut self, step: Step, world: &World) {
         match step {
             Step::Tick => self.now += 1,
-            Step::Begin { server, now } => self.begin(server, now, world),
+            Step::Begin { server, now, mark } => self.begin(server, now, mark, world),
             Step::Write { server } => self.write(server, world),
-            Step::Issue { server } => self.issue(server),
-            Step::Extend { server } => self.extend(server, world),
+            Step::Issue { server, end } => self.issue(server, end),
+            Step::Extend { server, mark } => self.extend(server, mark, world),
+            Step::Fail { server } => {
+                self.budget.failures -= 1;
+                self.fail(server);
+            }
+            Step::SkipWal { server } => {
+                self.budget.failures -= 1;
+                self.skip_wal(server);
+            }
+            Step::Lower { server, mark } => self.lower(server, mark),
             Step::Stop { server } => self.stop(server),
             Step::Crash { server } => {
                 self.budget.ends -= 1;
@@ -92,7 +101,7 @@ impl State {
     pub fn end(&mut self, server: usize) {
         let at = &mut self.servers[server];
         at.memory = Memory::Down;
-        at.is_promoted = false;
+        (at.is_promoted, at.unfinished) = (false, None);
     }
 
     fn change(&mut self, server: usize, change: impl FnOnce(&mut Server)) {
@@ -118,6 +127,7 @@ impl State {
             is_superseded: false,
             is_disturbed: true,
             memory: Memory::Down,
+            unfinished: None,
             image: None,
             ..source
         };

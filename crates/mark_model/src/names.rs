@@ -12,9 +12,9 @@ pub fn normalize(state: &mut State) {
             known.push(*life);
             known.len() - 1
         });
-        *life = u8::try_from(position).expect("few lives");
+        *life = u64::try_from(position).expect("few lives");
     });
-    state.lives = u8::try_from(known.len() - 1).expect("few lives");
+    state.lives = u64::try_from(known.len() - 1).expect("few lives");
     let mut order = vec![0];
     revisions(state, |revision| order.push(*revision));
     order.sort_unstable();
@@ -25,7 +25,7 @@ pub fn normalize(state: &mut State) {
     });
 }
 
-fn lives(state: &mut State, mut each: impl FnMut(&mut u8)) {
+fn lives(state: &mut State, mut each: impl FnMut(&mut u64)) {
     for record in state.directories.iter_mut().filter_map(|directory| directory.record.as_mut()) {
         each(&mut record.life);
         each(&mut record.previous_life);
@@ -59,7 +59,7 @@ fn revisions(state: &mut State, mut each: impl FnMut(&mut u64)) {
 }
 
 fn written(write: &mut Write, each: impl FnOnce(&mut Life)) {
-    if let Write::Life(life) | Write::Disown(life) = write {
+    if let Write::Life(life) = write {
         each(life);
     }
 }

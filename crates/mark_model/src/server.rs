@@ -6,7 +6,7 @@ use crate::rules::Rule;
 use crate::state::{InPage, Life, Memory, Page, Record, Running, Server, Start, State, Time, WalMark, Write};
 use crate::world::World;
 use snowflake_core::mark::life::LastLife;
-use snowflake_core::mark::start_table::StartPoint;
+use snowflake_core::mark::start_table::{MarkConflict, StartPoint};
 
 /// The mark to which a running server would extend its own.
 pub fn extended(running: &Running, state: &State, world: &World) -> Time {
@@ -18,38 +18,34 @@ fn mark_for(needed: Time, now: Time, world: &World) -> Time {
     (now + world.reserve).max(needed + 1)
 }
 
-/// Small numbers of the core.
-fn small(number: u64) -> Time {
-    Time::try_from(number).expect("a small number")
-}
-
 impl State {
     /// A start: where IDs begin, by the core's table.
-    pub fn begin(&mut self, server: usize, now: Time, world: &World) {
+    pub fn begin(&mut self, server: usize, now: Time, mark: Option<Time>, world: &World) {
         let found = Found::new(self, server, now, world);
         let outcome = found.decide();
         coverage::visit(&outcome);
         let at = self.servers[server];
-        let known = found.record.map_or(0, |record| small(record.mark_of(at.worker.into())));
+        let known = found.record.map_or(0, |record| record.mark_of(at.worker.into()));
         let StartPoint { floor, reason } = match outcome {
             Ok(point) => point,
-            Err(_) => {
+            Err(conflict) => {
                 self.broken.alarm |= !at.is_disturbed;
                 // As `Mark::remember_refusal`.
-                if at.page == Page::default() {
+                if conflict == MarkConflict::NotInWal && at.page == Page::default() {
                     self.servers[server].page = disowned(at.page, &at);
                 }
                 self.servers[server].memory = Memory::Down;
                 return;
             }
         };
-        if world.wrong_clocks && reason.relies_on_clock() && known == 0 && self.issued[usize::from(at.worker)] != 0 {
+        if world.wrong_clocks && reason.relies_on_clock() && known == 0 && self.issued[usize::from(at.worker)].end() > 0
+        {
             return;
         }
-        let mut floor = small(floor);
+        let (mut floor, mut waited) = (floor, None);
         if reason.relies_on_clock() && world.keeps(Rule::WaitsForClock) {
             match at.memory {
-                Memory::Waiting(until) if now >= until => floor = until.max(known),
+                Memory::Waiting(until) if now >= until => (floor, waited) = (until.max(known), Some(until)),
                 Memory::Waiting(_) => return,
                 _ => {
                     self.servers[server].memory = Memory::Waiting(floor);
@@ -58,9 +54,10 @@ impl State {
             }
         }
         let first = if world.keeps(Rule::BeginsAtMark) { floor.max(1) } else { now };
-        let write = if at.wal_mark == WalMark::Off { Write::Record } else { Write::Wal };
-        let start =
-            Start { first, mark: mark_for(first, now, world), in_wal: at.page.highest(at.worker), known, write };
+        let mark = mark.unwrap_or_else(|| mark_for(first, now, world));
+        let is_written = at.unfinished.is_some_and(|(_, written)| written >= mark);
+        let write = if at.wal_mark == WalMark::Off || is_written { Write::Record } else { Write::Wal };
+        let start = Start { waited, first, mark, in_wal: at.page.highest(at.worker), known, write };
         self.servers[server].memory = Memory::Starting(start);
     }
 
@@ -77,32 +74,31 @@ impl State {
         let at = self.servers[server];
         match start.write {
             Write::Wal => {
+                let before = at.page.highest(at.worker);
                 start.in_wal = self.raise(server, start.mark, world);
+                // Another start of this process is to find what this one has found.
+                let before = at.unfinished.map_or(before, |(before, _)| before);
+                self.servers[server].unfinished = Some((before, start.in_wal));
                 start.write = Write::Standby;
             }
             Write::Standby => start.write = Write::Record,
             Write::Record => {
-                let is_off = at.wal_mark == WalMark::Off;
-                let is_told = at.page.workers[usize::from(at.worker)] == InPage::Unknown;
-                let first_only = is_off && !is_told && world.keeps(Rule::DisownedInWal);
-                let mark = if first_only { start.first } else { start.mark };
-                let life = self.write_first_record(server, mark, start.in_wal, world);
-                start.write = if first_only { Write::Disown(life) } else { Write::Life(life) };
-            }
-            Write::Disown(life) => {
-                self.servers[server].life = Some(life);
-                self.servers[server].page = disowned(at.page, &at);
-                // It starts again, with what it has written.
-                self.servers[server].memory = Memory::Down;
-                self.begin(server, self.now, world);
-                return;
+                let mark = if must_disown(&at, world) { start.first } else { start.mark };
+                start.write = Write::Life(self.write_first_record(server, mark, start.in_wal, world));
             }
             Write::Life(life) => {
                 self.servers[server].life = Some(life);
-                start.write = Write::Publish;
+                start.write = if must_disown(&at, world) { Write::Disown } else { Write::Publish };
+            }
+            Write::Disown => {
+                self.servers[server].page = disowned(at.page, &at);
+                // It starts again, with what it has written.
+                self.servers[server].memory = before_start(at.memory);
+                return;
             }
             Write::Publish => {
                 self.broken.i2 |= start.first < start.known;
+                self.servers[server].unfinished = None;
                 let directory = self.directories[at.directory];
                 let record = directory.record.expect("the first record");
                 self.servers[server].memory = Memory::Running(Running {
@@ -137,6 +133,7 @@ impl State {
             previous_life: own.map_or(0, |life| life.number),
             mark,
             logged: if is_in_wal { in_wal } else { 0 },
+            cluster: at.cluster,
             timeline: at.timeline,
             directory: directory.inode,
             worker: at.worker,
@@ -155,12 +152,12 @@ impl State {
         }
     }
 
-    pub fn extend(&mut self, server: usize, world: &World) {
+    pub fn extend(&mut self, server: usize, mark: Option<Time>, world: &World) {
         let Memory::Running(mut running) = self.servers[server].memory else { return };
         if self.own_record(server, &running).is_none() {
             return;
         }
-        let mark = extended(&running, self, world);
+        let mark = mark.unwrap_or_else(|| extended(&running, self, world));
         let first = if self.servers[server].wal_mark == WalMark::Off { Write::Record } else { Write::Wal };
         let first = if world.keeps(Rule::WalBeforeRecord) { first } else { Write::Record };
         running.extension = Some((mark, first));
@@ -193,7 +190,7 @@ impl State {
                 let last = if is_in_wal { Write::Wal } else { Write::Publish };
                 if world.keeps(Rule::WalBeforeRecord) { Write::Publish } else { last }
             }
-            Write::Publish | Write::Life(_) | Write::Disown(_) => {
+            Write::Publish | Write::Life(_) | Write::Disown => {
                 running.covered = running.covered.max(mark);
                 running.extension = None;
                 self.servers[server].memory = Memory::Running(running);
@@ -231,19 +228,45 @@ impl State {
         !waits || self.servers.iter().any(has_it)
     }
 
-    pub fn issue(&mut self, server: usize) {
+    pub fn issue(&mut self, server: usize, end: Option<Time>) {
         let Memory::Running(mut running) = self.servers[server].memory else { return };
         let at = self.servers[server];
-        let end = running.covered.min(self.now + running.lag + 1);
-        let new = ((1_u64 << end) - (1_u64 << running.next)) << at.layout;
-        let worker = usize::from(at.worker);
-        self.broken.uniqueness |= self.issued[worker] & new != 0;
+        let end = end.unwrap_or_else(|| running.covered.min(self.now + running.lag + 1));
+        // Of the other layout, those of the next timestamp are the same IDs.
+        let apart = Time::from(at.layout);
+        let is_new = self.issued[usize::from(at.worker)].add(running.next + apart..end + apart);
+        self.broken.uniqueness |= !is_new;
         let record = self.directories[at.directory].record;
         self.broken.i1 |= record.is_none_or(|record| record.life != running.life || end > record.mark);
-        self.issued[worker] |= new;
         running.next = end;
         running.lag = running.next.saturating_sub(self.now + 1).min(running.lag);
         self.servers[server].memory = Memory::Running(running);
+    }
+
+    /// Gives up what is being written.
+    pub fn fail(&mut self, server: usize) {
+        match &mut self.servers[server].memory {
+            Memory::Running(running) => running.extension = None,
+            memory => *memory = before_start(*memory),
+        }
+    }
+
+    /// Goes on without the mark in WAL.
+    pub fn skip_wal(&mut self, server: usize) {
+        match &mut self.servers[server].memory {
+            Memory::Running(Running { extension: Some((_, write @ Write::Wal)), .. })
+            | Memory::Starting(Start { write: write @ Write::Wal, .. }) => *write = Write::Record,
+            _ => {}
+        }
+    }
+
+    /// Lowers the mark that is being written.
+    pub fn lower(&mut self, server: usize, mark: Time) {
+        match &mut self.servers[server].memory {
+            Memory::Running(Running { extension: Some((wanted, _)), .. }) => *wanted = mark.min(*wanted),
+            Memory::Starting(start) => start.mark = mark.min(start.mark),
+            _ => {}
+        }
     }
 
     pub fn stop(&mut self, server: usize) {
@@ -262,6 +285,20 @@ impl State {
         }
         self.end(server);
     }
+}
+
+/// The memory of a process that begins anew, and has waited for its clock already if it has.
+fn before_start(memory: Memory) -> Memory {
+    match memory {
+        Memory::Starting(Start { waited: Some(until), .. }) => Memory::Waiting(until),
+        _ => Memory::Down,
+    }
+}
+
+/// Whether WAL does not say yet that this server has no marks there.
+fn must_disown(at: &Server, world: &World) -> bool {
+    let is_told = at.page.workers[usize::from(at.worker)] == InPage::Unknown && at.page.layout == Some(at.layout);
+    at.wal_mark == WalMark::Off && !is_told && world.keeps(Rule::DisownedInWal)
 }
 
 fn disowned(mut page: Page, at: &Server) -> Page {

@@ -1,7 +1,9 @@
 //! What servers, their directories and their WAL remember.
 
+use std::ops::Range;
+
 /// A timestamp, and what a right clock shows.
-pub type Time = u8;
+pub type Time = u64;
 
 /// A worker ID.
 pub type Worker = u8;
@@ -19,12 +21,13 @@ pub const SHARED: usize = SERVERS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     pub revision: u64,
-    pub life: u8,
-    pub previous_life: u8,
+    pub life: u64,
+    pub previous_life: u64,
     pub mark: Time,
     pub logged: Time,
-    pub timeline: u8,
-    pub directory: u8,
+    pub cluster: u8,
+    pub timeline: u32,
+    pub directory: u64,
     pub worker: Worker,
     pub layout: u8,
     /// The mark of the other worker.
@@ -34,11 +37,11 @@ pub struct Record {
 /// What a data directory knows of the record that it wrote last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Life {
-    pub number: u8,
+    pub number: u64,
     pub revision: u64,
     pub worker: Worker,
     pub wal_mark: Time,
-    pub directory: u8,
+    pub directory: u64,
     /// Whether this data directory wrote it. A copy says nothing.
     pub is_own: bool,
 }
@@ -66,7 +69,7 @@ pub struct Page {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Directory {
     /// 0 if there is none.
-    pub inode: u8,
+    pub inode: u64,
     pub record: Option<Record>,
 }
 
@@ -82,8 +85,10 @@ pub enum WalMark {
 /// A server with its data directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Server {
+    /// PostgreSQL's system identifier.
+    pub cluster: u8,
     /// 0 if there is no such server.
-    pub timeline: u8,
+    pub timeline: u32,
     pub page: Page,
     pub life: Option<Life>,
     pub worker: Worker,
@@ -100,6 +105,8 @@ pub struct Server {
     /// Whether anything but crashes, stops and starts has happened to it.
     pub is_disturbed: bool,
     pub memory: Memory,
+    /// The mark in WAL before a start that failed, and the one that this start wrote there.
+    pub unfinished: Option<(Time, Time)>,
     /// An earlier state of the data directory, without the state directory.
     pub image: Option<Image>,
 }
@@ -107,7 +114,7 @@ pub struct Server {
 /// A backup of a data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
-    pub timeline: u8,
+    pub timeline: u32,
     pub page: Page,
     pub life: Option<Life>,
 }
@@ -127,6 +134,8 @@ pub enum Memory {
 /// A start of which something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Start {
+    /// Until when it has waited for its clock, if it has.
+    pub waited: Option<Time>,
     pub first: Time,
     pub mark: Time,
     pub in_wal: Time,
@@ -143,8 +152,8 @@ pub enum Write {
     Record,
     /// Of a start: the life in the data directory.
     Life(Life),
-    /// Of a start without marks in WAL, which says so.
-    Disown(Life),
+    /// Of a start without marks in WAL, which says so there.
+    Disown,
     /// The mark is used.
     Publish,
 }
@@ -159,9 +168,9 @@ pub struct Running {
     /// How far timestamps are ahead of the clock.
     pub lag: Time,
     pub in_wal: Time,
-    pub life: u8,
+    pub life: u64,
     pub revision: u64,
-    pub directory: u8,
+    pub directory: u64,
     /// A further mark, and what is written next of it.
     pub extension: Option<(Time, Write)>,
 }
@@ -172,13 +181,20 @@ pub struct State {
     pub now: Time,
     pub servers: [Server; SERVERS],
     pub directories: [Directory; SERVERS + 1],
-    /// For each worker, a bit for each timestamp that was issued.
-    pub issued: [u64; WORKERS],
+    /// What was issued of each worker.
+    pub issued: [Issued; WORKERS],
     /// The number of the last life.
-    pub lives: u8,
-    pub timelines: u8,
+    pub lives: u64,
+    pub timelines: u32,
     pub budget: Budget,
     pub broken: Broken,
+}
+
+/// Timestamps that were issued: the first 64 one by one, later ones by the end of the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Issued {
+    first: u64,
+    end: Time,
 }
 
 /// How often things can still happen.
@@ -186,6 +202,8 @@ pub struct State {
 pub struct Budget {
     /// Crashes and planned stops.
     pub ends: u8,
+    /// Writes that fail.
+    pub failures: u8,
     pub backups: u8,
     pub promotions: u8,
     pub rewinds: u8,
@@ -200,6 +218,28 @@ pub struct Broken {
     pub i1: bool,
     pub i2: bool,
     pub alarm: bool,
+}
+
+impl Issued {
+    /// Adds timestamps. False if one of them, or later ones of those after the first 64, were issued before.
+    pub fn add(&mut self, timestamps: Range<Time>) -> bool {
+        let bit = |time: Time| 1_u64.checked_shl(u32::try_from(time).unwrap_or(u32::MAX)).unwrap_or(0);
+        let new = bit(timestamps.end).wrapping_sub(bit(timestamps.start));
+        let is_new = if timestamps.start < 64 { self.first & new == 0 } else { timestamps.start >= self.end };
+        self.first |= new;
+        self.end = self.end.max(timestamps.end);
+        is_new
+    }
+
+    /// How many of the first 64 were issued.
+    pub fn count(&self) -> u64 {
+        self.first.count_ones().into()
+    }
+
+    /// All are below this.
+    pub fn end(&self) -> Time {
+        self.end
+    }
 }
 
 impl Record {

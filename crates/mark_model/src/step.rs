@@ -1,29 +1,45 @@
 //! What can happen.
 
 use crate::server::extended;
-use crate::state::{Memory, SERVERS, State, WORKERS, WalMark, Worker};
+use crate::state::{Memory, SERVERS, State, Time, WORKERS, WalMark, Worker};
 use crate::world::{Beyond, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The clock advances.
     Tick,
-    /// A server that is down looks for its mark, with this clock.
+    /// A server that is down looks for its mark, with this clock, and wants this one; `None` is as the world has it.
     Begin {
         server: usize,
-        now: u8,
+        now: Time,
+        mark: Option<Time>,
     },
     /// A server writes what comes next.
     Write {
         server: usize,
     },
-    /// A server issues all timestamps that its clock and its mark allow.
+    /// A server issues the timestamps below this one; `None` is all that its clock and its mark allow.
     Issue {
         server: usize,
+        end: Option<Time>,
     },
-    /// A server extends its mark.
+    /// A server wants a further mark; `None` is as the world has it.
     Extend {
         server: usize,
+        mark: Option<Time>,
+    },
+    /// A server gives up what it was writing.
+    Fail {
+        server: usize,
+    },
+    /// A server cannot write to WAL, and goes on without.
+    SkipWal {
+        server: usize,
+    },
+    /// A server lowers the mark that it was writing.
+    Lower {
+        server: usize,
+        mark: Time,
     },
     /// A planned stop.
     Stop {
@@ -106,14 +122,16 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
         Memory::Starting(_) => {}
         Memory::Running(running) => {
             if running.next < running.covered && running.next <= state.now + running.lag {
-                steps.push(Step::Issue { server });
+                steps.push(Step::Issue { server, end: None });
             }
             match running.extension {
                 Some((_, write)) if state.can_write(server, write, running.in_wal, world) => {
                     steps.push(Step::Write { server });
                 }
                 Some(_) => {}
-                None if extended(&running, state, world) > running.covered => steps.push(Step::Extend { server }),
+                None if extended(&running, state, world) > running.covered => {
+                    steps.push(Step::Extend { server, mark: None });
+                }
                 None => {}
             }
             if running.extension.is_none() && state.budget.ends > 0 {
@@ -123,6 +141,18 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     }
     if at.memory != Memory::Down && state.budget.ends > 0 {
         steps.push(Step::Crash { server });
+    }
+    let is_writing = match at.memory {
+        Memory::Starting(_) => true,
+        Memory::Running(running) => running.extension.is_some(),
+        Memory::Down | Memory::Waiting(_) => false,
+    };
+    if is_writing && state.budget.failures > 0 {
+        steps.push(Step::Fail { server });
+        // A standby would not know what WAL does not have.
+        if at.wal_mark == WalMark::Prefer && state.budget.backups == 0 {
+            steps.push(Step::SkipWal { server });
+        }
     }
     if at.memory == Memory::Down && at.follows.is_none() && state.budget.changes > 0 {
         if WORKERS > 1 {
@@ -134,7 +164,7 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
 
 fn begin(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     let clocks = if world.wrong_clocks { 1..=world.end } else { state.now..=state.now };
-    steps.extend(clocks.map(|now| Step::Begin { server, now }));
+    steps.extend(clocks.map(|now| Step::Begin { server, now, mark: None }));
 }
 
 fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
@@ -176,9 +206,9 @@ fn may_be_promoted(state: &State, world: &World, server: usize, worker: Worker) 
     let at = &state.servers[server];
     let Some(primary) = at.follows else { return false };
     let primary = &state.servers[primary];
-    let issued = u64::BITS - state.issued[usize::from(worker)].leading_zeros();
+    let issued = state.issued[usize::from(worker)].end();
     let is_covered = at.page == primary.page
-        || issued <= u32::from(state.now + world.margin) && !world.wrong_clocks
+        || issued <= state.now + world.margin && !world.wrong_clocks
         || primary.wal_mark == WalMark::Require
         || world.beyond == Beyond::LostWhileAhead;
     primary.memory == Memory::Down && is_covered || world.beyond == Beyond::OldPrimary

@@ -2,7 +2,7 @@
 
 use crate::found::Found;
 use crate::server::extended;
-use crate::state::{Memory, State, WalMark, Write};
+use crate::state::{Memory, State, Time, WalMark, Write};
 use crate::step::{Step, next_setting};
 use crate::world::World;
 use model_explorer::Told;
@@ -11,13 +11,16 @@ impl Told for World {
     fn tell(&self, state: &State, step: Step) -> String {
         match step {
             Step::Tick => format!("The clock shows {}.", state.now + 1),
-            Step::Begin { server, now } => begins(state, server, now, self),
+            Step::Begin { server, now, .. } => begins(state, server, now, self),
             Step::Write { server } => writes(state, server),
-            Step::Issue { server } => issues(state, server),
-            Step::Extend { server } => {
+            Step::Issue { server, .. } => issues(state, server),
+            Step::Extend { server, .. } => {
                 let Memory::Running(running) = state.servers[server].memory else { return String::new() };
                 format!("{} wants a mark of {}.", name(server), extended(&running, state, self))
             }
+            Step::Fail { server } => format!("{} fails to write, and gives up.", name(server)),
+            Step::SkipWal { server } => format!("{} cannot write to WAL, and goes on.", name(server)),
+            Step::Lower { server, mark } => format!("{} lowers the mark to {mark}.", name(server)),
             Step::Stop { server } => format!("{} is stopped.", name(server)),
             Step::Crash { server } => format!("{} crashes.", name(server)),
             Step::Backup { from, to } => format!("{} is made from a base backup of {}.", name(to), name(from)),
@@ -49,7 +52,7 @@ fn name(server: usize) -> &'static str {
     ["A", "B", "C"][server]
 }
 
-fn begins(state: &State, server: usize, now: u8, world: &World) -> String {
+fn begins(state: &State, server: usize, now: Time, world: &World) -> String {
     let name = name(server);
     match Found::new(state, server, now, world).decide() {
         Ok(point) => format!("{name} starts at {now} and finds {:?}: from {}.", point.reason, point.floor),
@@ -68,7 +71,7 @@ fn writes(state: &State, server: usize) -> String {
         Write::Wal => format!("{name} writes {mark} to WAL."),
         Write::Record => format!("{name} writes {mark} to its record."),
         Write::Life(_) => format!("{name} writes its life."),
-        Write::Disown(_) => format!("{name} writes to WAL that it has no marks there."),
+        Write::Disown => format!("{name} writes to WAL that it has no marks there."),
         Write::Standby => format!("A standby of {name} has the mark, or need not."),
         Write::Publish => format!("{name} may issue what is below {mark}."),
     }

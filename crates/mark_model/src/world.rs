@@ -2,6 +2,7 @@
 
 use crate::rules::Rule;
 use crate::state::{Budget, Time, WalMark};
+use snowflake_core::server::lease::LeaseStart;
 
 #[derive(Clone, Copy, Debug)]
 pub struct World {
@@ -21,6 +22,8 @@ pub struct World {
     pub wrong_clocks: bool,
     /// What the mark does not promise to stand.
     pub beyond: Beyond,
+    /// Where the lease of the worker begins, if it is leased.
+    pub lease: Option<LeaseStart>,
     pub off: Option<Rule>,
 }
 
@@ -43,10 +46,11 @@ impl World {
         reserve: 1,
         margin: 2,
         wal_mark: WalMark::Prefer,
-        budget: Budget { ends: 3, backups: 0, promotions: 0, rewinds: 0, changes: 0, images: 0 },
+        budget: Budget { ends: 3, failures: 0, backups: 0, promotions: 0, rewinds: 0, changes: 0, images: 0 },
         is_shared: false,
         wrong_clocks: false,
         beyond: Beyond::Nothing,
+        lease: None,
         off: None,
     };
 

@@ -31,10 +31,11 @@ fn main() -> ExitCode {
     let trials = [promise::trials(), rules::trials(), limits::trials()].into_iter().flatten().collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let (visits, rows) = (mark_model::coverage::visits(), mark_model::coverage::rows());
-    for (row, visits) in &visits {
-        println!("{visits:>12} starts found {row}");
+    for (number, row) in rows {
+        println!("{:>12} starts found {row}", visits.get(&number).unwrap_or(&0));
     }
-    let missing: Vec<_> = rows.iter().filter(|&row| !visits.contains_key(*row) && !OUTSIDE.contains(row)).collect();
+    let is_missing = |&(number, row): &(u64, &str)| !visits.contains_key(&number) && !OUTSIDE.contains(&row);
+    let missing: Vec<_> = rows.into_iter().filter(is_missing).collect();
     if arguments.filter.is_none() && !arguments.list && !missing.is_empty() {
         println!("no start found {missing:?}");
         return ExitCode::FAILURE;

@@ -11,6 +11,7 @@ const FAILOVER: Budget = Budget { ends: 2, backups: 1, promotions: 1, ..NOTHING 
 
 /// Clocks show anything, so that no start margin helps.
 pub const WRONG_CLOCKS: World = World { end: 3, wrong_clocks: true, ..World::ALONE };
+pub const FAILURES: World = World { budget: Budget { failures: 2, ..NOTHING }, ..World::ALONE };
 pub const FAILOVERS: World = World { end: 3, budget: FAILOVER, ..World::ALONE };
 pub const FAILOVERS_WRONG: World = World { budget: FAILOVER, ..WRONG_CLOCKS };
 pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, ..FAILOVER }, ..WRONG_CLOCKS };
@@ -19,6 +20,8 @@ pub const IMAGES: World = World { budget: Budget { images: 1, ..FAILOVER }, ..WR
 
 const PROMISES: &[(&str, World, Bounds)] = &[
     ("a_server_that_crashes_stops_and_starts_issues_nothing_twice", World::ALONE, Bounds::Short),
+    ("a_server_whose_writes_fail_issues_nothing_twice", FAILURES, Bounds::Short),
+    ("a_server_whose_writes_fail_without_wal_issues_nothing_twice", FAILURES.off(), Bounds::Short),
     ("with_wal_mark_off_a_server_issues_nothing_twice", World::ALONE.off(), Bounds::Short),
     ("a_server_with_any_clock_issues_nothing_twice", WRONG_CLOCKS, Bounds::Short),
     ("a_failover_lets_nothing_be_issued_twice", FAILOVERS, Bounds::Short),
