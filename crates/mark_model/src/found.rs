@@ -61,7 +61,7 @@ impl Found {
         };
         let last_life = if world.keeps(Rule::LifeInDataDirectory) { last_life } else { record.as_ref().map(believed) };
         let context = StartContext {
-            now: now,
+            now,
             start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin } else { 0 },
             wal: Some(in_wal(at, world)),
             was_standby: at.is_promoted,
@@ -106,7 +106,7 @@ pub fn as_core(record: &Record, world: &World) -> record::Record {
 /// A life as a start reads it, beside the directory with this inode; 0 is any.
 pub fn as_last(life: Life, directory: u64) -> LastLife {
     let Life { number, revision, worker, wal_mark, .. } = life;
-    let known = life::Life { number: number, revision, worker: worker.into(), wal_mark: wal_mark };
+    let known = life::Life { number, revision, worker: worker.into(), wal_mark };
     LastLife { life: known, elsewhere: directory != 0 && life.directory != directory }
 }
 

@@ -17,10 +17,11 @@
 //! - [`promises`]: what must hold in every state, and what must be seen in some.
 //! - [`names`]: makes one state of many.
 //! - [`coverage`]: which rows of the start table were visited.
+//! - [`replay`]: holds servers to the model by what they have told.
 //! - [`story`]: tells a sequence of steps in sentences.
 //!
-//! Outside of it are damaged files, leases, other clusters, what a DBA accepts by hand, state directories without locks,
-//! and more than three servers or two workers.
+//! No exploration has damaged files, leases, other clusters, what a DBA accepts by hand, state directories without locks, or
+//! more than three servers or two workers. Replays have the first four, as far as starts find them.
 //!
 //! A server issues all timestamps that its clock and its mark allow: who issues less has less to repeat.
 
@@ -31,6 +32,7 @@ pub mod found;
 pub mod model;
 pub mod names;
 pub mod promises;
+pub mod replay;
 pub mod rules;
 pub mod server;
 pub mod state;

@@ -41,6 +41,29 @@ pub enum Rule {
     WaitsForStandby,
 }
 
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 17] = [
+        Self::MarkBeforeIds,
+        Self::WalBeforeRecord,
+        Self::BeginsAtMark,
+        Self::StartMargin,
+        Self::WaitsForClock,
+        Self::LifeInDataDirectory,
+        Self::CopiedLifeSaysNothing,
+        Self::RecordNamesLifeBefore,
+        Self::RecordNamesDirectory,
+        Self::RecordNamesTimeline,
+        Self::RecordNamesWal,
+        Self::MarksOfOthers,
+        Self::WalCounts,
+        Self::WalRises,
+        Self::DisownedInWal,
+        Self::SameLayout,
+        Self::WaitsForStandby,
+    ];
+}
+
 impl Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&model_explorer::words(self))

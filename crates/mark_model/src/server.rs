@@ -251,9 +251,13 @@ impl State {
         }
     }
 
-    /// Goes on without the mark in WAL.
+    /// Goes on without the mark in WAL, if that is only preferred.
     pub fn skip_wal(&mut self, server: usize) {
-        match &mut self.servers[server].memory {
+        let at = &mut self.servers[server];
+        if at.wal_mark != WalMark::Prefer {
+            return;
+        }
+        match &mut at.memory {
             Memory::Running(Running { extension: Some((_, write @ Write::Wal)), .. })
             | Memory::Starting(Start { write: write @ Write::Wal, .. }) => *write = Write::Record,
             _ => {}

@@ -1,14 +1,17 @@
 //! A disk that can fail at any write, and WAL on it.
 
+use mark_model::replay::{Findings, Touch, Trace, replay};
+use mark_model::world::World;
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::life::{LastLife, Life};
 use snowflake_core::mark::record::Record;
-use snowflake_core::mark::trace::Event;
+use snowflake_core::mark::trace::{Entry, Event};
 use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Refusal, Storage};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 use snowflake_core::server::lease::LeaseStart;
+use std::cell::RefCell;
 
 const DIRECTORY: Inode = Inode { number: 1, born_ns: 1 };
 
@@ -28,6 +31,10 @@ pub struct Disk {
     prepared: Option<Life>,
     lives: u64,
     wal: WalPage,
+    /// What the server has told.
+    told: RefCell<Vec<Event>>,
+    /// Whether files were lost or exchanged.
+    is_touched: bool,
 }
 
 #[derive(Debug)]
@@ -56,6 +63,8 @@ impl Disk {
             prepared: None,
             lives: 0,
             wal: WalPage::default(),
+            told: RefCell::default(),
+            is_touched: false,
         }
     }
 
@@ -66,12 +75,28 @@ impl Disk {
 
     /// Loses the state file. WAL stays: without it there is no database.
     pub fn lose(&mut self) {
-        self.record = None;
+        (self.record, self.is_touched) = (None, true);
     }
 
     /// A promoted standby has WAL alone.
     pub fn fail_over(&mut self) {
-        (self.record, self.life, self.was_standby) = (None, None, true);
+        (self.record, self.life, self.was_standby, self.is_touched) = (None, None, true, true);
+    }
+
+    /// The server has started, with empty memory.
+    pub fn boot(&self) {
+        self.told.borrow_mut().push(Event::Boot { server: 1, copy_of: 0, is_standby: self.was_standby.into() });
+    }
+
+    /// What the model says of what the server has told.
+    pub fn replay(&self, world: World) -> Result<Findings, String> {
+        let entry = |(number, event)| Entry { number, at: 0, event };
+        let entries = (1..).zip(self.told.borrow().iter().copied()).map(entry).collect();
+        replay(
+            &[Trace { file: 1, copy_of: 0, entries }],
+            if self.is_touched { Touch::Files } else { Touch::Nothing },
+            world,
+        )
     }
 
     fn write(&mut self) -> Result<(), Failure> {
@@ -175,5 +200,7 @@ impl Storage for &mut Disk {
 
     fn sign(&mut self) {}
 
-    fn tell(&self, _events: &[Event]) {}
+    fn tell(&self, events: &[Event]) {
+        self.told.borrow_mut().extend(events);
+    }
 }

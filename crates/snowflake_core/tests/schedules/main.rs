@@ -5,6 +5,7 @@
 
 mod disk;
 mod events;
+mod model;
 mod record;
 mod server;
 mod start;

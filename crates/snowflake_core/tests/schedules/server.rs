@@ -146,6 +146,7 @@ impl Server {
     /// Loses what is in shared memory. No server is back at once.
     fn die(&mut self) {
         self.disk.was_standby = false;
+        self.disk.boot();
         self.generator = Generator::new(self.layout.sequence_bits());
         self.state = MarkState::default();
         self.pass(RESTART);

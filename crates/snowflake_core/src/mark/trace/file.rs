@@ -46,7 +46,7 @@ pub fn read_header(bytes: &[u8]) -> Option<(u64, Inode)> {
 
 /// Where an event begins in the file.
 pub fn offset(number: u64) -> u64 {
-    (HEADER + number as usize % ROOM * EVENT) as u64
+    HEADER as u64 + number % ROOM as u64 * EVENT as u64
 }
 
 /// The events of a file, in their order.

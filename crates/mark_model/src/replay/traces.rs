@@ -1,0 +1,57 @@
+//! What servers have told, put together from copies of their files.
+
+use snowflake_core::mark::trace::{Entry, Event, file};
+use std::collections::BTreeMap;
+
+/// The events of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The number of the file.
+    pub file: u64,
+    /// The number of the file that it was copied from; 0 if it is no copy.
+    pub copy_of: u64,
+    /// In their order.
+    pub entries: Vec<Entry>,
+}
+
+/// The traces in these files, of which several can be of one server, from different times. A server whose file was put back
+/// to an earlier time has a trace for each way on.
+pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
+    let mut traces = Vec::new();
+    for bytes in files {
+        let Some((mut file, _)) = file::read_header(bytes) else { continue };
+        let mut copy_of = 0;
+        let mut entries = BTreeMap::new();
+        for entry in file::entries(bytes) {
+            if let Event::Boot { server, copy_of: origin, .. } = entry.event
+                && server != file
+            {
+                add(&mut traces, file, copy_of, std::mem::take(&mut entries));
+                (file, copy_of) = (server, origin);
+            }
+            entries.insert(entry.number, entry);
+        }
+        add(&mut traces, file, copy_of, entries);
+    }
+    let trace =
+        |(file, copy_of, entries): (_, _, Entries)| Trace { file, copy_of, entries: entries.into_values().collect() };
+    traces.into_iter().map(trace).collect()
+}
+
+type Entries = BTreeMap<u64, Entry>;
+
+/// Adds events of a server to those that are known.
+fn add(traces: &mut Vec<(u64, u64, Entries)>, file: u64, copy_of: u64, entries: Entries) {
+    let agrees =
+        |known: &Entries| entries.iter().all(|(number, entry)| known.get(number).is_none_or(|known| known == entry));
+    match traces.iter_mut().find(|(of, _, known)| *of == file && agrees(known)) {
+        Some((_, origin, known)) => {
+            *origin = copy_of.max(*origin);
+            known.extend(entries);
+        }
+        None => {
+            let is_fork = traces.iter().any(|(of, ..)| *of == file);
+            traces.push((file, if is_fork { file } else { copy_of }, entries));
+        }
+    }
+}
