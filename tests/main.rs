@@ -7,9 +7,13 @@ mod registry;
 mod repository;
 mod servers;
 mod sql;
+mod traces;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    testbed::runner::run(faults::cases(), faults::report)
+    testbed::runner::run(faults::cases(), traces::check, |is_whole| {
+        faults::report();
+        traces::report(is_whole)
+    })
 }

@@ -11,12 +11,15 @@ mod page;
 mod patroni;
 mod postgresql;
 mod site;
+#[path = "../traces.rs"]
+mod traces;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    testbed::runner::run(citus::cases().into_iter().chain(patroni::cases()), || {
+    testbed::runner::run(citus::cases().into_iter().chain(patroni::cases()), traces::check, |_| {
         citus::report();
         patroni::report();
+        traces::report(false)
     })
 }

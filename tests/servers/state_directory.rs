@@ -378,3 +378,24 @@ fn an_old_mark_in_wal_does_not_stand_in_for_one_that_was_left_behind() {
     let refused = error(&mut restart_with("prefer", "third"), NEXTVAL);
     assert_eq!(refused.message(), "this server wrote its durable mark in another directory");
 }
+
+/// Its timeline is the one before the promotion, so it knows nothing of what the promoted server has issued.
+#[test]
+fn a_backup_from_before_a_promotion_is_refused_by_the_mark_of_the_promoted_server() {
+    let mut primary = Cluster::builder().worker(1).create();
+    let directory = primary.make_directory("state");
+    primary.configure("snowflake_pg.state_directory", directory.display());
+    primary.start();
+    primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut backup = Cluster::builder().backup_of(&primary);
+    let mut standby = Cluster::builder().standby_of(&primary);
+    primary.connect().batch_execute(NEXTVAL).expect("an ID");
+    standby.wait_for_commits_of(&primary);
+    primary.stop(Signal::INT);
+    standby.promote();
+    standby.connect().batch_execute(NEXTVAL).expect("an ID");
+    standby.stop(Signal::INT);
+    backup.start();
+    let refused = error(&mut backup.connect(), NEXTVAL);
+    assert_eq!(refused.message(), "the durable mark was written on a newer timeline");
+}

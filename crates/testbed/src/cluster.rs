@@ -9,6 +9,7 @@ use crate::query::value;
 use crate::scratch::{Scratch, processes_in, send};
 use crate::template;
 use crate::test_run::is_testing;
+use crate::traces::Traces;
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::UnixMs;
@@ -45,7 +46,7 @@ pub struct Builder {
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
 pub struct Cluster {
     pub(crate) directory: Scratch,
-    data: PathBuf,
+    pub(crate) data: PathBuf,
     pub(crate) installation: Arc<Installation>,
     pub(crate) environment: Vec<String>,
     pub(crate) on_host: Host,
@@ -53,6 +54,7 @@ pub struct Cluster {
     pub(crate) disk: Option<Disk>,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) postmaster: Option<Child>,
+    pub(crate) traces: Arc<Traces>,
 }
 
 impl Builder {
@@ -129,8 +131,18 @@ impl Builder {
         let disk = self.faulty_disk.then(|| Disk::new(&data));
         let (environment, on_host, own_clock) = (self.environment.clone(), self.on_host.clone(), self.own_clock);
         let (overlay, postmaster) = (None, None);
-        let cluster =
-            Cluster { directory, data, installation, environment, on_host, own_clock, disk, overlay, postmaster };
+        let cluster = Cluster {
+            directory,
+            data,
+            installation,
+            environment,
+            on_host,
+            own_clock,
+            disk,
+            overlay,
+            postmaster,
+            traces: Traces::current(),
+        };
         cluster.set_clock(0.0);
         cluster
     }
@@ -168,14 +180,16 @@ impl Cluster {
         Builder::default()
     }
 
-    /// The data directory.
+    /// The data directory, for who may change something in it.
     pub fn data(&self) -> PathBuf {
+        self.traces.touch();
         self.data.clone()
     }
 
     /// Moves the data directory of a stopped server to another name.
     pub fn move_data(&mut self, name: &str) {
         assert!(self.postmaster.is_none(), "moved while it runs");
+        self.traces.touch();
         let moved = self.directory.path().join(name);
         fs::rename(&self.data, &moved).expect("the data directory");
         self.data = moved;
@@ -189,8 +203,9 @@ impl Cluster {
     /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is
     /// in another layer. False if that can't be done, as by anybody except root.
     pub fn overlay(&mut self) -> bool {
+        self.traces.touch();
         let [upper, work] = ["upper", "work"].map(|name| self.make_directory(name));
-        self.overlay = Overlay::new(self.data(), upper, work);
+        self.overlay = Overlay::new(self.data.clone(), upper, work);
         self.overlay.is_some()
     }
 
@@ -199,14 +214,14 @@ impl Cluster {
         self.directory.path()
     }
 
-    /// The file that keeps the durable mark.
+    /// The file that keeps the durable mark, for who may change it.
     pub fn mark_file(&self) -> PathBuf {
         self.data().join("snowflake_pg/mark")
     }
 
     /// The durable mark on disk.
     pub fn mark(&self) -> UnixMs {
-        mark_in(&self.mark_file())
+        mark_in(&self.data.join("snowflake_pg/mark"))
     }
 
     /// The disk under the state directory, of a server that has its own.
@@ -216,7 +231,11 @@ impl Cluster {
 
     /// Adds a line to postgresql.conf; the last one of a name counts.
     pub fn configure(&self, name: &str, value: impl ToString) {
-        let path = self.data().join("postgresql.conf");
+        if name == "snowflake_pg.state_directory" {
+            // Where other servers can write.
+            self.traces.touch();
+        }
+        let path = self.data.join("postgresql.conf");
         let line = format!("{name} = '{}'\n", value.to_string().replace('\'', "''"));
         let lines = fs::read_to_string(&path).expect("postgresql.conf");
         fs::write(&path, lines + &line).expect("postgresql.conf");
@@ -232,7 +251,7 @@ impl Cluster {
         assert!(self.postmaster.is_none(), "started twice");
         let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
         let mut command = self.command("postgres");
-        command.arg("-D").arg(self.data()).stdin(Stdio::null()).stdout(log.try_clone().expect("the log")).stderr(log);
+        command.arg("-D").arg(&self.data).stdin(Stdio::null()).stdout(log.try_clone().expect("the log")).stderr(log);
         self.postmaster = Some(command.spawn().expect("postgres"));
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -263,6 +282,7 @@ impl Cluster {
         if how == Signal::KILL {
             self.wait_for_orphans(child.id());
         }
+        self.traces.keep(&self.data);
     }
 
     /// Stops the server, and starts it again.
@@ -289,7 +309,7 @@ impl Cluster {
             let is_servers = program.is_empty() || program.ends_with("/postgres") || program.starts_with("postgres: ");
             pid != postmaster && is_servers && !line.contains("logger")
         };
-        while Instant::now() < deadline && processes_in(&self.data()).any(is_backend) {
+        while Instant::now() < deadline && processes_in(&self.data).any(is_backend) {
             sleep(Duration::from_millis(5));
         }
     }
@@ -372,5 +392,6 @@ impl Drop for Cluster {
             let _ = child.kill();
             let _ = child.wait();
         }
+        self.traces.keep(&self.data);
     }
 }

@@ -27,6 +27,7 @@ mod scratch;
 mod shared;
 mod template;
 mod test_run;
+mod traces;
 mod volume;
 mod wal_page;
 
@@ -54,6 +55,7 @@ pub use shared::{Database, lasting};
 pub use test_run::skip;
 #[cfg(feature = "runner")]
 pub use testbed_macros::test;
+pub use traces::Traces;
 pub use volume::Volume;
 
 use snowflake_core::UnixMs;

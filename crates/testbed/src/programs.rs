@@ -94,7 +94,7 @@ impl Cluster {
     pub fn single_user_under(&self, runner: &[&str], statements: &str) -> String {
         assert!(self.postmaster.is_none(), "a running server");
         let mut command = self.command_under(runner, "postgres");
-        command.arg("--single").arg("-D").arg(self.data()).arg("postgres");
+        command.arg("--single").arg("-D").arg(&self.data).arg("postgres");
         let log = File::options().create(true).append(true).open(self.log_path()).expect("the server's log");
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().expect("single-user mode");

@@ -2,6 +2,7 @@
 //! time went.
 
 use crate::test_run::{Skipped, set_testing};
+use crate::traces::Traces;
 use crate::{scratch, shared};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
@@ -88,9 +89,18 @@ impl Case {
     }
 }
 
+/// Says what is wrong with what servers have told.
+pub type Check = fn(&Traces) -> Result<(), String>;
+
 /// Runs these tests, and those with the attribute, as the command line asks for. A filter of several words chooses tests
-/// whose names have all of them, and `|` separates such filters. `report` prints what the tests have seen.
-pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> ExitCode {
+/// whose names have all of them, and `|` separates such filters. `check` says what is wrong with what the servers of a test
+/// that has passed have told. `report` prints what the tests have seen, and says what is wrong with that; it is told whether
+/// all tests have run.
+pub fn run(
+    cases: impl IntoIterator<Item = Case>,
+    check: Check,
+    report: impl FnOnce(bool) -> Result<(), String>,
+) -> ExitCode {
     let mut arguments = Arguments::from_args();
     let chosen = arguments.filter.clone().unwrap_or_default();
     let filter = arguments.filter.take_if(|filter| filter.contains([' ', '|'])).unwrap_or_default();
@@ -113,17 +123,21 @@ pub fn run(cases: impl IntoIterator<Item = Case>, report: impl FnOnce()) -> Exit
         eprintln!("no test has a name with {chosen:?}");
         return ExitCode::FAILURE;
     }
+    let is_whole = filter.is_empty() && chosen.is_empty() && arguments.skip.is_empty() && !arguments.list;
     let times = Arc::new(Mutex::new(Vec::new()));
-    let trials = cases.into_iter().map(|case| trial(case, &times)).collect();
+    let trials = cases.into_iter().map(|case| trial(case, check, &times)).collect();
     if !in_full() {
         thread::spawn(end_if_one_hangs);
     }
     let began = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    report();
     shared::end();
+    let outcome = check(&Traces::others()).and_then(|()| report(is_whole));
+    if let Err(deviation) = &outcome {
+        println!("\n{deviation}");
+    }
     show(&mut lock(&times), began.elapsed());
-    conclusion.exit_code()
+    if outcome.is_ok() { conclusion.exit_code() } else { ExitCode::FAILURE }
 }
 
 /// Whether tests run in full, and not in their short form.
@@ -136,7 +150,7 @@ type Times = Mutex<Vec<(String, Duration)>>;
 /// The tests that run now, and since when.
 static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
-fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
+fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Trial {
     static ALONE: Mutex<()> = Mutex::new(());
     let times = Arc::clone(times);
     let timed = {
@@ -147,11 +161,11 @@ fn trial(Case { name, kind, run }: Case, times: &Arc<Times>) -> Trial {
             if !matches!(kind, Kind::By(_)) {
                 lock(&RUNNING).insert(name.clone(), began);
             }
-            let outcome = catch_unwind(AssertUnwindSafe(run));
+            let (outcome, traces) = Traces::of(&name, || catch_unwind(AssertUnwindSafe(run)));
             lock(&RUNNING).remove(&name);
             lock(&times).push((name, began.elapsed()));
             match outcome {
-                Ok(outcome) => outcome.map(|()| Completion::Completed),
+                Ok(outcome) => outcome.and_then(|()| Ok(check(&traces)?)).map(|()| Completion::Completed),
                 Err(panic) => {
                     let Skipped(reason) = *panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
                     Ok(Completion::ignored_with(reason))

@@ -17,7 +17,8 @@ const PAGE: usize = 8192;
 impl Cluster {
     /// The file of the page.
     pub fn wal_page_file(&self) -> PathBuf {
-        self.data().join("global").join(FILE.to_string())
+        self.traces.plant();
+        self.data.join("global").join(FILE.to_string())
     }
 
     /// The mark in WAL of worker 1, of a running primary; `None` if there is none.
@@ -39,6 +40,7 @@ impl Cluster {
 
     /// Writes this into the file of a stopped server, with a checksum if the server has these.
     pub fn write_wal_page(&self, content: &[u8]) {
+        self.traces.plant();
         let has_checksums = self.pg_checksums("--disable");
         let end = u16::try_from(HEADER + content.len()).expect("within a page");
         let mut page = vec![0; PAGE];
@@ -54,7 +56,7 @@ impl Cluster {
 
     /// Whether that was done: not if it was done before.
     fn pg_checksums(&self, action: &str) -> bool {
-        let output = self.command("pg_checksums").args([action, "--no-sync", "-D"]).arg(self.data()).output();
+        let output = self.command("pg_checksums").args([action, "--no-sync", "-D"]).arg(&self.data).output();
         output.expect("pg_checksums").status.success()
     }
 }

@@ -1,0 +1,83 @@
+//! What the servers of a test have told of their marks, for a check after the test.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// The name of the file in a data directory.
+const NAME: &str = "snowflake_pg.trace";
+
+/// The files of the servers of a test, and whether it may have changed files of its servers.
+#[derive(Debug, Default)]
+pub struct Traces {
+    /// The name of the test.
+    pub name: String,
+    files: Mutex<Vec<Vec<u8>>>,
+    is_touched: AtomicBool,
+    is_planted: AtomicBool,
+}
+
+thread_local! {
+    /// Those of the test that runs in this thread.
+    static CURRENT: RefCell<Option<Arc<Traces>>> = const { RefCell::new(None) };
+}
+
+/// Those of servers that belong to no test alone.
+static OTHERS: LazyLock<Arc<Traces>> = LazyLock::new(Arc::default);
+
+impl Traces {
+    /// Of the test that runs in this thread.
+    pub(crate) fn current() -> Arc<Self> {
+        CURRENT.with_borrow(Clone::clone).unwrap_or_else(|| Arc::clone(&OTHERS))
+    }
+
+    /// Runs a test, and returns what its servers have told.
+    #[cfg(feature = "runner")]
+    pub(crate) fn of<T>(name: &str, run: impl FnOnce() -> T) -> (T, Arc<Self>) {
+        let traces = Arc::new(Self { name: name.to_owned(), ..Self::default() });
+        CURRENT.set(Some(Arc::clone(&traces)));
+        let outcome = run();
+        CURRENT.set(None);
+        (outcome, traces)
+    }
+
+    /// Of servers that belong to no test alone.
+    #[cfg(feature = "runner")]
+    pub(crate) fn others() -> Arc<Self> {
+        Arc::clone(&OTHERS)
+    }
+
+    /// Keeps what the stopped server in this data directory has told.
+    pub(crate) fn keep(&self, data: &Path) {
+        if let Ok(file) = fs::read(data.join(NAME)) {
+            self.files.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        }
+    }
+
+    /// From now on, files of the servers can be other ones than they have written.
+    pub(crate) fn touch(&self) {
+        self.is_touched.store(true, Ordering::Relaxed);
+    }
+
+    /// WAL can have a mark that no server has written.
+    pub(crate) fn plant(&self) {
+        self.is_planted.store(true, Ordering::Relaxed);
+    }
+
+    /// The files.
+    pub fn files(&self) -> Vec<Vec<u8>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether files of the servers can be other ones than they have written.
+    pub fn is_touched(&self) -> bool {
+        self.is_touched.load(Ordering::Relaxed)
+    }
+
+    /// Whether WAL can have a mark that no server has written.
+    pub fn is_planted(&self) -> bool {
+        self.is_planted.load(Ordering::Relaxed)
+    }
+}

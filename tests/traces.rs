@@ -1,0 +1,72 @@
+//! What the servers of all tests have told of their marks, held to the model of the mark.
+
+use mark_model::coverage;
+use mark_model::replay::{Findings, Touch, collect, replay};
+use mark_model::rules::Rule;
+use mark_model::world::World;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use testbed::Traces;
+
+/// What the tests have seen.
+#[derive(Default)]
+struct Seen {
+    findings: Findings,
+    /// The tests whose servers a model without this rule does not allow.
+    without: BTreeMap<String, u64>,
+}
+
+static SEEN: LazyLock<Mutex<Seen>> = LazyLock::new(Mutex::default);
+
+/// Rules without which the model allows what servers do: the events do not tell when an ID is issued, nor whether a standby
+/// has the mark, and others stand in for the rest.
+const UNSEEN: &[Rule] = &[
+    Rule::MarkBeforeIds,
+    Rule::CopiedLifeSaysNothing,
+    Rule::RecordNamesLifeBefore,
+    Rule::MarksOfOthers,
+    Rule::WaitsForStandby,
+];
+
+/// Says how the servers of a test differ from the model.
+pub fn check(traces: &Traces) -> Result<(), String> {
+    let touch = match (traces.is_planted(), traces.is_touched()) {
+        (true, _) => Touch::Anything,
+        (false, true) => Touch::Files,
+        (false, false) => Touch::Nothing,
+    };
+    let told = collect(&traces.files());
+    let findings = replay(&told, touch, World::ALONE)?;
+    let noticed: Vec<_> =
+        Rule::ALL.into_iter().filter(|rule| replay(&told, touch, World::ALONE.without(*rule)).is_err()).collect();
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.findings.add(&findings);
+    noticed.into_iter().for_each(|rule| *seen.without.entry(rule.to_string()).or_default() += 1);
+    Ok(())
+}
+
+/// Prints what was seen. Says which rows of the start table no server has found, and which rules nobody would miss, if all
+/// tests have run.
+pub fn report(is_whole: bool) -> Result<(), String> {
+    let Seen { findings, without } = std::mem::take(&mut *SEEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let Findings { servers, untouched, events, most_states, rows, explained, outside } = findings;
+    println!(
+        "\nthe model allows all {events} events of {servers} servers, each of which can be in {most_states} states at most"
+    );
+    println!("{untouched:>8} servers whose files nobody had touched");
+    for (number, row) in coverage::rows() {
+        println!("{:>8} starts found {row}", rows.get(&number).unwrap_or(&0));
+    }
+    for (what, count) in explained.iter().chain(&outside) {
+        println!("{count:>8} {what}");
+    }
+    for rule in Rule::ALL {
+        println!("{:>8} tests would notice a model without {rule}", without.get(&rule.to_string()).unwrap_or(&0));
+    }
+    let rows: Vec<_> = coverage::rows().into_iter().filter(|(number, _)| !rows.contains_key(number)).collect();
+    let rules: Vec<_> = Rule::ALL.into_iter().filter(|rule| !without.contains_key(&rule.to_string())).collect();
+    if !is_whole || rows.is_empty() && rules == UNSEEN {
+        return Ok(());
+    }
+    Err(format!("no server found the rows {rows:?}, and none shows what the rules {rules:?} are for"))
+}
