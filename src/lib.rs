@@ -21,6 +21,7 @@ mod postgres;
 mod registry;
 mod shared;
 mod startup_log;
+mod stops;
 mod trusted_clock;
 mod worker;
 

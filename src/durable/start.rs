@@ -7,6 +7,7 @@ use crate::durable::{directory_lock, mark};
 use crate::errors::IssueError;
 use crate::postgres::report::warning;
 use crate::shared::{mark_lock, shared};
+use crate::stops;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::mark::record::Record;
@@ -73,6 +74,7 @@ pub fn let_others_lock() {
 
 /// Under the lock: starts the generator above everything that this server may have issued before.
 pub fn start(now: UnixMs) -> Result<Begin, IssueError> {
+    stops::here("promotion-first-id");
     let begin = |directory| mark::within(directory)?.start(now);
     lock_directory().and_then(begin).inspect_err(|_| directory_lock::release())
 }

@@ -6,6 +6,7 @@ use crate::errors::{IssueError, StateFileError, summary};
 use crate::postgres::clock;
 use crate::postgres::sleep::{self, WaitEvent};
 use crate::shared::{Shared, shared};
+use crate::stops;
 use crate::worker::{self, citus_group};
 use pgrx::{PgLogLevel, pg_sys};
 use snowflake_core::UnixMs;
@@ -36,8 +37,10 @@ impl Disk {
 }
 
 fn write(work: impl FnOnce() -> Result<Inode, StateFileError>) -> Result<Inode, IssueError> {
+    stops::here("wal-file");
     let written = sleep::with_wait_event(WaitEvent::MarkWrite, work)?;
     shared().statistics.mark_extensions.fetch_add(1, Ordering::Relaxed);
+    stops::here("flush-publish");
     Ok(written)
 }
 
@@ -112,6 +115,7 @@ impl Storage for Disk {
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<UnixMs, IssueError> {
         let (counts, position) = wal::write(worker, self.layout, mark)?;
         self.position = position;
+        stops::here("wal-standbys");
         Ok(counts)
     }
 

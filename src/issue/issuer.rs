@@ -10,6 +10,7 @@ use crate::issue::wait::WaitBudget;
 use crate::issue::writer;
 use crate::postgres::{clock, tsc};
 use crate::shared::shared;
+use crate::stops;
 use crate::trusted_clock;
 use crate::worker::{self, citus_group};
 use once_cell::sync::OnceCell;
@@ -246,6 +247,7 @@ impl Issuer {
             }
             match by(snapshot, now, &policy)? {
                 Outcome::Taken(span) => {
+                    stops::here("claim-return");
                     self.generator.keep_open(span, open_until);
                     return Ok(span);
                 }

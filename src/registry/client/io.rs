@@ -12,6 +12,7 @@ use crate::postgres::{clock, sleep};
 use crate::registry::protocol::{About, Session, new_token};
 use crate::shared::throttle::Throttle;
 use crate::shared::{mark_lock, shared};
+use crate::stops;
 use crate::{trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::id::layout::Layout;
@@ -214,12 +215,14 @@ impl Io for ServerIo {
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart) {
         self.locked = None;
         let (LeaseStart::Continued(begins) | LeaseStart::First(begins) | LeaseStart::At(begins)) = start;
+        stops::here("grant-use");
         trace::tell(&[Told::Granted { worker: lease.worker, begins, until: lease.granted_until }]);
         shared().lease.publish(lease.worker, start, lease.granted_until);
     }
 
     fn extend(&mut self, lease: &DurableLease) {
         self.locked = None;
+        stops::here("grant-use");
         grant(lease.granted_until);
     }
 
