@@ -7,12 +7,13 @@ mod registry;
 mod repository;
 mod servers;
 mod sql;
+mod stops;
 mod traces;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    testbed::runner::run(faults::cases(), traces::check, |is_whole| {
+    testbed::runner::run(faults::cases().into_iter().chain(stops::cases()), traces::check, |is_whole| {
         faults::report();
         traces::report(is_whole)
     })

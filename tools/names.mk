@@ -205,6 +205,16 @@ suite/simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"
 	cargo run --locked --release --package fleet_simulation -- "$(DAYS)" "$(SEED)"
 
+# A library of its own, so that no other test has the places.
+## a server is held between two steps, and killed, copied or replaced (a minute, and building)
+suite/stops: setup
+	@tools/setup servers tests
+	cargo build --locked --package disk_faults
+	@echo "==> Building the extension with places where a server can be held"
+	$(cargo_extension) build --locked $(ignoring) --features pg$(pg_major),stops --target-dir target/stops
+	@echo "==> Holding servers between two steps"
+	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/stops/debug/libsnowflake_pg.so $(servers) stops:: --include-ignored
+
 # PostgreSQL's own checks tell whether the catalogs can be upgraded.
 ## upgrades from another PostgreSQL (a minute, and building; OLD_PG_CONFIG=/path/to/pg_config)
 suite/upgrade: old_major = $(shell $(OLD_PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')

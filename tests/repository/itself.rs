@@ -6,7 +6,7 @@ mod edit;
 mod list;
 
 use super::files;
-use crate::faults;
+use crate::{faults, stops};
 use edit::Source;
 use list::{Against, mutants};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use testbed::{project, runner, test};
 
 /// Those of this program.
 fn names() -> Vec<String> {
-    let rows = faults::cases().into_iter().map(|case| case.name().to_owned());
+    let rows = faults::cases().into_iter().chain(stops::cases()).map(|case| case.name().to_owned());
     rows.chain(runner::names()).collect()
 }
 

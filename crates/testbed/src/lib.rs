@@ -25,6 +25,7 @@ pub mod runner;
 mod scratch;
 #[cfg(feature = "runner")]
 mod shared;
+mod stops;
 mod template;
 mod test_run;
 mod traces;
@@ -52,6 +53,7 @@ pub use rustix::process::Signal;
 pub use scratch::{processes_in, send, shield};
 #[cfg(feature = "runner")]
 pub use shared::{Database, lasting};
+pub use stops::Stop;
 pub use test_run::skip;
 #[cfg(feature = "runner")]
 pub use testbed_macros::test;
