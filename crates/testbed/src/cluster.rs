@@ -119,8 +119,15 @@ impl Builder {
         cluster
     }
 
-    /// A server without a data directory, which the caller makes and runs.
+    /// A server without a data directory, which the caller makes and runs. What it has told can be lost with that.
     pub fn bare(&self) -> Cluster {
+        let cluster = self.empty();
+        cluster.traces.plant();
+        cluster
+    }
+
+    /// A server without a data directory.
+    pub(crate) fn empty(&self) -> Cluster {
         let installation = if self.old { Installation::old() } else { Installation::shared() };
         let directory = Scratch::new("snowflake-");
         give_away(directory.path());
@@ -148,7 +155,7 @@ impl Builder {
     }
 
     pub fn create(self) -> Cluster {
-        let cluster = self.bare();
+        let cluster = self.empty();
         // Not waiting for the disk is for initdb alone: the server itself runs with fsync on.
         let mut options = vec!["--no-sync", "--auth=trust", "--encoding=UTF8", "--no-locale", "--username=postgres"];
         options.extend(self.checksums.then_some("--data-checksums"));

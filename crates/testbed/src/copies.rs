@@ -14,7 +14,7 @@ const LIFE: &str = "snowflake_pg.life";
 impl Builder {
     /// A copy of a running server, made by pg_basebackup. Not started, and no standby.
     pub fn backup_of(self, source: &Cluster) -> Cluster {
-        let cluster = self.bare();
+        let cluster = self.empty();
         cluster.back_up(source);
         self.configure(&cluster);
         cluster
@@ -29,7 +29,7 @@ impl Builder {
 
     /// A copy of a stopped server, file by file. Not started.
     pub fn copy_of(self, stopped: &Cluster) -> Cluster {
-        let cluster = self.bare();
+        let cluster = self.empty();
         run(Command::new("cp").arg("-a").arg(stopped.data()).arg(cluster.data()));
         self.configure(&cluster);
         cluster
