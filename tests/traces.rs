@@ -19,7 +19,7 @@ struct Seen {
 static SEEN: LazyLock<Mutex<Seen>> = LazyLock::new(Mutex::default);
 
 /// Rules without which the model allows what servers do: the events do not tell when an ID is issued, nor whether a standby
-/// has the mark, and others stand in for the rest.
+/// has the mark, and others stand in for the rest, unless a server dies at a rare moment.
 const UNSEEN: &[Rule] = &[
     Rule::MarkBeforeIds,
     Rule::CopiedLifeSaysNothing,
@@ -64,8 +64,9 @@ pub fn report(is_whole: bool) -> Result<(), String> {
         println!("{:>8} tests would notice a model without {rule}", without.get(&rule.to_string()).unwrap_or(&0));
     }
     let rows: Vec<_> = coverage::rows().into_iter().filter(|(number, _)| !rows.contains_key(number)).collect();
-    let rules: Vec<_> = Rule::ALL.into_iter().filter(|rule| !without.contains_key(&rule.to_string())).collect();
-    if !is_whole || rows.is_empty() && rules == UNSEEN {
+    let is_missed = |rule: &Rule| !without.contains_key(&rule.to_string()) && !UNSEEN.contains(rule);
+    let rules: Vec<_> = Rule::ALL.into_iter().filter(is_missed).collect();
+    if !is_whole || rows.is_empty() && rules.is_empty() {
         return Ok(());
     }
     Err(format!("no server found the rows {rows:?}, and none shows what the rules {rules:?} are for"))

@@ -161,7 +161,7 @@ fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Tr
             if !matches!(kind, Kind::By(_)) {
                 lock(&RUNNING).insert(name.clone(), began);
             }
-            let (outcome, traces) = Traces::of(&name, || catch_unwind(AssertUnwindSafe(run)));
+            let (outcome, traces) = Traces::of(|| catch_unwind(AssertUnwindSafe(run)));
             lock(&RUNNING).remove(&name);
             lock(&times).push((name, began.elapsed()));
             match outcome {

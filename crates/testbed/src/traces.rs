@@ -12,8 +12,6 @@ const NAME: &str = "snowflake_pg.trace";
 /// The files of the servers of a test, and whether it may have changed files of its servers.
 #[derive(Debug, Default)]
 pub struct Traces {
-    /// The name of the test.
-    pub name: String,
     files: Mutex<Vec<Vec<u8>>>,
     is_touched: AtomicBool,
     is_planted: AtomicBool,
@@ -35,8 +33,8 @@ impl Traces {
 
     /// Runs a test, and returns what its servers have told.
     #[cfg(feature = "runner")]
-    pub(crate) fn of<T>(name: &str, run: impl FnOnce() -> T) -> (T, Arc<Self>) {
-        let traces = Arc::new(Self { name: name.to_owned(), ..Self::default() });
+    pub(crate) fn of<T>(run: impl FnOnce() -> T) -> (T, Arc<Self>) {
+        let traces = Arc::<Self>::default();
         CURRENT.set(Some(Arc::clone(&traces)));
         let outcome = run();
         CURRENT.set(None);

@@ -1,7 +1,8 @@
 //! What a start has found: what its server has left, or what somebody has put there.
 
 use super::numbers::{Outside, page};
-use super::server::{Replay, Told, UNTOLD};
+use super::server::Replay;
+use super::steps::{Told, UNTOLD};
 use crate::found::Found;
 use crate::state::{InPage, State};
 use snowflake_core::mark::trace::Event;

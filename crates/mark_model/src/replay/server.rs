@@ -2,27 +2,14 @@
 
 use super::Touch;
 use super::numbers::{Numbers, Outside, Written};
-use super::steps::{Steps, advanced, by_hand, is_running, without_doubles};
+use super::steps::{Steps, Told, advanced, by_hand, is_running, without_doubles};
 use crate::state::{Budget, Directory, Life, Record, SERVERS, Server, State};
 use crate::world::World;
 use snowflake_core::mark::trace::Event;
 use std::collections::BTreeMap;
 
-/// In place of the number of a life whose record was written, and not told of.
-pub(super) const UNTOLD: u64 = u64::MAX;
-
 /// How many states are followed at a time.
 const MOST: usize = 64;
-
-/// What a start has told before it goes on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
-    pub begins: Event,
-    pub record: Event,
-    pub life: Event,
-    pub in_wal: Event,
-    pub decided: Event,
-}
 
 /// Follows a server.
 pub struct Replay<'a> {

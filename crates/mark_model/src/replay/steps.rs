@@ -1,6 +1,5 @@
 //! Steps of the model that a server can have taken when it tells of an event.
 
-use super::server::{Told, UNTOLD};
 use crate::found::Found;
 use crate::state::{Budget, InPage, Life, Memory, Record, Running, Start, State, WalMark, Write};
 use crate::step::Step;
@@ -8,6 +7,19 @@ use crate::world::World;
 use snowflake_core::mark::start_table::StartPoint;
 use snowflake_core::mark::trace::{Event, decision};
 use snowflake_core::server::lease::LeaseStart;
+
+/// In place of the number of a life whose record was written, and not told of.
+pub(super) const UNTOLD: u64 = u64::MAX;
+
+/// What a start has told before it goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub begins: Event,
+    pub record: Event,
+    pub life: Event,
+    pub in_wal: Event,
+    pub decided: Event,
+}
 
 /// How steps are taken.
 pub struct Steps {

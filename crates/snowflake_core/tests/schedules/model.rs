@@ -59,5 +59,5 @@ fn a_model_without_one_of_its_rules_does_not_allow_what_a_server_does() {
     let is_seen = |rule: &Rule| servers.iter().any(|server| server.disk.replay(World::ALONE.without(*rule)).is_err());
     let (seen, unseen): (Vec<_>, Vec<_>) = Rule::ALL.into_iter().partition(is_seen);
     println!("noticed: {seen:?}");
-    assert_eq!(unseen, UNSEEN);
+    assert!(unseen.iter().all(|rule| UNSEEN.contains(rule)), "nobody notices a model without {unseen:?}");
 }
