@@ -189,12 +189,6 @@ fn copied(place: Place) {
     }
     server.kill_all();
     before.merge(load.finish());
-    if place == PROMOTION {
-        // The copy has no mark of the promoted server, only the old primary's. It begins where that server began, and
-        // would repeat what that has issued ahead of its clock.
-        let (_, highest) = before.range().expect("IDs");
-        sleep_past(issued_at(highest));
-    }
     copy.start();
     if place != PROMOTION {
         let refused = error(&mut copy.connect(), "SELECT snowflake_nextval()");

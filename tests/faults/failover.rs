@@ -38,6 +38,13 @@ pub const FAULTS: &[Fault] = &[
         full: 5,
         run: |rounds| standby_with_a_right_clock(|| with_wal_mark("prefer"), rounds),
     },
+    Fault {
+        row: 17,
+        promise: "a_second_standby_takes_over_at_once_from_the_first_of_which_it_knows_nothing",
+        short: 1,
+        full: 5,
+        run: second_failover,
+    },
     Fault { row: 19, promise: "both_sides_of_a_split_brain_issue_different_ids", short: 1, full: 10, run: split_brain },
     Fault {
         row: 28,
@@ -214,6 +221,30 @@ fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Eviden
         assert!(floor >= began + START_MARGIN_MS, "the floor is {floor} and not beyond {began} by the start margin");
         let lead = lead_ms(&old, 0).max(lead_ms(&new, 0));
         together(all, [old, new]);
+        lead
+    });
+    evidence.crashes(2 * rounds)
+}
+
+/// Both standbys know the same mark, which is ahead of the clock.
+fn second_failover(rounds: usize) -> Evidence {
+    let evidence = in_rounds(rounds, |all| {
+        let mut primary = start(Cluster::builder().worker(1).with_defaults().set("snowflake_pg.reserve_ahead", "4s"));
+        let standbys = [(), ()].map(|()| Cluster::builder().standby_of(&primary));
+        let old = Load::start(&primary, 2, IDS);
+        old.wait_for_ids();
+        sleep(Duration::from_millis(300));
+        primary.kill_all();
+        let [first, second] = standbys.map(|mut standby| {
+            assert!(primary.mark() > real_time(), "the row shows nothing");
+            standby.promote();
+            let ids = some_ids_without_errors(&standby);
+            standby.kill_all();
+            ids
+        });
+        assert_above(&second, &first);
+        let lead = lead_ms(&first, 0).max(lead_ms(&second, 0));
+        together(all, [old.finish(), first, second]);
         lead
     });
     evidence.crashes(2 * rounds)

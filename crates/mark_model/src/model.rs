@@ -20,6 +20,7 @@ impl Model for World {
             servers: [Server::default(); SERVERS],
             directories: [Directory::default(); SERVERS + 1],
             issued: Default::default(),
+            has_just_ended: false,
             lives: 0,
             timelines: 1,
             budget: self.budget,
@@ -54,7 +55,7 @@ impl Model for World {
 impl State {
     pub fn happen(&mut self, step: Step, world: &World) {
         match step {
-            Step::Tick => self.now += 1,
+            Step::Tick => (self.now, self.has_just_ended) = (self.now + 1, false),
             Step::Begin { server, now, mark } => self.begin(server, now, mark, world),
             Step::Write { server } => self.write(server, world),
             Step::Issue { server, end } => self.issue(server, end),
@@ -78,8 +79,7 @@ impl State {
             Step::Promote { server } => self.promote(server),
             Step::Detach { server } => {
                 self.budget.promotions -= 1;
-                let primary = self.servers[server].follows.take();
-                primary.into_iter().for_each(|primary| self.servers[primary].is_superseded = true);
+                self.supersede(server);
             }
             Step::Image { server } => {
                 self.budget.images -= 1;
@@ -102,6 +102,7 @@ impl State {
         let at = &mut self.servers[server];
         at.memory = Memory::Down;
         (at.is_promoted, at.unfinished) = (false, None);
+        self.has_just_ended = true;
     }
 
     fn change(&mut self, server: usize, change: impl FnOnce(&mut Server)) {
@@ -144,12 +145,25 @@ impl State {
         self.budget.promotions -= 1;
         self.timelines += 1;
         let timeline = self.timelines;
+        self.supersede(server);
         let at = &mut self.servers[server];
-        let primary = at.follows.take();
         (at.timeline, at.is_promoted) = (timeline, true);
-        if let Some(primary) = primary {
+    }
+
+    /// A server takes the place of all primaries.
+    fn supersede(&mut self, server: usize) {
+        for primary in self.primaries().collect::<Vec<_>>() {
             self.servers[primary].is_superseded = true;
         }
+        self.servers[server].follows = None;
+    }
+
+    /// Servers that are no standbys, and have not been superseded.
+    pub fn primaries(&self) -> impl Iterator<Item = usize> {
+        (0..SERVERS).filter(|&server| {
+            let at = &self.servers[server];
+            at.timeline > 0 && at.follows.is_none() && !at.is_superseded
+        })
     }
 
     fn put_back(&mut self, server: usize, is_own: bool) {

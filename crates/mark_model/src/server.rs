@@ -10,7 +10,7 @@ use snowflake_core::mark::start_table::{MarkConflict, StartPoint};
 
 /// The mark to which a running server would extend its own.
 pub fn extended(running: &Running, state: &State, world: &World) -> Time {
-    mark_for(running.next, state.now, world)
+    mark_for(running.next.min(state.now + running.lag), state.now, world)
 }
 
 /// See `snowflake_core::mark::reservation::next_mark`.

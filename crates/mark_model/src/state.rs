@@ -179,6 +179,8 @@ pub struct Running {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub now: Time,
+    /// Whether a process has ended at this time.
+    pub has_just_ended: bool,
     pub servers: [Server; SERVERS],
     pub directories: [Directory; SERVERS + 1],
     /// What was issued of each worker.

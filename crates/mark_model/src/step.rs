@@ -1,7 +1,7 @@
 //! What can happen.
 
 use crate::server::extended;
-use crate::state::{Memory, SERVERS, State, Time, WORKERS, WalMark, Worker};
+use crate::state::{Memory, SERVERS, State, Time, WORKERS, WalMark};
 use crate::world::{Beyond, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +163,10 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
 }
 
 fn begin(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
+    // A start takes longer than a step of the mark (50 ms), by which each start could take IDs further ahead.
+    if state.has_just_ended && !world.wrong_clocks {
+        return;
+    }
     let clocks = if world.wrong_clocks { 1..=world.end } else { state.now..=state.now };
     steps.extend(clocks.map(|now| Step::Begin { server, now, mark: None }));
 }
@@ -179,11 +183,11 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
         if (primary.page, primary.timeline) != (at.page, at.timeline) && !primary.is_superseded {
             steps.push(Step::Receive { server });
         }
-        if state.budget.promotions > 0 && may_be_promoted(state, world, server, at.worker) {
+        if state.budget.promotions > 0 && may_be_promoted(state, world, server) {
             steps.push(Step::Promote { server });
         }
     }
-    if at.follows.is_some() && state.budget.promotions > 0 && may_be_promoted(state, world, server, at.worker) {
+    if at.follows.is_some() && state.budget.promotions > 0 && may_be_promoted(state, world, server) {
         steps.push(Step::Detach { server });
     }
     if at.image.is_none() && state.budget.images > 0 && at.life.is_some() {
@@ -201,17 +205,17 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
     }
 }
 
-/// Whether a standby's primary is down, and what it had not sent is within the start margin.
-fn may_be_promoted(state: &State, world: &World, server: usize, worker: Worker) -> bool {
+/// Whether each primary is down, and the start margin, or WAL, covers what it has issued.
+fn may_be_promoted(state: &State, world: &World, server: usize) -> bool {
     let at = &state.servers[server];
     let Some(primary) = at.follows else { return false };
     let primary = &state.servers[primary];
-    let issued = state.issued[usize::from(worker)].end();
     let is_covered = at.page == primary.page
-        || issued <= state.now + world.margin && !world.wrong_clocks
+        || !world.wrong_clocks
         || primary.wal_mark == WalMark::Require
-        || world.beyond == Beyond::LostWhileAhead;
-    primary.memory == Memory::Down && is_covered || world.beyond == Beyond::OldPrimary
+        || world.beyond == Beyond::LostWithWrongClock;
+    let are_down = state.primaries().all(|other| state.servers[other].memory == Memory::Down);
+    are_down && is_covered || world.beyond == Beyond::OldPrimary
 }
 
 /// The setting after this one.

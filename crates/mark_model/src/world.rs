@@ -33,8 +33,8 @@ pub enum Beyond {
     /// Nothing of that.
     #[default]
     Nothing,
-    /// A primary is lost with marks that it had not sent, while it was further ahead of its clock than the start margin.
-    LostWhileAhead,
+    /// A primary whose clock was wrong is lost with marks that it had not sent.
+    LostWithWrongClock,
     /// A primary continues, or comes back as it was, beside its promoted standby.
     OldPrimary,
 }
@@ -42,8 +42,8 @@ pub enum Beyond {
 impl World {
     /// One server that crashes, stops and starts.
     pub const ALONE: Self = Self {
-        end: 4,
-        reserve: 1,
+        end: 5,
+        reserve: 2,
         margin: 2,
         wal_mark: WalMark::Prefer,
         budget: Budget { ends: 3, failures: 0, backups: 0, promotions: 0, rewinds: 0, changes: 0, images: 0 },

@@ -12,10 +12,13 @@ const FAILOVER: Budget = Budget { ends: 2, backups: 1, promotions: 1, ..NOTHING 
 /// Clocks show anything, so that no start margin helps.
 pub const WRONG_CLOCKS: World = World { end: 3, wrong_clocks: true, ..World::ALONE };
 pub const FAILURES: World = World { budget: Budget { failures: 2, ..NOTHING }, ..World::ALONE };
-pub const FAILOVERS: World = World { end: 3, budget: FAILOVER, ..World::ALONE };
+pub const FAILOVERS: World = World { end: 5, budget: FAILOVER, ..World::ALONE };
 pub const FAILOVERS_WRONG: World = World { budget: FAILOVER, ..WRONG_CLOCKS };
+pub const TWO_FAILOVERS: World =
+    World { end: 6, budget: Budget { ends: 2, backups: 2, promotions: 2, ..NOTHING }, ..World::ALONE };
 pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, ..FAILOVER }, ..WRONG_CLOCKS };
 pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHING }, ..WRONG_CLOCKS };
+const IMAGES_RIGHT: World = World { budget: IMAGES.budget, ..World::ALONE }.shared();
 pub const IMAGES: World = World { budget: Budget { images: 1, ..FAILOVER }, ..WRONG_CLOCKS }.shared();
 
 const PROMISES: &[(&str, World, Bounds)] = &[
@@ -35,19 +38,21 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("a_data_directory_that_goes_back_without_wal_lets_nothing_be_issued_twice", IMAGES.off(), Bounds::Short),
     ("two_failovers_and_a_rewind_let_nothing_be_issued_twice", REWINDS, Bounds::Short),
     ("two_failovers_of_a_directory_outside_let_nothing_be_issued_twice", REWINDS.shared(), Bounds::Short),
+    ("failovers_one_after_another_let_nothing_be_issued_twice", TWO_FAILOVERS, Bounds::Short),
+    ("a_data_directory_that_goes_back_under_a_right_clock_lets_nothing_be_issued_twice", IMAGES_RIGHT, Bounds::Short),
     (
         "many_crashes_let_nothing_be_issued_twice",
-        World { end: 6, budget: Budget { ends: 5, ..NOTHING }, ..World::ALONE },
+        World { end: 8, budget: Budget { ends: 5, ..NOTHING }, ..World::ALONE },
         Bounds::Short,
     ),
     (
         "failovers_over_a_longer_time_let_nothing_be_issued_twice",
-        World { end: 5, budget: Budget { ends: 3, rewinds: 1, promotions: 2, ..FAILOVER }, ..World::ALONE },
+        World { end: 7, budget: Budget { rewinds: 1, ..TWO_FAILOVERS.budget }, ..World::ALONE },
         Bounds::Full,
     ),
     (
         "many_changes_of_the_configuration_let_nothing_be_issued_twice",
-        World { end: 4, budget: Budget { ends: 4, changes: 3, ..NOTHING }, ..World::ALONE },
+        World { end: 6, budget: Budget { ends: 3, changes: 3, ..NOTHING }, ..World::ALONE },
         Bounds::Full,
     ),
     (

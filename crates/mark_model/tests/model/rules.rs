@@ -1,6 +1,6 @@
 //! What each rule is for: what goes wrong without it.
 
-use crate::promise::{CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS};
+use crate::promise::{CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS, WRONG_CLOCKS};
 use libtest_mimic::Trial;
 use mark_model::promises::UNIQUENESS;
 use mark_model::rules::Rule;
@@ -10,14 +10,14 @@ use model_explorer::trial;
 
 /// Rules without which something is issued twice, and where that is seen soonest.
 const NEEDED: &[(Rule, World)] = &[
-    (Rule::MarkBeforeIds, World::ALONE),
-    (Rule::BeginsAtMark, World::ALONE),
+    (Rule::MarkBeforeIds, WRONG_CLOCKS),
+    (Rule::BeginsAtMark, WRONG_CLOCKS),
     (Rule::StartMargin, FAILOVERS),
     (Rule::LifeInDataDirectory, FAILOVERS),
     (Rule::CopiedLifeSaysNothing, FAILOVERS_WRONG.off()),
-    (Rule::RecordNamesDirectory, FAILOVERS.off()),
+    (Rule::RecordNamesDirectory, FAILOVERS_WRONG.off()),
     (Rule::RecordNamesTimeline, REWINDS.off()),
-    (Rule::WalCounts, FAILOVERS),
+    (Rule::WalCounts, FAILOVERS_WRONG),
     (Rule::DisownedInWal, World { budget: Budget { changes: 1, ..FAILOVERS.budget }, ..FAILOVERS_WRONG }),
     (Rule::SameLayout, CHANGES),
     (Rule::WaitsForStandby, FAILOVERS_WRONG.require()),

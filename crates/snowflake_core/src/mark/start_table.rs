@@ -101,12 +101,17 @@ pub enum MarkConflict {
 }
 
 /// A time above everything that the writer of this mark, or a server with a right clock, can have issued, and above the
-/// mark in WAL, which can be a little behind. The margin is added to the clock and to the mark in WAL, not to the mark
-/// in the record, so repeated promotions that leave a record do not push a server further and further ahead. Promotions
-/// that end between WAL and the record do: the mark that they have left in WAL cannot be told from another server's
-/// mark.
+/// mark in WAL, which can be a little behind.
+///
+/// With right clocks, everything is within the start margin of the clock, and so is what this server issues then.
+/// Another server that begins after this one, and knows no more, begins above it. Only a mark in WAL that no right
+/// clock explains has the margin added to itself.
 pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
-    context.now.max(in_wal(context)).saturating_add(context.start_margin_ms).max(mark)
+    let above = |time: UnixMs| time.saturating_add(context.start_margin_ms);
+    let in_wal = in_wal(context);
+    // mutant: margin-on-mark
+    let floor = if in_wal <= above(context.now) { above(context.now) } else { above(in_wal) };
+    floor.max(mark)
 }
 
 /// The mark in WAL that counts for this worker; 0 if there is none.

@@ -13,6 +13,18 @@ fn the_mark_of_the_write_ahead_log_counts_where_the_own_one_is_missing_or_of_an_
     assert_eq!(decide(Some(&record), &this_server(), old).unwrap().floor, PAST_THE_MARGIN);
 }
 
+/// A right clock explains such a mark, and so no ID is further ahead than the margin, however often servers begin.
+#[test]
+fn a_mark_in_wal_within_the_start_margin_of_the_clock_takes_a_promotion_no_further_ahead() {
+    let floor = |wal_mark| {
+        let context = StartContext { wal: in_wal(wal_mark), was_standby: true, ..CONTEXT };
+        decide(None, &this_server(), &context).unwrap().floor
+    };
+    assert_eq!(floor(NOW + 1000), PAST_THE_MARGIN);
+    assert_eq!(floor(PAST_THE_MARGIN), PAST_THE_MARGIN);
+    assert_eq!(floor(PAST_THE_MARGIN + 1), PAST_THE_MARGIN + 1 + CONTEXT.start_margin_ms, "a clock was ahead");
+}
+
 #[test]
 fn no_worker_begins_below_what_counts_for_all_in_wal() {
     let wal = Some(InWal { common: NOW + 9000, ..InWal::default() });
