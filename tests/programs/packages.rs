@@ -103,6 +103,12 @@ done"#,
         assert_eq!(dead, "", "dead links");
     }
 
+    /// The scripts of the package can be run.
+    fn plan_faults(&self) {
+        let plan = self.machine.run(&format!("/usr/share/doc/{}/contrib/chaos/plan 7 3", self.package));
+        assert_eq!(plan.lines().count(), 3, "{plan}");
+    }
+
     /// Removes the extension and the package. The server goes on without it.
     fn remove(&self) {
         let machine = &self.machine;
@@ -132,6 +138,7 @@ fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     server.install("/packages");
     assert!(machine.changes().len() > before.len(), "nothing is installed");
     server.follow_links();
+    server.plan_faults();
     server.configure();
     server.control("start");
     machine.sql(FIRST);
