@@ -61,34 +61,70 @@ impl Run {
     }
 }
 
-fn planned(seed: &str, faults: &str) -> Vec<String> {
-    let output = Command::new(path("plan")).args([seed, faults]).output().expect("a plan");
+fn planned(arguments: &[&str]) -> Vec<String> {
+    let output = Command::new(path("plan")).args(arguments).output().expect("a plan");
     assert!(output.status.success(), "{output:?}");
     let lines = String::from_utf8(output.stdout).expect("text");
     lines.lines().map(|line| line.rsplit_once(' ').expect("a pause").0.to_owned()).collect()
 }
 
-/// `make suite NAME=chaos` has more faults, and a seed of its own or `SNOWFLAKE_PG_SEED`.
-#[test]
-fn whoever_breaks_a_fleet_in_the_order_of_a_seed_sees_no_id_twice() {
-    let kinds = names("faults");
+/// Breaks a fleet, and checks the report. `make suite NAME=chaos` has more faults, and a seed of its own or
+/// `SNOWFLAKE_PG_SEED`.
+fn break_a_fleet(options: &[&str], plan: &[&str], kinds: &[String], servers: &[&str]) {
     let [once, full] = [kinds.len(), 80].map(|faults| faults.to_string());
     let (seed, faults) = if in_full() { (None, full) } else { (Some("7".to_owned()), once) };
     let seed = std::env::var("SNOWFLAKE_PG_SEED").ok().filter(|seed| !seed.is_empty()).or(seed);
     let seed = seed.unwrap_or_else(|| fastrand::u32(1..100_000).to_string());
-    let run = Run::of(&[&seed, &faults]);
+    let run = Run::of(&[options, &[&seed, &faults]].concat());
     assert_eq!((run.status, run.reported("verdict")), (Some(0), "passed"));
     assert_eq!(["duplicates", "disorder"].map(|line| run.number(line)), [0, 0]);
     assert_eq!((run.reported("seed"), run.reported("unmended")), (&*seed, "none"));
-    let servers: Vec<_> = run.counted("IDs").into_keys().collect();
-    assert_eq!(servers, ["a", "b", "c", "d"]);
+    assert_eq!(run.reported("no effect"), "none");
+    assert_eq!(run.counted("IDs").into_keys().collect::<Vec<_>>(), servers);
     let [inflicted, left_out] = ["faults", "left out"].map(|line| run.counted(line));
     assert!(kinds.iter().all(|kind| inflicted.contains_key(&**kind) || left_out.contains_key(&**kind)));
     assert_eq!(inflicted.values().chain(left_out.values()).sum::<u64>().to_string(), faults);
     let in_order: Vec<_> =
         run.printed.lines().filter_map(|line| Some(line.strip_suffix(" s")?.replace(" for", ""))).collect();
     let in_order: Vec<_> = in_order.into_iter().filter(|line| !line.starts_with("silence")).collect();
-    assert_eq!(in_order, planned(&seed, &faults));
+    assert_eq!(in_order, planned(&[&[&*seed, &*faults], plan].concat()));
+}
+
+#[test]
+fn whoever_breaks_a_fleet_in_the_order_of_a_seed_sees_no_id_twice() {
+    break_a_fleet(&[], &[], &names("faults"), &["a", "b", "c", "d"]);
+}
+
+/// Here, nothing but the mark keeps a server from what it has issued.
+#[test]
+fn whoever_breaks_servers_without_a_registry_sees_no_id_twice() {
+    let needs_registry = |name: &String| {
+        fs::read_to_string(path("faults").join(name)).expect("a fault").contains("\n# needs: registry\n")
+    };
+    let kinds: Vec<_> = names("faults").into_iter().filter(|name| !needs_registry(name)).collect();
+    assert!(kinds.iter().any(|kind| kind == "clock_back") && kinds.iter().all(|kind| kind != "clone"));
+    break_a_fleet(&["--fixed"], &["fixed"], &kinds, &["a", "b", "c"]);
+}
+
+#[test]
+fn the_report_of_a_broken_fleet_tells_what_had_no_effect_and_who_was_silent_to_the_end() {
+    let machine = Cluster::builder().bare();
+    let found = machine.make_directory("found");
+    for folder in ["ids", "errors"] {
+        fs::create_dir(found.join(folder)).expect("a folder");
+    }
+    let write = |name, text| fs::write(found.join(name), text).expect("a file");
+    write("answered", "1000 a b \n2000 a \n3000 a b \n12500 a \n");
+    write("inflicted", "kill 0\nclock_back 78\nkill 0\nclock_ahead 77\nclone 1\n");
+    write("duplicates", "");
+    write("disorder", "");
+    let mut report = Command::new(path("report"));
+    report.env("CHAOS_DIR", &found).env("PGSERVICEFILE", path("pg_service.conf"));
+    let output = report.output().expect("a report");
+    let run = Run { status: output.status.code(), printed: String::from_utf8(output.stdout).expect("text") };
+    let lines = ["faults", "left out", "no effect", "unmended"].map(|line| run.reported(line));
+    assert_eq!(lines, ["kill 2", "clock_ahead 1", "clock_back 1", "clone 1"]);
+    assert_eq!(run.reported("silence"), "a 9.5 s, b 9.5 s, c always, d always");
 }
 
 /// Else it would not be one.
@@ -102,9 +138,9 @@ fn the_judge_of_a_broken_fleet_finds_the_ids_of_two_servers_with_one_worker() {
 
 #[test]
 fn another_seed_breaks_a_fleet_in_another_order() {
-    assert_eq!(planned("7", "50"), planned("7", "50"));
-    assert_ne!(planned("7", "50"), planned("8", "50"));
-    assert_eq!(planned("7", "50")[..9], planned("7", "9"));
+    assert_eq!(planned(&["7", "50"]), planned(&["7", "50"]));
+    assert_ne!(planned(&["7", "50"]), planned(&["8", "50"]));
+    assert_eq!(planned(&["7", "50"])[..9], planned(&["7", "9"]));
 }
 
 /// By the prefixes of Antithesis's Test Composer.
