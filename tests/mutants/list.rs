@@ -23,13 +23,14 @@ pub struct Mutant {
 }
 
 /// Tests that should notice: those of the core, or those of its interleavings or on servers whose names have these words;
-/// or both those on servers and the simulated day.
+/// or both those on servers and the simulated day. Or no test, and the model alone must notice by what servers tell.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Against {
     Core,
     Loom(String),
     Servers(String),
     ServersAndSimulation(String),
+    Traces,
 }
 
 impl Against {
@@ -38,6 +39,7 @@ impl Against {
         let tests = tests.to_owned();
         Some(match kind {
             "core" => Self::Core,
+            "traces" => Self::Traces,
             "loom" => Self::Loom(tests),
             "servers" => Self::Servers(tests),
             "servers and simulation" => Self::ServersAndSimulation(tests),

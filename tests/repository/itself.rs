@@ -8,7 +8,7 @@ mod list;
 use super::files;
 use crate::{faults, stops};
 use edit::Source;
-use list::{Against, mutants};
+use list::{Against, Mutant, mutants};
 use std::collections::BTreeSet;
 use std::fs;
 use testbed::{project, runner, test};
@@ -63,8 +63,12 @@ fn every_mutant_has_one_marker_in_the_sources_and_changes_what_is_below_it() {
         let is_edited = sources.iter().any(|source| mutant.edit.apply(source, &mutant.name).is_some());
         assert!(is_edited, "{}: no marker, or its edit does not give: {}", mutant.name, mutant.sentence);
     }
-    let names: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.name).collect();
-    assert_eq!(names.len(), mutants.len(), "two mutants have one name");
+    // Those that traces alone must show can be mutants that tests notice, too.
+    for traces in [false, true] {
+        let is_here = |mutant: &&Mutant| (mutant.against == Against::Traces) == traces;
+        let names: Vec<_> = mutants.iter().filter(is_here).map(|mutant| &mutant.name).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "two mutants have one name");
+    }
 }
 
 #[test]

@@ -167,6 +167,7 @@ impl<'a, S: Storage> Mark<'a, S> {
             limit: self.limit()?,
             wal_mark: self.wal_mark(),
         }]);
+        // mutant: extension-skips-wal
         self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
         // mutant: wanted-again
@@ -177,6 +178,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         // mutant: other-marks-kept
         let others = last.map_or_else(lost, |last| last.others);
         let previous_life = last.map_or(0, |last| last.previous_life);
+        // mutant: record-of-other-life
         let life = self.state.life.load(Relaxed);
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
         let same_worker = last.is_none_or(|last| last.identity.worker == identity.worker);
@@ -201,6 +203,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         if let Some(last) = self.last_record()?
             && lowest < last.mark
         {
+            // mutant: lowered-too-far
             self.persist(Some(&last), Record { mark: lowest, ..last })?;
         }
         Ok(())
@@ -290,10 +293,12 @@ impl<'a, S: Storage> Mark<'a, S> {
     ) -> Result<Inode, S::Error> {
         let (life, previous_life) = (self.storage.new_life(), last_life.map_or(0, |last| last.life.number));
         assert!(life != 0 && life != previous_life, "a life with the number {life} after {previous_life}");
+        // mutant: life-before-forgotten
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, others };
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
         // WAL knows of this life if it has a mark as high as this one.
+        // mutant: life-knows-wal
         let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
         let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
         // mutant: life-before-record
@@ -304,6 +309,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         if !written.same_inode(&record.identity.directory) {
             self.storage.prepare_life(life, written)?;
         }
+        // mutant: life-left-prepared
         self.storage.commit_life()?;
         let Life { number, revision, worker, wal_mark } = life;
         self.storage.tell(&[Event::Born { number, revision, wal_mark, worker }]);
@@ -316,6 +322,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
         let state = self.state;
         let previous_revision = previous.map_or(0, |previous| previous.revision);
+        // mutant: revision-stays
         let revision = previous_revision.max(state.revision.load(Relaxed)) + 1;
         // mutant: record-knows-wal
         let logged = if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 };
@@ -343,6 +350,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         self.state.set_extension(self.extension(needed, mark.saturating_sub(needed)));
         let soft_limit = reservation::soft_limit(now, needed, mark);
         self.storage.tell(&[Event::Used { mark }]);
+        // mutant: used-beyond-mark
         self.generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
     }
 

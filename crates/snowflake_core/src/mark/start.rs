@@ -27,6 +27,7 @@ pub struct Plan {
 impl Plan {
     /// The first tick. Tick 0 is never issued: a generator that has not been started holds position 0.
     fn first_tick(&self, layout: &Layout) -> Tick {
+        // mutant: begins-below-floor
         layout.first_tick_from(self.point.floor).max(1)
     }
 }
@@ -80,6 +81,7 @@ impl<S: Storage> Mark<'_, S> {
         let start_not_before = self.state.start_not_before.load(Relaxed);
         if point.reason.relies_on_clock() && start_not_before > 0 {
             // A mark that has appeared meanwhile counts, too.
+            // mutant: begins-before-wait
             point.floor = start_not_before.max(known).max(context.wal.map_or(0, |wal| wal.common));
         }
         // Past the end, although neither the clock nor this server's IDs are.
@@ -164,6 +166,7 @@ impl<S: Storage> Mark<'_, S> {
             limit: self.limit()?,
             wal_mark: self.wal_mark(),
         }]);
+        // mutant: start-skips-wal
         self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
         if mark <= layout.time_of(first) {
@@ -173,7 +176,9 @@ impl<S: Storage> Mark<'_, S> {
         // A server that is promoted later must know that WAL does not have the mark. This server writes its record
         // first, without which it would take itself for such a server. Nothing is issued yet, so failures do not add
         // up.
+        // mutant: wal-not-told
         if !self.goes_through_wal() && !self.is_disowned_in_wal(identity.worker) {
+            // mutant: told-before-record
             let written = self.persist_first(record.as_ref(), layout.time_of(first), identity, others, last_life)?;
             self.disown(identity.worker)?;
             state.in_wal.store(0, Relaxed);
@@ -223,6 +228,8 @@ impl<S: Storage> Mark<'_, S> {
     /// to far ahead.
     fn is_pending(&self, plan: &Plan) -> bool {
         let start_not_before = self.state.start_not_before.load(Relaxed);
+        // mutant: wait-cut-short
+        // mutant: no-wait
         let has_to_wait = start_not_before == 0 || plan.now < start_not_before;
         plan.now < self.state.reset_not_before.load(Relaxed) || plan.point.reason.relies_on_clock() && has_to_wait
     }
@@ -236,6 +243,7 @@ impl<S: Storage> Mark<'_, S> {
         }
         if self.goes_through_wal() && already_logged == 0 {
             let wal = self.storage.read_wal(worker).unwrap_or_default();
+            // mutant: mark-before-start
             previous.store(wal.mark.unwrap_or(0), Relaxed);
             self.state.in_wal.store(wal.highest(), Relaxed);
         }
