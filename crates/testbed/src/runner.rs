@@ -9,6 +9,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, available_parallelism, sleep};
 use std::time::{Duration, Instant};
@@ -132,6 +133,7 @@ pub fn run(
     let began = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     shared::end();
+    let is_whole = is_whole && !HAS_SKIPPED.load(Ordering::Relaxed);
     let outcome = check(&Traces::others()).and_then(|()| report(is_whole));
     if let Err(deviation) = &outcome {
         println!("\n{deviation}");
@@ -149,6 +151,9 @@ type Times = Mutex<Vec<(String, Duration)>>;
 
 /// The tests that run now, and since when.
 static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
+
+/// Whether a test could not be run here.
+static HAS_SKIPPED: AtomicBool = AtomicBool::new(false);
 
 fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Trial {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -168,6 +173,7 @@ fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Tr
                 Ok(outcome) => outcome.and_then(|()| Ok(check(&traces)?)).map(|()| Completion::Completed),
                 Err(panic) => {
                     let Skipped(reason) = *panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
+                    HAS_SKIPPED.store(true, Ordering::Relaxed);
                     Ok(Completion::ignored_with(reason))
                 }
             }
