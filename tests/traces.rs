@@ -49,11 +49,13 @@ pub fn check(traces: &Traces) -> Result<(), String> {
 /// tests have run.
 pub fn report(is_whole: bool) -> Result<(), String> {
     let Seen { findings, without } = std::mem::take(&mut *SEEN.lock().unwrap_or_else(PoisonError::into_inner));
-    let Findings { servers, untouched, events, most_states, rows, explained, outside } = findings;
+    let Findings { servers, untouched, events, granted, compared, most_states, rows, explained, outside } = findings;
     println!(
         "\nthe model allows all {events} events of {servers} servers, each of which can be in {most_states} states at most"
     );
     println!("{untouched:>8} servers whose files nobody had touched");
+    println!("{granted:>8} marks were below what a registry had granted");
+    println!("{compared:>8} times two servers had one worker, one after the other");
     for (number, row) in coverage::rows() {
         println!("{:>8} starts found {row}", rows.get(&number).unwrap_or(&0));
     }

@@ -4,11 +4,16 @@
 //! files that are copied or put back. So a replay keeps all states in which the server can be, and drops those that an
 //! event rules out. If none is left, the server has done what the model cannot do.
 
+mod grants;
 mod look;
 mod numbers;
+mod overlaps;
 mod server;
 mod steps;
 mod traces;
+
+#[cfg(test)]
+mod tests;
 
 use crate::world::World;
 use numbers::{Outside, Written};
@@ -35,6 +40,10 @@ pub struct Findings {
     /// Of them, those that nobody had touched.
     pub untouched: u64,
     pub events: u64,
+    /// Marks that were held to a grant of a registry.
+    pub granted: u64,
+    /// Pairs of times in which two servers have issued IDs of one worker.
+    pub compared: u64,
     /// How often each row of the start table was found, by its number.
     pub rows: BTreeMap<u64, u64>,
     /// What was not as the server had left it, and how often.
@@ -51,6 +60,8 @@ impl Findings {
         self.servers += other.servers;
         self.untouched += other.untouched;
         self.events += other.events;
+        self.granted += other.granted;
+        self.compared += other.compared;
         self.most_states = self.most_states.max(other.most_states);
         other.rows.iter().for_each(|(row, count)| *self.rows.entry(*row).or_default() += count);
         other.explained.iter().for_each(|(what, count)| *self.explained.entry(what).or_default() += count);
@@ -62,9 +73,13 @@ impl Findings {
 /// have done what the model cannot do.
 pub fn replay(traces: &[Trace], touch: Touch, world: World) -> Result<Findings, String> {
     let written = Written::new(traces);
-    let mut findings = Findings::default();
+    let compared = if touch == Touch::Nothing { overlaps::compare(traces)? } else { 0 };
+    let mut findings = Findings { compared, ..Findings::default() };
     for trace in traces {
         findings.servers += 1;
+        if let Some(position) = trace.gap() {
+            return Err(told(trace, position, "has not told of all events"));
+        }
         // A file that was copied, or has turned, does not tell how it began.
         let begins = trace.copy_of == 0 && trace.entries.first().is_some_and(|entry| entry.number == 1);
         findings.untouched += u64::from(begins && touch == Touch::Nothing);
@@ -73,23 +88,23 @@ pub fn replay(traces: &[Trace], touch: Touch, world: World) -> Result<Findings, 
             findings.events += 1;
             match replay.follow(entry.event) {
                 Ok(true) => {}
-                Ok(false) => return Err(differs(trace, position)),
+                Ok(false) => return Err(told(trace, position, "does what the model cannot do")),
                 Err(Outside(what)) => {
                     *findings.outside.entry(what).or_default() += 1;
                     break;
                 }
             }
         }
-        let Replay { rows, explained, most, .. } = replay;
-        findings.add(&Findings { rows, explained, most_states: most, ..Findings::default() });
+        let Replay { rows, explained, most, grants, .. } = replay;
+        findings.add(&Findings { rows, explained, most_states: most, granted: grants.marks, ..Findings::default() });
     }
     Ok(findings)
 }
 
-/// What the server has told before it did what the model cannot do.
-fn differs(trace: &Trace, position: usize) -> String {
+/// What the server has told up to the event that shows this.
+fn told(trace: &Trace, position: usize, what: &str) -> String {
     const BEFORE: usize = 30;
-    let mut text = format!("server {:x} does what the model cannot do, last:\n", trace.file);
+    let mut text = format!("server {:x} {what}, last:\n", trace.file);
     for entry in &trace.entries[position.saturating_sub(BEFORE)..=position] {
         let _ = writeln!(text, "  {} at {}: {:?}", entry.number, entry.at, entry.event);
     }

@@ -1,6 +1,7 @@
 //! One server: the states in which it can be after each of its events.
 
 use super::Touch;
+use super::grants::Grants;
 use super::numbers::{Numbers, Outside, Written};
 use super::steps::{Steps, Told, advanced, by_hand, is_running, without_doubles};
 use crate::state::{Budget, Directory, Life, Record, SERVERS, Server, State};
@@ -22,6 +23,7 @@ pub struct Replay<'a> {
     states: Vec<State>,
     /// What a start has told up to now.
     told: Vec<Event>,
+    pub(super) grants: Grants,
     /// Whether a DBA decides what is written next.
     by_hand: bool,
     /// What was not as the server had left it, and how often.
@@ -54,6 +56,7 @@ impl<'a> Replay<'a> {
             numbers: Numbers::default(),
             states: vec![state],
             told: Vec::new(),
+            grants: Grants::default(),
             by_hand: false,
             explained: BTreeMap::new(),
             rows: BTreeMap::new(),
@@ -63,6 +66,9 @@ impl<'a> Replay<'a> {
 
     /// Follows the server through an event. False if it can't have happened.
     pub fn follow(&mut self, event: Event) -> Result<bool, Outside> {
+        if !self.grants.follow(event) {
+            return Ok(false);
+        }
         let states = std::mem::take(&mut self.states);
         self.states = without_doubles(self.after(states, event)?);
         self.most = self.most.max(self.states.len());
@@ -131,6 +137,7 @@ impl<'a> Replay<'a> {
                 states
             }
             Event::Advances { past } => states.into_iter().map(|state| advanced(state, past)).collect(),
+            // Grants have nothing to do with what is written.
             Event::Granted { .. } | Event::GrantEnds { .. } => states,
         })
     }
@@ -156,11 +163,23 @@ impl<'a> Replay<'a> {
         self.written.lives.get(&number).copied()
     }
 
+    /// Whether the registry has granted what a start begins with.
+    fn is_granted(&mut self, told: &Told, starts: Option<Event>) -> bool {
+        let (Some(Event::Starts { first, limit, .. }), Event::Begins { worker, .. }) = (starts, told.begins) else {
+            return true;
+        };
+        let Event::Decided { lease, lease_begins, .. } = told.decided else { return true };
+        self.grants.start(worker, (lease > 0).then_some(lease_begins), first, limit)
+    }
+
     /// A start that goes on as this event tells, or waits, or is refused.
     fn begin(&mut self, states: &[State], starts: Option<Event>) -> Result<Vec<State>, Outside> {
         let told: Result<[Event; 5], _> = std::mem::take(&mut self.told).try_into();
         let Ok([begins, record, life, in_wal, decided]) = told else { return Ok(Vec::new()) };
         let told = Told { begins, record, life, in_wal, decided };
+        if !self.is_granted(&told, starts) {
+            return Ok(Vec::new());
+        }
         let found = self.each(states, |steps, state| steps.gives_up(state));
         for adopts in [false, true] {
             if adopts && !self.steps.is_touched {

@@ -14,6 +14,18 @@ pub struct Trace {
     pub entries: Vec<Entry>,
 }
 
+impl Trace {
+    /// The first event after one that is missing. A process that is killed can leave out what it was about to tell, while
+    /// others tell of what comes right after.
+    pub(super) fn gap(&self) -> Option<usize> {
+        const AFTER: usize = 2;
+        let is_boot = |entry: &Entry| matches!(entry.event, Event::Boot { .. });
+        let ends = |after: &[Entry]| after.len() <= AFTER || after[..=AFTER].iter().any(is_boot);
+        let is_gap = |position: &usize| self.entries[position - 1].number + 1 != self.entries[*position].number;
+        (1..self.entries.len()).find(|position| is_gap(position) && !ends(&self.entries[*position..]))
+    }
+}
+
 /// The traces in these files, of which several can be of one server, from different times. A server whose file was put back
 /// to an earlier time has a trace for each way on.
 pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
@@ -40,10 +52,19 @@ pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
 
 type Entries = BTreeMap<u64, Entry>;
 
+/// Whether nothing can be missing between these parts of what a server has told. A file has no room for all.
+fn touches(one: &Entries, other: &Entries) -> bool {
+    let follows = |one: &Entries, other: &Entries| {
+        one.last_key_value().zip(other.first_key_value()).is_none_or(|((last, _), (first, _))| *first <= last + 1)
+    };
+    follows(one, other) && follows(other, one)
+}
+
 /// Adds events of a server to those that are known.
 fn add(traces: &mut Vec<(u64, u64, Entries)>, file: u64, copy_of: u64, entries: Entries) {
-    let agrees =
-        |known: &Entries| entries.iter().all(|(number, entry)| known.get(number).is_none_or(|known| known == entry));
+    let is_known =
+        |known: &Entries| entries.iter().all(|(number, entry)| known.get(number).is_none_or(|of| of == entry));
+    let agrees = |known: &Entries| touches(known, &entries) && is_known(known);
     match traces.iter_mut().find(|(of, _, known)| *of == file && agrees(known)) {
         Some((_, origin, known)) => {
             *origin = copy_of.max(*origin);

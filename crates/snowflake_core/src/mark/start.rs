@@ -243,7 +243,7 @@ impl<S: Storage> Mark<'_, S> {
         }
         if self.goes_through_wal() && already_logged == 0 {
             let wal = self.storage.read_wal(worker).unwrap_or_default();
-            // mutant: mark-before-start
+            // mutant: earlier-mark-in-wal
             previous.store(wal.mark.unwrap_or(0), Relaxed);
             self.state.in_wal.store(wal.highest(), Relaxed);
         }

@@ -1,0 +1,108 @@
+//! What servers must not do, in a few events each.
+
+use super::*;
+use snowflake_core::mark::WalMark;
+use snowflake_core::mark::trace::{Entry, Event};
+
+const MARK: u64 = 2_000;
+const WAL_MARK: u64 = WalMark::Prefer as u64;
+
+/// A server whose lease begins at this time, and which has issued IDs up to another one.
+fn leased(begins: u64, issued: u64) -> Vec<Event> {
+    let mark = begins + MARK;
+    let limit = begins + 10 * MARK;
+    vec![
+        Event::Boot { server: 1, copy_of: 0, is_standby: 0 },
+        Event::Granted { worker: 3, begins, until: limit },
+        Event::Begins { now: begins, timeline: 1, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 },
+        Event::FoundRecord { revision: 0, life: 0, previous_life: 0, mark: 0, logged: 0, of_worker: 0 },
+        Event::FoundLife { number: 0, revision: 0, wal_mark: 0, worker: 0, is_elsewhere: 0 },
+        Event::FoundInWal { mark: 0, is_unknown: 0, common: 0, layout: 0 },
+        Event::Decided { decision: 11, floor: begins, margin_ms: 1000, was_standby: 0, lease: 3, lease_begins: begins },
+        Event::Starts { first: begins, mark, limit, wal_mark: WAL_MARK },
+        Event::Logged { worker: 3, mark, counts: mark },
+        Event::Recorded { revision: 1, life: 9, previous_life: 0, mark, logged: mark, others: 0 },
+        Event::Born { number: 9, revision: 0, wal_mark: mark, worker: 3 },
+        Event::Used { mark },
+        Event::Extends { issued, mark: mark + 500, limit, wal_mark: WAL_MARK },
+        Event::Logged { worker: 3, mark: mark + 500, counts: mark + 500 },
+    ]
+}
+
+fn trace(file: u64, events: &[Event]) -> Trace {
+    let entries = (1..).zip(events).map(|(number, &event)| Entry { number, at: 0, event }).collect();
+    Trace { file, copy_of: 0, entries }
+}
+
+fn deviation(traces: &[Trace]) -> String {
+    replay(traces, Touch::Nothing, World::ALONE).err().unwrap_or_default()
+}
+
+#[test]
+fn a_server_that_keeps_to_its_lease_is_allowed() {
+    assert_eq!(deviation(&[trace(1, &leased(5_000, 5_100))]), "");
+}
+
+#[test]
+fn a_server_tells_of_every_event_until_it_is_killed() {
+    let whole = trace(1, &leased(5_000, 5_100));
+    let without = |number: u64| {
+        let mut trace = whole.clone();
+        trace.entries.retain(|entry| entry.number != number);
+        trace
+    };
+    // The first ones are missing where a file has turned.
+    assert_eq!(without(1).gap(), None);
+    assert_eq!(without(2).gap(), Some(1));
+    assert!(deviation(&[without(2)]).contains("has not told of all events"));
+    let last = whole.entries.len() as u64;
+    assert_eq!([last - 3, last - 2, last - 1].map(|number| without(number).gap().is_some()), [true, false, false]);
+}
+
+#[test]
+fn no_mark_passes_the_grant() {
+    let mut events = leased(5_000, 5_100);
+    let extends = |events: &Vec<Event>| events.len() - 2;
+    for until in [5_000 + 10 * MARK, 5_000 + 20 * MARK] {
+        events.insert(extends(&events), Event::GrantEnds { until });
+        assert_eq!(deviation(&[trace(1, &events)]), "", "granted until {until}");
+    }
+    // The grants that this mark could go by are forgotten after it.
+    let lowered = Event::GrantEnds { until: 5_000 + MARK };
+    events.insert(extends(&events), lowered);
+    let again = [
+        Event::Recorded { revision: 2, life: 9, previous_life: 0, mark: 7_500, logged: 7_500, others: 0 },
+        Event::Used { mark: 7_500 },
+        Event::Extends { issued: 5_200, mark: 7_600, limit: 7_600, wal_mark: WAL_MARK },
+    ];
+    events.extend(&again[..2]);
+    assert_eq!(deviation(&[trace(1, &events)]), "");
+    events.push(again[2]);
+    assert!(deviation(&[trace(1, &events)]).contains("does what the model cannot do"));
+}
+
+#[test]
+fn a_start_needs_the_grant_that_it_goes_by() {
+    let events = leased(5_000, 5_100);
+    let granted = |event: Event| {
+        let mut events = events.clone();
+        events[1] = event;
+        deviation(&[trace(1, &events)]).is_empty()
+    };
+    let (worker, begins, until) = (3, 5_000, 5_000 + 10 * MARK);
+    assert!(granted(Event::Granted { worker, begins, until }));
+    assert!(!granted(Event::Granted { worker: 4, begins, until }), "another worker");
+    assert!(!granted(Event::Granted { worker, begins: 5_001, until }), "a later beginning");
+    assert!(!granted(Event::Granted { worker, begins, until: until - 1 }), "an earlier end");
+    assert!(!granted(Event::GrantEnds { until }), "none");
+}
+
+#[test]
+fn two_servers_of_a_cluster_do_not_issue_ids_of_one_worker_at_the_same_time() {
+    let first = trace(1, &leased(5_000, 5_100));
+    let second = |file, begins| trace(file, &leased(begins, begins + 100));
+    assert_eq!(deviation(&[first.clone(), second(2, 5_100)]), "");
+    assert!(deviation(&[first.clone(), second(2, 5_099)]).contains("at the same time"));
+    assert_eq!(deviation(&[first.clone(), second(1, 5_099)]), "", "copies of a file");
+    assert!(replay(&[first, second(2, 5_099)], Touch::Files, World::ALONE).is_ok(), "somebody has done that");
+}
