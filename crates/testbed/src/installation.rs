@@ -1,7 +1,7 @@
 //! A private copy of the PostgreSQL installation, with the extension in it.
 
 use crate::scratch::Scratch;
-use crate::test_run::skip;
+use crate::test_run::{skip, skip_before};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -160,7 +160,7 @@ pub fn postgresql() -> u32 {
 /// Skips a test on major versions before this one.
 pub fn need_postgresql(major: u32) {
     if postgresql() < major {
-        skip(format_args!("it came with PostgreSQL {major}"));
+        skip_before(major);
     }
 }
 

@@ -152,7 +152,7 @@ type Times = Mutex<Vec<(String, Duration)>>;
 /// The tests that run now, and since when.
 static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
-/// Whether a test could not be run here.
+/// Whether a test could not be run on this machine.
 static HAS_SKIPPED: AtomicBool = AtomicBool::new(false);
 
 fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Trial {
@@ -172,8 +172,9 @@ fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Tr
             match outcome {
                 Ok(outcome) => outcome.and_then(|()| Ok(check(&traces)?)).map(|()| Completion::Completed),
                 Err(panic) => {
-                    let Skipped(reason) = *panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
-                    HAS_SKIPPED.store(true, Ordering::Relaxed);
+                    let skipped = panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
+                    let Skipped { reason, by_version } = *skipped;
+                    HAS_SKIPPED.fetch_or(!by_version, Ordering::Relaxed);
                     Ok(Completion::ignored_with(reason))
                 }
             }
@@ -224,7 +225,7 @@ fn show(times: &mut [(String, Duration)], took: Duration) {
 
 /// What a panic says, or why a test was skipped.
 pub fn reason(panic: &(dyn Any + Send)) -> String {
-    if let Some(Skipped(reason)) = panic.downcast_ref() {
+    if let Some(Skipped { reason, .. }) = panic.downcast_ref() {
         return format!("skipped: {reason}");
     }
     let text = panic.downcast_ref::<String>().cloned();

@@ -18,13 +18,27 @@ pub(crate) fn set_testing() {
 
 /// Why a test was not run.
 #[cfg(feature = "runner")]
-pub(crate) struct Skipped(pub String);
+pub(crate) struct Skipped {
+    pub reason: String,
+    /// Whether this version of PostgreSQL is why: no machine could run it.
+    pub by_version: bool,
+}
 
 /// Ends a test that cannot be run here: on this version of PostgreSQL, by this user, or without a program. The run counts
 /// it as ignored, and says why. Without a runner, a panic says so.
 pub fn skip(reason: impl Display) -> ! {
+    skip_by(reason, false)
+}
+
+/// Ends a test that needs this version of PostgreSQL.
+pub(crate) fn skip_before(major: u32) -> ! {
+    skip_by(format_args!("it came with PostgreSQL {major}"), true)
+}
+
+#[cfg_attr(not(feature = "runner"), expect(unused_variables, reason = "nobody counts"))]
+fn skip_by(reason: impl Display, by_version: bool) -> ! {
     #[cfg(feature = "runner")]
-    std::panic::resume_unwind(Box::new(Skipped(reason.to_string())));
+    std::panic::resume_unwind(Box::new(Skipped { reason: reason.to_string(), by_version }));
     #[cfg(not(feature = "runner"))]
     panic!("{reason}");
 }
